@@ -1,0 +1,52 @@
+# make run     serve the API on http://127.0.0.1:8321 over SQLite in .turnstone
+# make test    run every test
+# make check   lint, types, structure
+# make bench   measure, print a table and write bench.json
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+READY := $(VENV)/ready
+DEV_READY := $(VENV)/dev-ready
+CLIENTS := 0.2.12 0.2.20
+CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
+
+.PHONY: run test check bench clean
+
+run: $(READY)
+	@$(BIN)/python -m functions.local
+
+test: $(DEV_READY) $(CLIENTS_READY)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
+
+check: $(DEV_READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(DEV_READY)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) .clients build *.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Turnstone needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
+	@echo "setting up $(VENV), once"
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY): $(BIN)/python pyproject.toml constraints.txt
+	@$(PIP) install --constraint constraints.txt setuptools
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
+	@touch $@
+
+$(DEV_READY): $(READY)
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# The official clients, unmodified, each in a folder of its own; what they depend on is in the dev environment.
+# 0.2.20 declares Python 3.12 but runs on 3.11 as well.
+.clients/%/ready: $(DEV_READY)
+	@rm -rf .clients/$*
+	@$(PIP) install --no-deps --ignore-requires-python --target .clients/$* llama-stack-client==$*
+	@touch $@

@@ -1,0 +1,11 @@
+"""GET /v1/health: whether the server answers."""
+
+from turnstone.dialects.llama_stack.replies import Health
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def health(_: Request) -> Reply:
+    return reply(Health())
+
+
+ROUTE = Route("GET", "/v1/health", health, Health)

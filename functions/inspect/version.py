@@ -1,0 +1,12 @@
+"""GET /v1/version: which Turnstone this is."""
+
+from turnstone import VERSION
+from turnstone.dialects.llama_stack.replies import Version
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def version(_: Request) -> Reply:
+    return reply(Version(version=VERSION))
+
+
+ROUTE = Route("GET", "/v1/version", version, Version)

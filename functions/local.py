@@ -1,0 +1,86 @@
+"""The whole API in one process over SQLite: what `make run` starts."""
+
+import asyncio
+import logging
+import math
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+
+from functions.agents import create_agent, get_agent
+from functions.inspect import health, version
+from functions.models import list_models
+from functions.sessions import create_session, get_session
+from functions.steps import get_step
+from functions.turns import create_turn, get_turn, resume_turn
+from turnstone.bootstrap import LocalServer
+from turnstone.config import InvalidSettings, Settings, load_settings
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.http.app import build_app
+
+HOST = "127.0.0.1"
+GREETING = """Turnstone serves on {url} (model: {model}). Try, in another terminal:
+
+  curl {url}/v1/agents -d '{{"agent_config": {{"model": "offline", "instructions": "Be brief."}}}}'
+  curl {url}/v1/agents/AGENT_ID/session -d '{{"session_name": "first"}}'
+  curl -N {url}/v1/agents/AGENT_ID/session/SESSION_ID/turn \\
+    -d '{{"stream": true, "messages": [{{"role": "user", "content": "hello"}}]}}'
+
+README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what was said stays in .turnstone.
+"""
+MODULES = (
+    create_agent,
+    get_agent,
+    create_session,
+    get_session,
+    create_turn,
+    resume_turn,
+    get_turn,
+    get_step,
+    health,
+    version,
+    list_models,
+)
+ROUTES = tuple(module.ROUTE for module in MODULES)
+
+
+def build_local_app(settings: Settings, server: LocalServer) -> Starlette:
+    """Return the ASGI app of the server, which it starts and stops with itself."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await asyncio.to_thread(server.start)
+        yield
+        await asyncio.to_thread(server.stop)
+
+    return build_app(ROUTES, server.core.application, settings.max_body_bytes, lifespan)
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        settings = load_settings()
+        server = LocalServer(settings)
+    except (InvalidSettings, StoreUnavailable) as problem:
+        sys.exit(f"turnstone: {problem}")
+    config = uvicorn.Config(
+        build_local_app(settings, server),
+        host=HOST,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
+    )
+    print(GREETING.format(url=f"http://{HOST}:{settings.port}", model=settings.model_url or "offline"), flush=True)
+    uvicorn.Server(config).run()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

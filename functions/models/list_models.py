@@ -1,0 +1,12 @@
+"""GET /v1/models: the models that agents can name."""
+
+from turnstone.dialects.llama_stack.replies import Model, ModelList
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def list_models(request: Request) -> Reply:
+    ids = request.application.inference.models()
+    return reply(ModelList(data=tuple(Model(identifier=name, provider_resource_id=name) for name in ids)))
+
+
+ROUTE = Route("GET", "/v1/models", list_models, ModelList)

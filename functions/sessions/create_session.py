@@ -1,0 +1,18 @@
+"""POST /v1/agents/{agent_id}/session: open a session of an agent."""
+
+from turnstone.dialects.llama_stack.replies import SessionCreated
+from turnstone.dialects.llama_stack.requests import CreateSession
+from turnstone.http.routes import Reply, Request, Route, parse, reply
+
+
+def create_session(request: Request) -> Reply:
+    body = parse(request, CreateSession)
+    body.refuse_unsupported()
+    sessions = request.application.sessions
+    agent_id = request.path_params["agent_id"]
+    return reply(
+        SessionCreated(session_id=sessions.create(request.caller, agent_id, body.session_name, request.attempt))
+    )
+
+
+ROUTE = Route("POST", "/v1/agents/{agent_id}/session", create_session, SessionCreated, CreateSession)

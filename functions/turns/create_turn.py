@@ -1,0 +1,15 @@
+"""POST /v1/agents/{agent_id}/session/{session_id}/turn: start a turn; stream it, or answer once it ends or pauses."""
+
+from turnstone.dialects.llama_stack.requests import CreateTurn
+from turnstone.dialects.llama_stack.stream import encode
+from turnstone.domain.turns import Turn
+from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
+
+
+def create_turn(request: Request) -> TurnReply | TurnStreamReply:
+    body = parse(request, CreateTurn)
+    broadcast = request.application.turns.start(request.session_ref, body.to_new_turn(), request.attempt)
+    return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
+
+
+ROUTE = Route("POST", "/v1/agents/{agent_id}/session/{session_id}/turn", create_turn, Turn, CreateTurn)

@@ -1,0 +1,16 @@
+"""POST …/turn/{turn_id}/resume: go on with a turn that waits for its client's tool responses."""
+
+from turnstone.dialects.llama_stack.requests import ResumeTurn
+from turnstone.dialects.llama_stack.stream import encode
+from turnstone.domain.turns import Turn
+from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
+
+
+def resume_turn(request: Request) -> TurnReply | TurnStreamReply:
+    body = parse(request, ResumeTurn)
+    broadcast = request.application.turns.resume(request.turn_ref, body.tool_responses, request.attempt)
+    return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
+
+
+PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume"
+ROUTE = Route("POST", PATH, resume_turn, Turn, ResumeTurn)

@@ -1,0 +1,83 @@
+"""The supervisor of one machine: a thread that attends to each watched turn when it is due.
+
+It keeps nothing itself: what must survive a restart is in the store's open index, which is read again at start.
+"""
+
+import heapq
+import logging
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from threading import Condition, Thread
+
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.sessions import TurnRef
+from turnstone.ports import Clock
+
+log = logging.getLogger(__name__)
+RETRY_AFTER = timedelta(seconds=5)
+
+Attend = Callable[[TurnRef], datetime | None]
+
+
+class LocalSupervisor:
+    """Watches turns in this process. What attends to a turn, and says when to look again, comes with `start`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = Condition()
+        self._due: list[tuple[datetime, str, TurnRef]] = []
+        self._earliest: dict[TurnRef, datetime] = {}
+        self._is_closed = False
+        self._thread: Thread | None = None
+
+    def start(self, attend: Attend, open_turns: Iterable[TurnRef]) -> None:
+        """Begin to attend, to the turns that were open when the last process ended first of all."""
+        now = self._clock.now()
+        for ref in open_turns:
+            self.watch(ref, now)
+        self._thread = Thread(target=self._attend_forever, args=(attend,), name="supervisor", daemon=True)
+        self._thread.start()
+
+    def watch(self, turn: TurnRef, due_at: datetime) -> None:
+        with self._changed:
+            known = self._earliest.get(turn)
+            if known is not None and known <= due_at:
+                return
+            self._earliest[turn] = due_at
+            heapq.heappush(self._due, (due_at, turn.turn_id, turn))
+            self._changed.notify()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _attend_forever(self, attend: Attend) -> None:
+        while (turn := self._next_due()) is not None:
+            try:
+                again_at = attend(turn)
+            except StoreUnavailable as unavailable:
+                log.warning("turn %s not attended to, will be tried again: %s", turn.turn_id, unavailable)
+                again_at = self._clock.now() + RETRY_AFTER
+            if again_at is not None:
+                self.watch(turn, again_at)
+
+    def _next_due(self) -> TurnRef | None:
+        """Wait for the next turn that is due and forget it; None once closed."""
+        with self._changed:
+            while not self._is_closed:
+                if not self._due:
+                    self._changed.wait()
+                    continue
+                due_at, _, turn = self._due[0]
+                wait_s = (due_at - self._clock.now()).total_seconds()
+                if wait_s > 0:
+                    self._changed.wait(wait_s)
+                    continue
+                heapq.heappop(self._due)
+                if self._earliest.get(turn) == due_at:
+                    del self._earliest[turn]
+                    return turn
+            return None

@@ -1,0 +1,110 @@
+"""The only place that builds adapters and puts them into the services."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.local_supervisor import LocalSupervisor
+from turnstone.adapters.offline import OfflineInference
+from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.adapters.tools.builtin import BuiltinTools
+from turnstone.config import Settings
+from turnstone.ports import Clock, IdGenerator, Inference, RangeStore, Supervisor, ToolRuntime
+from turnstone.services.agents import Agents
+from turnstone.services.application import Application
+from turnstone.services.broadcast import Broadcasts
+from turnstone.services.executor import TurnExecutor
+from turnstone.services.leases import LeaseKeeper
+from turnstone.services.recovery import Recovery
+from turnstone.services.running import RunnerDeps, TurnRunner
+from turnstone.services.sessions import Sessions
+from turnstone.services.turns import Turns
+from turnstone.store.agents import AgentStore
+from turnstone.store.oversize import OversizeStore
+from turnstone.store.sessions import SessionStore
+from turnstone.store.turns import TurnStore
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """One adapter for every port; tests put their doubles here."""
+
+    store: RangeStore
+    inference: Inference
+    tools: ToolRuntime
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The services over some ports, with what has to be started and stopped around them."""
+
+    application: Application
+    recovery: Recovery
+    turns: TurnStore
+    leases: LeaseKeeper
+    executor: TurnExecutor
+
+
+class LocalServer:
+    """Everything a server on one machine consists of, over SQLite in the data directory."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._sqlite = SqliteRangeStore(settings.data_dir / "turnstone.db")
+        store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
+        clock = SystemClock()
+        self._supervisor = LocalSupervisor(clock)
+        ports = Ports(store, build_inference(settings), BuiltinTools(clock), self._supervisor, clock, RandomIds())
+        self.core = build_core(ports, settings)
+
+    def start(self) -> None:
+        """Attend to the turns that were open when the last process ended, and from now on."""
+        self._supervisor.start(self.core.recovery.attend, self.core.turns.open_turns())
+
+    def stop(self) -> bool:
+        """Let running turns finish for a while, then stop; tell whether all did. The rest is left to its leases."""
+        has_finished = self.core.executor.drain(self._settings.drain_seconds)
+        self._supervisor.close()
+        self.core.leases.close()
+        if has_finished:
+            self._sqlite.close()
+        return has_finished
+
+
+def build_inference(settings: Settings) -> Inference:
+    """Return the model the settings name, the offline one if they name none."""
+    if settings.model_url is None:
+        return OfflineInference()
+    return OpenAICompatibleInference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
+
+
+def build_core(ports: Ports, settings: Settings) -> Core:
+    """Return the services over these ports."""
+    turns = TurnStore(ports.store)
+    leases = LeaseKeeper(turns, ports.clock, timedelta(seconds=settings.lease_seconds))
+    deps = RunnerDeps(
+        turns=turns,
+        inference=ports.inference,
+        tools=ports.tools,
+        supervisor=ports.supervisor,
+        clock=ports.clock,
+        ids=ports.ids,
+        leases=leases,
+        broadcasts=Broadcasts(),
+        context_tokens=settings.context_tokens,
+        await_duration=timedelta(seconds=settings.await_seconds),
+    )
+    executor = TurnExecutor(settings.max_running_turns)
+    runner = TurnRunner(deps)
+    application = Application(
+        agents=Agents(AgentStore(ports.store), ports.tools, ports.clock, ports.ids),
+        sessions=Sessions(SessionStore(ports.store), deps),
+        turns=Turns(deps, runner, executor),
+        inference=ports.inference,
+    )
+    return Core(application, Recovery(deps, runner, executor), turns, leases, executor)

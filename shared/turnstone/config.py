@@ -1,0 +1,44 @@
+"""Settings, read from the environment once and validated. The only place that reads the environment."""
+
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+PREFIX = "TURNSTONE_"
+
+
+class InvalidSettings(Exception):
+    """A setting can't be used; the message names the variable."""
+
+
+class Settings(BaseModel):
+    """Every setting, named as its variable without the prefix, in lower case."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    port: int = Field(default=8321, ge=0, le=65535)
+    data_dir: Path = Path(".turnstone")
+    model_url: str | None = Field(default=None, pattern="^https?://")
+    model_api_key: str | None = None
+    model_timeout_seconds: float = Field(default=600, gt=0)
+    context_tokens: int = Field(default=32_000, ge=0)
+    await_seconds: float = Field(default=86_400, gt=0)
+    lease_seconds: float = Field(default=30, ge=0.3)
+    max_running_turns: int = Field(default=64, ge=1)
+    max_body_bytes: int = Field(default=6_000_000, ge=1_000)
+    drain_seconds: float = Field(default=20, ge=0)
+
+
+def load_settings() -> Settings:
+    """Return the settings of this process; an empty variable counts as unset. Raises InvalidSettings."""
+    given = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in os.environ.items()
+        if name.startswith(PREFIX) and value
+    }
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        problems = [f"{PREFIX}{str(p['loc'][0]).upper()}: {p['msg']}" for p in error.errors(include_input=False)]
+        raise InvalidSettings("; ".join(problems)) from None

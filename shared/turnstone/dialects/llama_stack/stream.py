@@ -1,0 +1,15 @@
+"""A turn's events on the Llama Stack wire.
+
+Source: the Agents contract: `data:` lines only, no `event:`, no `[DONE]`; a failure is an error chunk.
+"""
+
+from pydantic_core import to_json
+
+from turnstone.domain.events import TurnEvent, TurnFailed
+
+
+def encode(event: TurnEvent) -> bytes:
+    """Return the event as one server-sent event."""
+    if isinstance(event, TurnFailed):
+        return b"data: " + to_json({"error": {"message": event.failure.message}}) + b"\n\n"
+    return b'data: {"event":{"payload":' + event.model_dump_json().encode() + b"}}\n\n"

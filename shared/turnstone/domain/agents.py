@@ -1,0 +1,170 @@
+"""An agent: its configuration, what a turn may override of it, and its record."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from turnstone.domain.model import Frozen, NullMeansDefault
+from turnstone.domain.tools import ToolDef
+
+ToolChoice = Literal["auto", "required", "none"]
+ToolPromptFormat = Literal["json", "function_tag", "python_list"]
+
+
+class Greedy(Frozen):
+    type: Literal["greedy"] = "greedy"
+
+
+class TopP(Frozen):
+    """Nucleus sampling. The key `temperature` must be sent; null leaves it to the model."""
+
+    type: Literal["top_p"] = "top_p"
+    temperature: Annotated[float, Field(gt=0)] | None
+    top_p: float | None = 0.95
+
+
+class TopK(Frozen):
+    type: Literal["top_k"] = "top_k"
+    top_k: int = Field(ge=1)
+
+
+Strategy = Annotated[Greedy | TopP | TopK, Field(discriminator="type")]
+
+
+class SamplingParams(NullMeansDefault):
+    """How the model chooses tokens. `max_tokens` 0 means no limit of ours."""
+
+    strategy: Strategy = Greedy()
+    max_tokens: int = Field(default=0, ge=0)
+    repetition_penalty: float = 1.0
+    stop: tuple[str, ...] | None = None
+
+
+class ToolConfig(NullMeansDefault):
+    """How tools are offered. `tool_choice` is auto, required, none or the name of a tool."""
+
+    tool_choice: str = "auto"
+    tool_prompt_format: ToolPromptFormat | None = None
+    system_message_behavior: Literal["append", "replace"] = "append"
+
+
+class JsonSchemaFormat(Frozen):
+    type: Literal["json_schema"] = "json_schema"
+    json_schema: dict[str, Any]
+
+
+class GrammarFormat(Frozen):
+    type: Literal["grammar"] = "grammar"
+    bnf: dict[str, Any]
+
+
+ResponseFormat = Annotated[JsonSchemaFormat | GrammarFormat, Field(discriminator="type")]
+
+
+class ToolGroupWithArgs(Frozen):
+    name: str
+    args: dict[str, Any]
+
+
+ToolGroup = str | ToolGroupWithArgs
+
+
+def toolgroup_name(toolgroup: ToolGroup) -> str:
+    """Return the group's name, `group` or `group/tool`, without its arguments."""
+    return toolgroup if isinstance(toolgroup, str) else toolgroup.name
+
+
+class AgentConfig(NullMeansDefault):
+    """What an agent is made of. Field order is the order on the wire."""
+
+    sampling_params: SamplingParams = SamplingParams()
+    input_shields: tuple[str, ...] = ()
+    output_shields: tuple[str, ...] = ()
+    toolgroups: tuple[ToolGroup, ...] = ()
+    client_tools: tuple[ToolDef, ...] = ()
+    tool_choice: ToolChoice | None = None
+    tool_prompt_format: ToolPromptFormat | None = None
+    tool_config: ToolConfig = ToolConfig()
+    max_infer_iters: int = Field(default=10, ge=1)
+    model: str
+    instructions: str
+    name: str | None = None
+    enable_session_persistence: bool = False
+    response_format: ResponseFormat | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_tool_config(cls, fields: Any) -> Any:
+        return tool_config_from_deprecated(fields)
+
+    @model_validator(mode="after")
+    def agree_with_deprecated(self) -> Self:
+        refuse_contradiction(self.tool_config, self.tool_choice, self.tool_prompt_format)
+        return self
+
+
+class TurnOverrides(NullMeansDefault):
+    """What one turn changes of its agent; a field left out, or null, changes nothing.
+
+    Toolgroups are in addition to the agent's; every other field takes the place of the agent's.
+    """
+
+    instructions: str | None = None
+    sampling_params: SamplingParams | None = None
+    input_shields: tuple[str, ...] | None = None
+    output_shields: tuple[str, ...] | None = None
+    toolgroups: tuple[ToolGroup, ...] | None = None
+    client_tools: tuple[ToolDef, ...] | None = None
+    tool_choice: ToolChoice | None = None
+    tool_prompt_format: ToolPromptFormat | None = None
+    tool_config: ToolConfig | None = None
+    max_infer_iters: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_tool_config(cls, fields: Any) -> Any:
+        return tool_config_from_deprecated(fields)
+
+    @model_validator(mode="after")
+    def agree_with_deprecated(self) -> Self:
+        if self.tool_config is not None:
+            refuse_contradiction(self.tool_config, self.tool_choice, self.tool_prompt_format)
+        return self
+
+    def applied_to(self, config: AgentConfig) -> AgentConfig:
+        """Return the configuration of this turn."""
+        changes = {name: value for name in TurnOverrides.model_fields if (value := getattr(self, name)) is not None}
+        if self.toolgroups is not None:
+            changes["toolgroups"] = (*config.toolgroups, *(g for g in self.toolgroups if g not in config.toolgroups))
+        return config.model_copy(update=changes)
+
+
+def tool_config_from_deprecated(fields: Any) -> Any:
+    """Fill `tool_config` from the two deprecated fields when only those were sent.
+
+    Source: the Llama Stack Agents contract (`tool_config` is always filled).
+    """
+    if not isinstance(fields, dict) or fields.get("tool_config") is not None:
+        return fields
+    deprecated = {name: fields[name] for name in ("tool_choice", "tool_prompt_format") if fields.get(name) is not None}
+    return {**fields, "tool_config": deprecated} if deprecated else fields
+
+
+def refuse_contradiction(
+    tool_config: ToolConfig, tool_choice: ToolChoice | None, tool_prompt_format: ToolPromptFormat | None
+) -> None:
+    """Raise ValueError if a deprecated field says something else than `tool_config`.
+
+    Source: the Llama Stack Agents contract, which fixes the sentences.
+    """
+    if tool_choice is not None and tool_choice != tool_config.tool_choice:
+        raise ValueError("tool_choice is deprecated. Use tool_choice in tool_config instead.")
+    if tool_prompt_format is not None and tool_prompt_format != tool_config.tool_prompt_format:
+        raise ValueError("tool_prompt_format is deprecated. Use tool_prompt_format in tool_config instead.")
+
+
+class Agent(Frozen):
+    agent_id: str
+    agent_config: AgentConfig
+    created_at: datetime

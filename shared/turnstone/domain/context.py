@@ -1,0 +1,175 @@
+"""What a model sees of earlier turns: how a turn reads afterwards, what fits a budget, and the log it is kept in.
+
+The log is a row of segments. Only the last one, the open segment, is appended to; once it holds about a thousand
+tokens the next turn opens another. So a budget of tokens says how many segments can matter, whatever the history.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from turnstone.domain.content import ImageItem, TextItem, items_of
+from turnstone.domain.messages import (
+    MESSAGES,
+    CompletionMessage,
+    Message,
+    SystemMessage,
+    ToolResponseMessage,
+    UserMessage,
+)
+from turnstone.domain.model import Frozen
+from turnstone.domain.tools import ToolCall
+from turnstone.domain.turns import InferenceStep, ToolExecutionStep, Turn, TurnStatus
+
+SEALED_TOKENS = 1_000
+INLINE_BYTES = 4_096
+IMAGE_TOKENS = 1_000
+MESSAGE_TOKENS = 4
+
+
+class Entry(Frozen):
+    """One ended turn as later turns show it to the model; `messages` is None where only the turn itself holds them."""
+
+    order: str
+    tokens: int
+    messages: tuple[Message, ...] | None = None
+
+
+class Segment(Frozen):
+    number: int
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        return sum(entry.tokens for entry in self.entries)
+
+    def appended(self, entry: Entry) -> "Segment":
+        """Return the segment that now ends the log: this one with the entry, or a new one once this one is full."""
+        if self.tokens >= SEALED_TOKENS:
+            return Segment(number=self.number + 1, entries=(entry,))
+        return Segment(number=self.number, entries=(*self.entries, entry))
+
+
+def segments_within(budget_tokens: int) -> int:
+    """Return how many of the newest segments can hold what fits the budget, the open one included."""
+    return 1 + -(-max(budget_tokens, 0) // SEALED_TOKENS)
+
+
+def entry_of(turn: Turn, order: str, status: TurnStatus) -> Entry:
+    """Return the ended turn's place in the log."""
+    messages = told_afterwards(turn, status)
+    is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
+    return Entry(order=order, tokens=tokens_of(messages), messages=messages if is_small else None)
+
+
+def rebuilt(ended: Iterable[tuple[Turn, str, TurnStatus]]) -> tuple[Segment, ...]:
+    """Return the whole log as it follows from the turns, given as (turn, order key, status) from the oldest."""
+    segments = [Segment(number=0)]
+    for turn, order, status in ended:
+        last = segments[-1].appended(entry_of(turn, order, status))
+        if last.number == segments[-1].number:
+            segments.pop()
+        segments.append(last)
+    return tuple(segments)
+
+
+def told_afterwards(turn: Turn, status: TurnStatus) -> tuple[Message, ...]:
+    """Return the ended turn's messages: without passing context, every call with an answer."""
+    return answered(_messages(turn, with_context=False), _reason_unanswered(turn, status))
+
+
+def told_now(turn: Turn) -> tuple[Message, ...]:
+    """Return the running turn's messages so far."""
+    return _messages(turn, with_context=True)
+
+
+def answered(messages: Sequence[Message], reason: str) -> tuple[Message, ...]:
+    """Return the messages with an answer behind each call that has none: models refuse a call without one."""
+    complete: list[Message] = []
+    open_calls: dict[str, ToolCall] = {}
+    for message in messages:
+        if isinstance(message, ToolResponseMessage):
+            open_calls.pop(message.call_id, None)
+        else:
+            complete += _answers(open_calls, reason)
+            open_calls = {call.call_id: call for call in _calls(message)}
+        complete.append(message)
+    return (*complete, *_answers(open_calls, reason))
+
+
+def unanswered_calls(turn: Turn) -> tuple[ToolCall, ...]:
+    """Return the calls of the last inference that no tool step has answered yet."""
+    calls: dict[str, ToolCall] = {}
+    for step in turn.steps:
+        if isinstance(step, InferenceStep):
+            calls = {call.call_id: call for call in step.model_response.tool_calls}
+        elif isinstance(step, ToolExecutionStep):
+            for response in step.tool_responses:
+                calls.pop(response.call_id, None)
+    return tuple(calls.values())
+
+
+def newest_within(messages: Sequence[Message], budget_tokens: int) -> tuple[Message, ...]:
+    """Return the longest tail that fits; a call is never parted from its answers."""
+    start = len(messages)
+    for index in range(len(messages) - 1, -1, -1):
+        if isinstance(messages[index], ToolResponseMessage):
+            continue
+        if tokens_of(messages[index:]) > budget_tokens:
+            break
+        start = index
+    return tuple(messages[start:])
+
+
+def tokens_of(messages: Iterable[Message]) -> int:
+    """Return an estimate of the tokens the messages take: four bytes of text each, a thousand for an image."""
+    return sum(_tokens(message) for message in messages)
+
+
+def _tokens(message: Message) -> int:
+    contents = [message.content]
+    if isinstance(message, UserMessage) and message.context is not None:
+        contents.append(message.context)
+    size = sum(len(call.tool_name) + len(call.arguments_json or str(call.arguments)) for call in _calls(message))
+    images = 0
+    for content in contents:
+        for item in items_of(content):
+            if isinstance(item, TextItem):
+                size += len(item.text.encode())
+            elif isinstance(item, ImageItem):
+                images += 1
+    return MESSAGE_TOKENS + -(-size // 4) + images * IMAGE_TOKENS
+
+
+def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:
+    messages: list[Message] = []
+    for given in turn.input_messages:
+        if isinstance(given, UserMessage) and not with_context:
+            given = given.model_copy(update={"context": None})
+        messages.append(given)
+    for step in turn.steps:
+        if isinstance(step, InferenceStep):
+            if step.model_response.content or step.model_response.tool_calls:
+                messages.append(step.model_response)
+        elif isinstance(step, ToolExecutionStep):
+            messages += (ToolResponseMessage(call_id=r.call_id, content=r.content) for r in step.tool_responses)
+    return tuple(messages)
+
+
+def _calls(message: Message | SystemMessage) -> tuple[ToolCall, ...]:
+    return message.tool_calls if isinstance(message, CompletionMessage) else ()
+
+
+def _answers(calls: dict[str, ToolCall], reason: str) -> list[Message]:
+    return [ToolResponseMessage(call_id=call_id, content=reason) for call_id in calls]
+
+
+def _reason_unanswered(turn: Turn, status: TurnStatus) -> str:
+    match status:
+        case TurnStatus.EXPIRED:
+            return "Not executed: no answer came before the deadline."
+        case TurnStatus.CANCELLED:
+            return "Not executed: the user went on with something else."
+        case TurnStatus.FAILED:
+            return "Not executed: the turn failed before this call could run."
+    if turn.output_message.stop_reason == "out_of_tokens":
+        return "Not executed: the answer was cut off by the token limit."
+    return "Not executed: the turn reached its limit of inference iterations."

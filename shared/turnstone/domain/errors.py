@@ -1,0 +1,147 @@
+"""Everything that can go wrong, as one tree. No status codes here: `http/errors.py` holds the only tables.
+
+TurnstoneError
+├── InvalidRequest             the caller sent something that can't be accepted
+│   ├── Unsupported            a field whose function this server does not offer
+│   └── CallsMismatch          tool responses that are not exactly those the turn waits for
+├── NotFound                   no such thing, or not yours
+├── TurnConflict               the session or turn is in a state that forbids this
+│   ├── TurnRunning            another turn of the session runs
+│   └── TurnNotAwaiting        a resume of a turn that waits for nothing
+├── IdempotencyMismatch        the key was used for another body
+├── BodyTooLarge               more bytes than the server takes
+├── Overloaded                 as many turns run as the server takes
+├── ModelError                 inference did not produce an answer
+│   ├── ModelFailed            the model refused or broke
+│   └── ModelTimedOut          the model was silent for too long
+├── ToolFailed                 a server tool could not answer; the model is told
+├── LeaseLost                  this process may no longer write to the turn
+├── StoreUnavailable           the store can't be read or written now
+└── Conflict                   a condition of a write did not hold
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnstone.ports import Key, Record
+
+
+class TurnstoneError(Exception):
+    """The root of the tree."""
+
+
+class InvalidRequest(TurnstoneError):
+    """The caller sent something that can't be accepted."""
+
+    def __init__(self, message: str, location: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.location = location
+
+
+class Unsupported(InvalidRequest):
+    """The caller asked for a function this server does not offer."""
+
+
+class CallsMismatch(InvalidRequest):
+    """The tool responses are not exactly those the turn waits for."""
+
+
+class NotFound(TurnstoneError):
+    """There is no such thing, or the caller may not see it."""
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"{kind} {identifier!r} not found")
+        self.kind = kind
+        self.identifier = identifier
+
+
+class TurnConflict(TurnstoneError):
+    """The session or the turn is in a state that forbids this."""
+
+    def __init__(self, message: str, turn_id: str) -> None:
+        super().__init__(message)
+        self.turn_id = turn_id
+
+
+class TurnRunning(TurnConflict):
+    """Another turn of the session runs."""
+
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(f"turn {turn_id!r} of this session is still running; wait for it to end", turn_id)
+
+
+class TurnNotAwaiting(TurnConflict):
+    """The turn waits for no tool responses."""
+
+    def __init__(self, turn_id: str, status: str) -> None:
+        super().__init__(f"turn {turn_id!r} is {status}, it does not await tool responses", turn_id)
+        self.status = status
+
+
+class IdempotencyMismatch(TurnstoneError):
+    """The idempotency key was used for another body."""
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key was used with another body; use a new key for a new request")
+
+
+class BodyTooLarge(TurnstoneError):
+    """The request has more bytes than the server takes."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"the request body is over the limit of {limit_bytes} bytes")
+        self.limit_bytes = limit_bytes
+
+
+class Overloaded(TurnstoneError):
+    """As many turns run as the server takes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} turns are running, which is all this server takes; try again shortly")
+        self.limit = limit
+
+
+class ModelError(TurnstoneError):
+    """Inference did not produce an answer."""
+
+
+class ModelFailed(ModelError):
+    """The model refused the request or broke."""
+
+
+class ModelTimedOut(ModelError):
+    """The model was silent for too long."""
+
+
+class ToolFailed(TurnstoneError):
+    """A server tool could not answer; its message is shown to the model."""
+
+
+class LeaseLost(TurnstoneError):
+    """This process may no longer write to the turn: another took it over, or it was ended."""
+
+    def __init__(self, turn_id: str) -> None:
+        super().__init__(f"turn {turn_id!r} was taken over or ended elsewhere; read it to see how it goes on")
+        self.turn_id = turn_id
+
+
+class StoreUnavailable(TurnstoneError):
+    """The store can't be read or written now."""
+
+
+class Conflict(TurnstoneError):
+    """A condition of an atomic write did not hold, so nothing was written.
+
+    Attributes:
+        operation: index of the first operation whose condition failed.
+        key: that operation's key.
+        found: the record that was there, None if there was none.
+    """
+
+    def __init__(self, operation: int, key: Key, found: Record | None) -> None:
+        super().__init__(f"operation {operation} on {key!r}: its condition does not hold")
+        self.operation = operation
+        self.key = key
+        self.found = found

@@ -1,0 +1,82 @@
+"""What happens in a turn, in the shape the Llama Stack stream carries as an event's payload."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from turnstone.domain.content import Image
+from turnstone.domain.model import Frozen
+from turnstone.domain.tools import ToolCall
+from turnstone.domain.turns import Failure, Step, Turn
+
+StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
+
+
+class TextDelta(Frozen):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ImageDelta(Frozen):
+    type: Literal["image"] = "image"
+    image: Image
+
+
+class ToolCallDelta(Frozen):
+    type: Literal["tool_call"] = "tool_call"
+    tool_call: str | ToolCall
+    parse_status: Literal["started", "in_progress", "failed", "succeeded"]
+
+
+Delta = Annotated[TextDelta | ImageDelta | ToolCallDelta, Field(discriminator="type")]
+
+
+class TurnStarted(Frozen):
+    event_type: Literal["turn_start"] = "turn_start"
+    turn_id: str
+
+
+class StepStarted(Frozen):
+    event_type: Literal["step_start"] = "step_start"
+    step_type: StepType
+    step_id: str
+    metadata: dict[str, Any] = {}
+
+
+class StepProgressed(Frozen):
+    event_type: Literal["step_progress"] = "step_progress"
+    step_type: StepType
+    step_id: str
+    delta: Delta
+
+
+class StepCompleted(Frozen):
+    event_type: Literal["step_complete"] = "step_complete"
+    step_type: StepType
+    step_id: str
+    step_details: Step
+
+
+class TurnCompleted(Frozen):
+    event_type: Literal["turn_complete"] = "turn_complete"
+    turn: Turn
+
+
+class TurnAwaitsInput(Frozen):
+    event_type: Literal["turn_awaiting_input"] = "turn_awaiting_input"
+    turn: Turn
+
+
+class TurnFailed(Frozen):
+    """The turn ended without an answer; not an event of the contract, its stream carries an error instead."""
+
+    event_type: Literal["turn_failed"] = "turn_failed"
+    turn_id: str
+    failure: Failure
+
+
+TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput | TurnFailed
+
+
+def step_completed(step: Step) -> StepCompleted:
+    return StepCompleted(step_type=step.step_type, step_id=step.step_id, step_details=step)

@@ -1,0 +1,36 @@
+"""Ids and order keys: UUIDs of version 7, whose text sorts by the millisecond they were made in.
+
+Source: RFC 9562, section 5.7.
+"""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def milliseconds(at: datetime) -> int:
+    """Return the whole milliseconds since 1970."""
+    passed = at - _EPOCH
+    return (passed.days * 86_400 + passed.seconds) * 1_000 + passed.microseconds // 1_000
+
+
+def uuid7(unix_ms: int, randomness: bytes) -> str:
+    """Return the UUIDv7 of that millisecond; 10 random bytes make it unlike any other."""
+    value = unix_ms << 80 | int.from_bytes(randomness[:10])
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(UUID(int=value))
+
+
+def uuid7_milliseconds(text: str) -> int:
+    """Return the millisecond a UUIDv7 was made in."""
+    return UUID(text).int >> 80
+
+
+def order_key(at: datetime, previous: str | None, randomness: bytes) -> str:
+    """Return a UUIDv7 of that time, or of the millisecond after `previous` if the clock stands still or went back."""
+    unix_ms = milliseconds(at)
+    if previous is not None:
+        unix_ms = max(unix_ms, uuid7_milliseconds(previous) + 1)
+    return uuid7(unix_ms, randomness)

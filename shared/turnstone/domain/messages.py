@@ -1,0 +1,42 @@
+"""Messages, in the vocabulary of the Llama Stack wire, which is ours."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from turnstone.domain.content import Content
+from turnstone.domain.model import Frozen, NullMeansDefault
+from turnstone.domain.tools import ToolCall
+
+StopReason = Literal["end_of_turn", "end_of_message", "out_of_tokens"]
+
+
+class SystemMessage(Frozen):
+    role: Literal["system"] = "system"
+    content: Content
+
+
+class UserMessage(Frozen):
+    """What the user says. `context` is shown to the model in this turn only."""
+
+    role: Literal["user"] = "user"
+    content: Content
+    context: Content | None = None
+
+
+class ToolResponseMessage(Frozen):
+    role: Literal["tool"] = "tool"
+    call_id: str
+    content: Content
+
+
+class CompletionMessage(NullMeansDefault):
+    role: Literal["assistant"] = "assistant"
+    content: Content
+    stop_reason: StopReason
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+InputMessage = Annotated[UserMessage | ToolResponseMessage, Field(discriminator="role")]
+Message = Annotated[SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage, Field(discriminator="role")]
+MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])

@@ -1,0 +1,95 @@
+"""A session of an agent, and who holds its lock.
+
+At most one turn of a session is open. The lock says which, who may write to it (the fence, a number that only grows)
+and until when (the lease of the process that runs it, or the deadline of the client it waits for).
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from turnstone.domain.model import Frozen
+
+
+class LockState(StrEnum):
+    IDLE = "idle"
+    RUNNING = "running"
+    AWAITING = "awaiting"
+
+
+class SessionLock(Frozen):
+    """Who may write to the session's open turn. `order` is that turn's order key."""
+
+    state: LockState = LockState.IDLE
+    order: str | None = None
+    fence: int = 0
+    lease_until: datetime | None = None
+    await_until: datetime | None = None
+
+    def taken(self, order: str, lease_until: datetime) -> "SessionLock":
+        """Return the lock as held by a process that runs the turn; the fence shuts out every earlier holder."""
+        return SessionLock(state=LockState.RUNNING, order=order, fence=self.fence + 1, lease_until=lease_until)
+
+    def awaiting(self, await_until: datetime) -> "SessionLock":
+        """Return the lock as held by a turn that waits for its client."""
+        return SessionLock(state=LockState.AWAITING, order=self.order, fence=self.fence, await_until=await_until)
+
+    def released(self) -> "SessionLock":
+        return SessionLock(fence=self.fence)
+
+    def is_live(self, now: datetime) -> bool:
+        """Tell whether a process runs the turn and its lease is not over."""
+        return self.state is LockState.RUNNING and self.lease_until is not None and now < self.lease_until
+
+    def is_abandoned(self, now: datetime) -> bool:
+        """Tell whether the turn was being run by a process whose lease is over."""
+        return self.state is LockState.RUNNING and not self.is_live(now)
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Tell whether the turn waits for a client whose deadline is over."""
+        return self.state is LockState.AWAITING and self.await_until is not None and now >= self.await_until
+
+    def look_again_at(self) -> datetime | None:
+        """Return when the lock may have to be taken from its holder, None if nobody holds it."""
+        return self.lease_until if self.state is LockState.RUNNING else self.await_until
+
+
+class Session(Frozen):
+    """A session as stored: the header of its partition, without its turns.
+
+    Attributes:
+        order: the session's place in the list of its agent's sessions.
+        last_order: order key of the newest turn, so that clock skew can't reorder turns.
+        last_request: fingerprint of the request that opened the newest turn, or resumed it last.
+        rev: revision of the record this was read from, 0 before it is stored.
+    """
+
+    agent_id: str
+    session_id: str
+    session_name: str
+    started_at: datetime
+    order: str
+    last_order: str | None = None
+    last_request: str | None = None
+    lock: SessionLock = SessionLock()
+    rev: int = 0
+
+
+class SessionRef(Frozen):
+    """Which session: the address of its partition."""
+
+    tenant: str
+    agent_id: str
+    session_id: str
+
+
+class TurnRef(SessionRef):
+    """Which turn of which session."""
+
+    turn_id: str
+
+    @property
+    def session(self) -> SessionRef:
+        return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)
+
+
+LEASE = timedelta(seconds=30)

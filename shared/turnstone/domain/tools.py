@@ -1,0 +1,49 @@
+"""Tools: how they are defined, called and answered."""
+
+import json
+from typing import Any
+
+from turnstone.domain.content import Content
+from turnstone.domain.model import Frozen, NullMeansDefault
+
+
+class ToolParameter(NullMeansDefault):
+    name: str
+    parameter_type: str
+    description: str
+    required: bool = True
+    default: Any = None
+
+
+class ToolDef(Frozen):
+    name: str
+    description: str | None = None
+    parameters: tuple[ToolParameter, ...] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ToolCall(Frozen):
+    """A call the model asks for. `arguments` is a string where the model's JSON could not be parsed."""
+
+    call_id: str
+    tool_name: str
+    arguments: str | dict[str, Any]
+    arguments_json: str | None = None
+
+
+class ToolResponse(Frozen):
+    call_id: str
+    tool_name: str
+    content: Content
+    metadata: dict[str, Any] | None = None
+
+
+def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCall:
+    """Return the call a model wrote; arguments that are no JSON object stay the string they were."""
+    try:
+        arguments = json.loads(arguments_json or "{}")
+    except (ValueError, RecursionError):
+        arguments = arguments_json
+    if not isinstance(arguments, dict):
+        arguments = arguments_json
+    return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments, arguments_json=arguments_json or "{}")

@@ -1,0 +1,171 @@
+"""A turn: its steps as the wire shows them, and the state the wire never shows."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from turnstone.domain.agents import TurnOverrides
+from turnstone.domain.content import Content, Url
+from turnstone.domain.messages import CompletionMessage, InputMessage
+from turnstone.domain.model import Frozen
+from turnstone.domain.tools import ToolCall, ToolResponse
+
+
+class StepCommon(Frozen):
+    turn_id: str
+    step_id: str
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class InferenceStep(StepCommon):
+    step_type: Literal["inference"] = "inference"
+    model_response: CompletionMessage
+
+
+class ToolExecutionStep(StepCommon):
+    step_type: Literal["tool_execution"] = "tool_execution"
+    tool_calls: tuple[ToolCall, ...]
+    tool_responses: tuple[ToolResponse, ...]
+
+
+class SafetyViolation(Frozen):
+    violation_level: Literal["info", "warn", "error"]
+    user_message: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class ShieldCallStep(StepCommon):
+    step_type: Literal["shield_call"] = "shield_call"
+    violation: SafetyViolation | None = None
+
+
+class MemoryRetrievalStep(StepCommon):
+    step_type: Literal["memory_retrieval"] = "memory_retrieval"
+    vector_db_ids: str
+    inserted_context: Content
+
+
+Step = Annotated[
+    InferenceStep | ToolExecutionStep | ShieldCallStep | MemoryRetrievalStep, Field(discriminator="step_type")
+]
+
+
+class Attachment(Frozen):
+    content: Content | Url
+    mime_type: str
+
+
+class Turn(Frozen):
+    """A turn as every reader sees it. Field order is the order on the wire."""
+
+    turn_id: str
+    session_id: str
+    input_messages: tuple[InputMessage, ...]
+    steps: tuple[Step, ...] = ()
+    output_message: CompletionMessage
+    output_attachments: tuple[Attachment, ...] = ()
+    started_at: datetime
+    completed_at: datetime | None = None
+
+
+class TurnStatus(StrEnum):
+    IN_PROGRESS = "in_progress"
+    AWAITING_INPUT = "awaiting_input"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self not in (TurnStatus.IN_PROGRESS, TurnStatus.AWAITING_INPUT)
+
+
+class TokenUsage(Frozen):
+    """Tokens of one inference, as the model's provider counted them."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class StepTrace(Frozen):
+    """What is kept of a step beside its wire shape: its stream's deltas, whether a client ran it, its tokens."""
+
+    deltas: int = 0
+    is_from_client: bool = False
+    usage: TokenUsage | None = None
+
+
+FailureKind = Literal["model_failed", "model_timed_out", "lease_lost", "ended", "internal"]
+
+
+class Failure(Frozen):
+    """Why a turn ended without an answer: a kind for programs, a sentence for people."""
+
+    kind: FailureKind
+    message: str
+
+
+class TurnState(Frozen):
+    """All there is to know of a turn between two moments of its life: what is stored, loaded and handed to the engine.
+
+    Attributes:
+        order: the turn's place in its session (the turn_id for turns we create).
+        status: where its life stands.
+        pending_calls: the calls a client has still to answer.
+        overrides: what this turn changes of its agent, remembered over resume.
+        traces: one per step of `turn.steps`.
+        failure: why there is no answer.
+        takeovers: how often a process took the turn over from one that died.
+        rev: revision of the record this was read from, 0 before it is stored.
+    """
+
+    turn: Turn
+    order: str
+    status: TurnStatus = TurnStatus.IN_PROGRESS
+    pending_calls: tuple[ToolCall, ...] = ()
+    overrides: TurnOverrides = TurnOverrides()
+    traces: tuple[StepTrace, ...] = ()
+    failure: Failure | None = None
+    takeovers: int = 0
+    rev: int = 0
+
+    @property
+    def turn_id(self) -> str:
+        return self.turn.turn_id
+
+    @property
+    def inference_count(self) -> int:
+        """How often the model has answered, over all resumes."""
+        return sum(isinstance(step, InferenceStep) for step in self.turn.steps)
+
+    def with_step(self, step: Step, trace: StepTrace | None = None) -> "TurnState":
+        """Return the state with one more finished step."""
+        turn = self.turn.model_copy(update={"steps": (*self.turn.steps, step)})
+        return self.model_copy(update={"turn": turn, "traces": (*self.traces, trace or StepTrace())})
+
+    def completed(self, output: CompletionMessage, at: datetime) -> "TurnState":
+        """Return the state of the turn that has its answer."""
+        turn = self.turn.model_copy(update={"output_message": output, "completed_at": at})
+        return self.model_copy(update={"turn": turn, "status": TurnStatus.COMPLETED, "pending_calls": ()})
+
+    def given_up(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
+        """Return the state of the turn that ended without an answer; its finished steps stay."""
+        turn = self.turn.model_copy(update={"output_message": silent_output("end_of_turn"), "completed_at": at})
+        return self.model_copy(update={"turn": turn, "status": status, "failure": failure, "pending_calls": ()})
+
+
+class NewTurn(Frozen):
+    """What a caller asks of a turn."""
+
+    messages: tuple[InputMessage, ...]
+    overrides: TurnOverrides = TurnOverrides()
+
+
+def silent_output(stop_reason: Literal["end_of_turn", "end_of_message"] = "end_of_message") -> CompletionMessage:
+    """Return the output message of a turn that has said nothing yet."""
+    return CompletionMessage(content="", stop_reason=stop_reason)

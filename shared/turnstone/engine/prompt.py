@@ -1,0 +1,43 @@
+"""What the model is asked: the system message, the turns before, this turn so far, and the tools on offer."""
+
+from collections.abc import Sequence
+
+from turnstone.domain.agents import AgentConfig
+from turnstone.domain.context import tokens_of, told_now
+from turnstone.domain.messages import Message, SystemMessage
+from turnstone.domain.turns import TurnState
+from turnstone.engine.steps import EngineDeps
+from turnstone.engine.tool_plan import ToolOffer
+from turnstone.ports import InferenceRequest
+
+
+def build_request(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> InferenceRequest:
+    """Return the next question to the model.
+
+    A required or named tool is forced in the turn's first inference only: forced again after its answer, the model
+    could never finish.
+    """
+    choice = deps.config.tool_config.tool_choice
+    is_forced = choice not in ("auto", "none")
+    return InferenceRequest(
+        model=deps.config.model,
+        messages=(*system_message(deps.config), *deps.history, *told_now(state.turn)),
+        tools=offer.definitions,
+        tool_choice="auto" if is_forced and state.inference_count else choice,
+        sampling=deps.config.sampling_params,
+        response_format=deps.config.response_format,
+    )
+
+
+def system_message(config: AgentConfig) -> tuple[Message, ...]:
+    """Return the agent's instructions as a message, nothing if there are none."""
+    return (SystemMessage(content=config.instructions),) if config.instructions else ()
+
+
+def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[object]) -> int:
+    """Return the tokens that are sent whatever the history: instructions, tools and the turn itself."""
+    return (
+        tokens_of(system_message(config))
+        + tokens_of(told_now(state.turn))
+        + sum(len(str(definition)) for definition in definitions) // 4
+    )

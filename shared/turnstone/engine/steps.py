@@ -1,0 +1,69 @@
+"""What the engine is given, and what it answers."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from turnstone.domain.agents import AgentConfig
+from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.turns import Step, TurnState
+from turnstone.ports import Clock, IdGenerator, Inference, ToolRuntime
+
+
+class StepRecorder(Protocol):
+    def save_step(self, state: TurnState) -> None:
+        """Store the newest step of the state durably. Raises LeaseLost."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDeps:
+    """All the engine works with, and nothing that is stored.
+
+    Attributes:
+        config: the agent's configuration with the turn's overrides.
+        history: messages of earlier turns, oldest first.
+    """
+
+    config: AgentConfig
+    history: tuple[Message, ...]
+    inference: Inference
+    tools: ToolRuntime
+    recorder: StepRecorder
+    clock: Clock
+    ids: IdGenerator
+
+
+@dataclass(frozen=True, slots=True)
+class RunAgain:
+    """Every step is stored; call `advance` again with this state."""
+
+    state: TurnState
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitClientTools:
+    """The client has to answer the pending calls. `unsaved` is the newest step if the pause has still to store it."""
+
+    state: TurnState
+    output: CompletionMessage
+    unsaved: Step | None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A shield stopped the turn. `unsaved` is the newest step, which the close has to store."""
+
+    state: TurnState
+    output: CompletionMessage
+    unsaved: Step | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The turn has its answer. `unsaved` is the newest step, which the close has to store."""
+
+    state: TurnState
+    output: CompletionMessage
+    unsaved: Step | None
+
+
+NextStep = RunAgain | AwaitClientTools | Blocked | Finish

@@ -1,0 +1,91 @@
+"""The turn loop. One call of `advance` makes the next move of a turn: ask the model, or run the tools it called.
+
+It is a generator of what happens, and returns what to do next. Nothing here knows who listens, whether the turn was
+resumed, or where it is stored: pausing is a value, resuming is a call with the state that was stored.
+"""
+
+from collections.abc import Generator
+
+from turnstone.domain.context import unanswered_calls
+from turnstone.domain.events import (
+    StepProgressed,
+    StepStarted,
+    TextDelta,
+    ToolCallDelta,
+    TurnEvent,
+    step_completed,
+)
+from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.turns import InferenceStep, StepTrace, TurnState
+from turnstone.engine.prompt import build_request
+from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
+from turnstone.engine.tool_plan import ToolOffer, ToolPlan, build_offer, plan_tools
+from turnstone.engine.tools import run_tools
+from turnstone.ports import Inferred, TextChunk
+
+Move = Generator[TurnEvent, None, NextStep]
+
+
+def advance(state: TurnState, deps: EngineDeps) -> Move:
+    """Make the turn's next move. Raises ModelError, LeaseLost and StoreUnavailable; everything else is a value."""
+    offer = build_offer(deps.config, deps.tools)
+    calls = unanswered_calls(state.turn)
+    if not calls:
+        return (yield from _infer(state, deps, offer))
+    plan = plan_tools(calls, offer)
+    if plan.ours:
+        return (yield from run_tools(plan, state, deps))
+    return _await_client(state, plan, is_saved=True)
+
+
+def _infer(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> Move:
+    step_id = deps.ids.new_id()
+    started_at = deps.clock.now()
+    yield StepStarted(step_type="inference", step_id=step_id)
+    deltas = 0
+    answer: Inferred | None = None
+    for chunk in deps.inference.stream(build_request(state, deps, offer)):
+        match chunk:
+            case TextChunk(text):
+                deltas += 1
+                yield StepProgressed(step_type="inference", step_id=step_id, delta=TextDelta(text=text))
+            case Inferred():
+                answer = chunk
+    assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
+    for call in answer.message.tool_calls:
+        parsed = "failed" if isinstance(call.arguments, str) else "succeeded"
+        delta = ToolCallDelta(tool_call=call, parse_status=parsed)
+        deltas += 1
+        yield StepProgressed(step_type="inference", step_id=step_id, delta=delta)
+    step = InferenceStep(
+        turn_id=state.turn_id,
+        step_id=step_id,
+        started_at=started_at,
+        completed_at=deps.clock.now(),
+        model_response=answer.message,
+    )
+    inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
+    plan = plan_tools(answer.message.tool_calls, offer)
+    following = _after_inference(inferred, answer.message, plan, deps.config.max_infer_iters)
+    if isinstance(following, RunAgain):
+        deps.recorder.save_step(inferred)
+        yield step_completed(step)
+    return following
+
+
+def _after_inference(state: TurnState, answer: CompletionMessage, plan: ToolPlan, max_infer_iters: int) -> NextStep:
+    is_cut_off = answer.stop_reason == "out_of_tokens"
+    is_last = state.inference_count >= max_infer_iters
+    if not answer.tool_calls or is_cut_off or is_last:
+        stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
+        output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
+        return Finish(state, output, unsaved=state.turn.steps[-1])
+    if plan.ours:
+        return RunAgain(state)
+    return _await_client(state, plan, is_saved=False)
+
+
+def _await_client(state: TurnState, plan: ToolPlan, *, is_saved: bool) -> AwaitClientTools:
+    said = next(s.model_response.content for s in reversed(state.turn.steps) if isinstance(s, InferenceStep))
+    output = CompletionMessage(content=said, stop_reason="end_of_message", tool_calls=plan.client)
+    return AwaitClientTools(state, output, unsaved=None if is_saved else state.turn.steps[-1])

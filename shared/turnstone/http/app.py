@@ -1,0 +1,159 @@
+"""The ASGI app made of declared routes: reads the size-capped body, calls the route in a pool, sends its answer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from typing import assert_never
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request as StarletteRequest
+from starlette.responses import Response
+from starlette.routing import Route as StarletteRoute
+from starlette.types import Message, Receive, Scope, Send
+
+from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.errors import BodyTooLarge
+from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
+from turnstone.http.errors import answer_or_error, detail_reply, error_reply, failure_reply
+from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
+from turnstone.http.sse import heard, sse_chunks
+from turnstone.services.application import Application
+from turnstone.services.broadcast import TurnBroadcast
+
+log = logging.getLogger(__name__)
+JSON = (b"content-type", b"application/json")
+SSE = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_CACHE = (b"cache-control", b"no-cache")
+READ_ON_FACTOR = 4
+POOL_THREADS = 16
+PIECES_AT_ONCE = 50
+
+
+def build_app(
+    routes: Sequence[Route],
+    application: Application,
+    max_body_bytes: int,
+    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
+) -> Starlette:
+    """Return the ASGI app that serves the routes."""
+    pool = ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="route")
+    served = [
+        StarletteRoute(route.path, _Endpoint(route, application, pool, max_body_bytes), methods=[route.method])
+        for route in routes
+    ]
+    return Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
+
+
+class _Endpoint:
+    """One route as an ASGI app."""
+
+    def __init__(self, route: Route, application: Application, pool: ThreadPoolExecutor, max_body_bytes: int) -> None:
+        self._route = route
+        self._application = application
+        self._pool = pool
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        body = await _body(receive, self._max_body_bytes)
+        if body is None:
+            answer: Answer = error_reply(BodyTooLarge(self._max_body_bytes))
+        else:
+            request = self._request(scope, body)
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(self._pool, answer_or_error, self._route.endpoint, request)
+        status = await self._send(answer, send)
+        took_ms = (time.perf_counter() - began) * 1_000
+        log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms)
+
+    def _request(self, scope: Scope, body: bytes) -> Request:
+        return Request(
+            method=scope["method"],
+            path=scope["path"],
+            path_params=scope["path_params"],
+            query=parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True),
+            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            body=body,
+            caller=LOCAL_CALLER,
+            application=self._application,
+        )
+
+    async def _send(self, answer: Answer, send: Send) -> int:
+        match answer:
+            case TurnReply(broadcast):
+                return await _send_whole(await _outcome(broadcast), send)
+            case Reply():
+                return await _send_whole(answer, send)
+            case PiecesReply(pieces):
+                return await _send_chunks(JSON, self._in_pool(pieces), send)
+            case TurnStreamReply(broadcast, encode):
+                return await _send_chunks(SSE, sse_chunks(broadcast, encode), send)
+            case _:
+                assert_never(answer)
+
+    async def _in_pool(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield what the iterator yields, drawn from it in the pool because it reads the store."""
+        loop = asyncio.get_running_loop()
+        while chunk := await loop.run_in_executor(self._pool, _some_of, pieces):
+            yield chunk
+
+
+def _some_of(pieces: Iterator[bytes]) -> bytes:
+    return b"".join(piece for _, piece in zip(range(PIECES_AT_ONCE), pieces, strict=False))
+
+
+async def _outcome(broadcast: TurnBroadcast) -> Reply:
+    """Return the whole answer for a turn, once it has ended or waits for its client."""
+    async for events in heard(broadcast, timeout_s=None):
+        for event in events:
+            if isinstance(event, TurnCompleted | TurnAwaitsInput):
+                return Reply(event.turn.model_dump_json().encode())
+            if isinstance(event, TurnFailed):
+                return failure_reply(event.failure)
+    return detail_reply(500, "internal server error")
+
+
+async def _body(receive: Receive, limit: int) -> bytes | None:
+    """Return the request's body, None if it is over the limit.
+
+    A body somewhat over the limit is read on to its end, so that a client that sends before it listens gets its 413.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message: Message = await receive()
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= limit:
+            parts.append(part)
+        if not message.get("more_body", False) or size > limit * READ_ON_FACTOR:
+            return b"".join(parts) if size <= limit else None
+
+
+async def _send_whole(reply: Reply, send: Send) -> int:
+    length = (b"content-length", str(len(reply.body)).encode())
+    headers = [JSON, length, *((name.encode(), value.encode()) for name, value in reply.headers.items())]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+    return reply.status
+
+
+async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncIterator[bytes], send: Send) -> int:
+    await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+    return 200
+
+
+async def _unrouted(_: StarletteRequest, error: Exception) -> Response:
+    """Answer for a path or method that no route serves."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else "internal server error"
+    reply = detail_reply(status, detail)
+    return Response(reply.body, status, {"content-type": "application/json"})

@@ -1,0 +1,75 @@
+"""The one table from errors to statuses, and the envelopes the clients of the Llama Stack dialect expect.
+
+The only place with an `except Exception`: whatever nobody expected becomes a 500 that tells nothing of the inside.
+"""
+
+import logging
+from collections.abc import Callable
+
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from turnstone.domain import errors
+from turnstone.domain.turns import Failure
+from turnstone.http.routes import Answer, Reply, Request
+
+log = logging.getLogger(__name__)
+
+STATUS: dict[type[Exception], int] = {
+    errors.InvalidRequest: 400,
+    errors.NotFound: 404,
+    errors.TurnConflict: 409,
+    errors.IdempotencyMismatch: 409,
+    errors.LeaseLost: 409,
+    errors.BodyTooLarge: 413,
+    errors.ModelTimedOut: 504,
+    errors.ModelError: 502,
+    errors.Overloaded: 503,
+    errors.StoreUnavailable: 503,
+}
+FAILURE_STATUS = {"model_failed": 502, "model_timed_out": 504, "lease_lost": 409, "ended": 409, "internal": 500}
+NO_RETRY = {"x-should-retry": "false"}
+RETRY_SOON = {"retry-after": "1"}
+
+
+def answer_or_error(endpoint: Callable[[Request], Answer], request: Request) -> Answer:
+    """Return the endpoint's answer, or the reply that tells what went wrong."""
+    try:
+        return endpoint(request)
+    except Exception as error:  # noqa: BLE001 - the table's last row
+        return error_reply(error)
+
+
+def error_reply(error: Exception) -> Reply:
+    """Return the reply for an error: a true status, and what a person can do about it."""
+    if isinstance(error, ValidationError):
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        return _validation_reply([{"loc": e["loc"], "msg": e["msg"], "type": e["type"]} for e in found])
+    if isinstance(error, errors.InvalidRequest) and error.location:
+        return _validation_reply([{"loc": error.location, "msg": str(error), "type": "value_error"}])
+    for kind in type(error).__mro__:
+        if kind in STATUS:
+            return detail_reply(STATUS[kind], str(error), _headers(error, STATUS[kind]))
+    log.error("a request hit an internal error", exc_info=error)
+    return detail_reply(500, "internal server error", NO_RETRY)
+
+
+def failure_reply(failure: Failure) -> Reply:
+    """Return the reply for a turn that ended without an answer. Sent again, the request would find the same turn."""
+    return detail_reply(FAILURE_STATUS[failure.kind], failure.message, NO_RETRY)
+
+
+def detail_reply(status: int, message: str, headers: dict[str, str] | None = None) -> Reply:
+    return Reply(to_json({"detail": message}), status, headers or {})
+
+
+def _headers(error: Exception, status: int) -> dict[str, str]:
+    if isinstance(error, errors.TurnRunning):
+        return RETRY_SOON
+    if status == 409:
+        return NO_RETRY
+    return RETRY_SOON if status == 503 else {}
+
+
+def _validation_reply(found: list[dict[str, object]]) -> Reply:
+    return Reply(to_json({"error": {"detail": {"errors": found}}}), 400)

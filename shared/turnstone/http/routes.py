@@ -1,0 +1,137 @@
+"""How a route is declared, what its function is given, and what it may answer."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import Caller
+from turnstone.domain.events import TurnEvent
+from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.services.application import Application
+from turnstone.services.broadcast import TurnBroadcast
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request with its whole body. Header names are in lower case, query values in the order sent."""
+
+    method: str
+    path: str
+    path_params: Mapping[str, str]
+    query: Mapping[str, list[str]]
+    headers: Mapping[str, str]
+    body: bytes
+    caller: Caller
+    application: Application
+
+    @property
+    def session_ref(self) -> SessionRef:
+        params = self.path_params
+        return SessionRef(tenant=self.caller.tenant, agent_id=params["agent_id"], session_id=params["session_id"])
+
+    @property
+    def turn_ref(self) -> TurnRef:
+        params = self.path_params
+        return TurnRef(
+            tenant=self.caller.tenant,
+            agent_id=params["agent_id"],
+            session_id=params["session_id"],
+            turn_id=params["turn_id"],
+        )
+
+    @property
+    def attempt(self) -> Attempt:
+        """How this request can be recognised when it comes again.
+
+        Source: the official clients count their retries in `x-stainless-retry-count`.
+        """
+        retry_count = self.headers.get("x-stainless-retry-count", "0")
+        key = self.headers.get("idempotency-key")
+        return Attempt(
+            fingerprint=self._digest(self.body),
+            is_retry=retry_count.isdecimal() and int(retry_count[:9]) > 0,
+            key=self._digest(key.encode()) if key else None,
+        )
+
+    def _digest(self, part: bytes) -> str:
+        digest = blake2b(digest_size=16)
+        for piece in (self.caller.principal.encode(), self.method.encode(), self.path.encode("utf-8", "replace"), part):
+            digest.update(len(piece).to_bytes(8))
+            digest.update(piece)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer of JSON."""
+
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PiecesReply:
+    """An answer of JSON that is made while it is sent."""
+
+    pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReply:
+    """The turn, once it has ended or waits for its client."""
+
+    broadcast: TurnBroadcast
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStreamReply:
+    """The turn's events as they happen, as server-sent events."""
+
+    broadcast: TurnBroadcast
+    encode: Callable[[TurnEvent], bytes]
+
+
+Answer = Reply | PiecesReply | TurnReply | TurnStreamReply
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route as declared by its module in `functions/`.
+
+    Attributes:
+        path: with the version prefix and `{parameters}`.
+        body: model of the request body, None if there is none.
+        reply: model of the whole answer.
+    """
+
+    method: str
+    path: str
+    endpoint: Callable[[Request], Answer]
+    reply: type[BaseModel]
+    body: type[BaseModel] | None = None
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse(request: Request, model: type[Model]) -> Model:
+    """Return the body as the model. Raises pydantic's ValidationError, which the error table knows."""
+    return model.model_validate_json(request.body)
+
+
+def reply(value: BaseModel) -> Reply:
+    """Return the value as the whole answer, nulls included."""
+    return Reply(value.model_dump_json().encode())
+
+
+def joined(head: bytes, values: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
+    """Yield a JSON text whose list is made of values that are JSON already."""
+    yield head
+    for index, value in enumerate(values):
+        yield b"," + value if index else value
+    yield tail

@@ -1,0 +1,45 @@
+"""A turn's broadcast as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+from turnstone.domain.events import TurnEvent
+from turnstone.services.broadcast import TurnBroadcast
+
+PING = b": ping\n\n"
+PING_AFTER_S = 15.0
+
+
+async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncIterator[tuple[TurnEvent, ...]]:
+    """Yield the events as they come, several at once when they come fast; nothing after a silence of `timeout_s`."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed when the server stops before its turns
+            loop.call_soon_threadsafe(ready.set)
+
+    listener = broadcast.listen(wake)
+    try:
+        while True:
+            news = listener.take()
+            if news.events or news.is_last:
+                yield news.events
+            if news.is_last:
+                return
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await ready.wait()
+            except TimeoutError:
+                yield ()
+                continue
+            ready.clear()
+    finally:
+        broadcast.leave(listener)
+
+
+async def sse_chunks(broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes]) -> AsyncIterator[bytes]:
+    """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
+    async for events in heard(broadcast, PING_AFTER_S):
+        yield b"".join(map(encode, events)) if events else PING

@@ -1,0 +1,302 @@
+"""Every port: what the domain needs from the world, in the domain's words.
+
+Adapters implement these; the engine, the services and the store know nothing else of the outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
+from turnstone.domain.content import Content
+from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.sessions import TurnRef
+from turnstone.domain.tools import ToolCall, ToolDef
+from turnstone.domain.turns import TokenUsage
+
+# ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Scalar = str | int
+LAST_SORT_KEY = "\U0010ffff"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A record's address: what is scanned by, and what is scanned over. Neither part is empty."""
+
+    pk: str
+    sk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored record.
+
+    Attributes:
+        body: the record itself, opaque to the store.
+        attributes: the few values that conditions, the open index and time-to-live need; never None.
+        rev: 1 when first put, one more with each put or update that names a revision.
+    """
+
+    key: Key
+    body: bytes
+    attributes: Mapping[str, Scalar]
+    rev: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Holds when there is no record."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevIs:
+    """Holds when the record exists in this revision."""
+
+    rev: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeIs:
+    """Holds when the record exists and the attribute has this value."""
+
+    name: str
+    value: Scalar
+
+
+Condition = Absent | RevIs | AttributeIs
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Store the whole record. Its revision is one above `RevIs`, else 1."""
+
+    key: Key
+    body: bytes
+    attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    when: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Set attributes (None removes one) of an existing record; the revision changes only under `RevIs`."""
+
+    key: Key
+    attributes: Mapping[str, Scalar | None]
+    when: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the record; nothing happens if there is none and no condition."""
+
+    key: Key
+    when: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Write nothing, but let the whole write fail unless the conditions hold."""
+
+    key: Key
+    when: tuple[Condition, ...]
+
+
+Operation = Put | Update | Delete | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Read one record."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Read the records of a partition whose sort key lies between `start` and `end`, both included.
+
+    `after` continues behind that sort key, in the direction of reading.
+    """
+
+    pk: str
+    start: str = "\x01"
+    end: str = LAST_SORT_KEY
+    limit: int | None = None
+    reverse: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some records in the order asked for. `after` continues, None when nothing follows; an empty page may follow."""
+
+    records: tuple[Record, ...]
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPage:
+    """Keys of an index. `after` continues, None when nothing follows."""
+
+    keys: tuple[Key, ...]
+    after: Key | None = None
+
+
+class RangeStore(Protocol):
+    """A transactional store of records in sorted partitions.
+
+    Reads see every write that returned before them, except `open_keys`, which may lag.
+    Every method raises StoreUnavailable when the store can't be reached, is throttled, full or read-only.
+    """
+
+    def get(self, key: Key) -> Record | None:
+        """Return the record, None if there is none."""
+
+    def range(self, query: Range) -> Page:
+        """Return the next page of a range. A page may be shorter than `limit`; only `after` is None at the end."""
+
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+        """Return the answers to several reads, made at the same time where the store allows it."""
+
+    def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
+        """Apply all operations or none; at most 100, each on a key of its own.
+
+        The nonce is stored with every record that is put or updated: a write whose condition fails, but which finds
+        its own nonce, was applied before (its answer was lost) and succeeds. Without one, each call gets its own.
+
+        Raises:
+            Conflict: names the first operation whose condition failed.
+        """
+
+    def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
+        """Return keys of the records whose attribute `open` equals the shard, in key order."""
+
+
+class BlobStore(Protocol):
+    """Payloads too large for a record."""
+
+    def put(self, name: str, body: bytes) -> None:
+        """Store the payload durably under a name of ASCII letters, digits, `-`, `_` and `/`; again is harmless."""
+
+    def get(self, name: str) -> bytes:
+        """Return the payload. Raises StoreUnavailable if it is missing."""
+
+    def delete(self, name: str) -> None:
+        """Remove the payload; nothing happens if there is none."""
+
+
+# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRequest:
+    """One question to a model. `tool_choice` is auto, required, none or a tool's name."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDef, ...] = ()
+    tool_choice: str = "auto"
+    sampling: SamplingParams = SamplingParams()
+    response_format: ResponseFormat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextChunk:
+    """Some more of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """The whole answer; the text is that of all chunks. `usage` is None where the provider reports none."""
+
+    message: CompletionMessage
+    usage: TokenUsage | None = None
+
+
+class Inference(Protocol):
+    """A model, or a provider of many."""
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        """Yield the answer as it arrives; the last item, and only that, is Inferred.
+
+        Raises:
+            ModelFailed: the provider refused the request or broke off.
+            ModelTimedOut: it was silent for too long.
+        """
+
+    def models(self) -> tuple[str, ...]:
+        """Return the ids of the models that can be asked. Raises ModelError."""
+
+
+# ── tools that run on the server ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInvocation:
+    """A call to run.
+
+    Attributes:
+        arguments: the model's, with the toolgroup's fixed ones over them.
+        idempotency_key: the same whenever this call is run again after a crash.
+    """
+
+    call: ToolCall
+    arguments: Mapping[str, Any]
+    idempotency_key: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    content: Content
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A server tool as offered to the model, with the arguments its toolgroup fixes."""
+
+    definition: ToolDef
+    fixed_arguments: Mapping[str, Any]
+
+
+class ToolRuntime(Protocol):
+    """The tools that run on the server, in named groups."""
+
+    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
+        """Return the tools of the groups (`group` or `group/tool`). Raises Unsupported, naming an unknown one."""
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        """Run the call. Raises ToolFailed, whose message is shown to the model."""
+
+
+# ── time, names, and what goes on after a request ────────────────────────────────────────────────────────────────
+
+
+class Supervisor(Protocol):
+    """Looks after turns that nobody's request looks after: paused ones, and those whose process died."""
+
+    def watch(self, turn: TurnRef, due_at: datetime) -> None:
+        """See to it that the turn is attended to soon after `due_at`, and from then on until it ends.
+
+        Watching a turn that is watched already only brings the time forward. Returns when that is durable.
+        """
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """Return the time, aware, in UTC."""
+
+
+class IdGenerator(Protocol):
+    def new_id(self) -> str:
+        """Return an id that no one has, whose text sorts by the time it was made."""
+
+    def order_key(self, at: datetime, previous: str | None) -> str:
+        """Return a UUIDv7 of that time, or of a millisecond after `previous` if that is later."""

@@ -1,0 +1,16 @@
+"""All use cases of the server, as the edge gets them."""
+
+from dataclasses import dataclass
+
+from turnstone.ports import Inference
+from turnstone.services.agents import Agents
+from turnstone.services.sessions import Sessions
+from turnstone.services.turns import Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    agents: Agents
+    sessions: Sessions
+    turns: Turns
+    inference: Inference

@@ -1,0 +1,116 @@
+"""The events of a running turn, for however many listen, from the start or from later on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from threading import Event, Lock
+
+from turnstone.domain.events import TurnEvent
+from turnstone.domain.sessions import TurnRef
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Events a listener had not heard yet; `is_last` tells that none will follow."""
+
+    events: tuple[TurnEvent, ...]
+    is_last: bool
+
+
+class Listener:
+    """One reader of a broadcast. `wake` is called once, from any thread, when there is something to take."""
+
+    def __init__(self, broadcast: "TurnBroadcast", wake: Callable[[], None]) -> None:
+        self._broadcast = broadcast
+        self._heard = 0
+        self.wake = wake
+        self.is_awake = True
+
+    def take(self) -> Heard:
+        """Return what has happened since the last call; the next event will wake the listener again."""
+        with self._broadcast.lock:
+            events = tuple(self._broadcast.events[self._heard :])
+            self._heard += len(events)
+            self.is_awake = False
+            return Heard(events, self._broadcast.is_over)
+
+
+class TurnBroadcast:
+    """Keeps the events of one run of a turn, so that who joins late hears them all."""
+
+    def __init__(self, ref: TurnRef) -> None:
+        self.ref = ref
+        self.lock = Lock()
+        self.events: list[TurnEvent] = []
+        self.is_over = False
+        self._listeners: list[Listener] = []
+
+    def listen(self, wake: Callable[[], None]) -> Listener:
+        """Return a reader that begins with the first event; take() at once, `wake` is called from then on."""
+        listener = Listener(self, wake)
+        with self.lock:
+            self._listeners.append(listener)
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        with self.lock:
+            self._listeners.remove(listener)
+
+    def publish(self, *events: TurnEvent) -> None:
+        self._tell(events, is_over=False)
+
+    def close(self, *events: TurnEvent) -> None:
+        """Publish the last events of this run."""
+        self._tell(events, is_over=True)
+
+    def wait(self) -> Iterator[TurnEvent]:
+        """Yield every event until the run is over, blocking; for threads that have nothing else to do."""
+        ready = Event()
+        listener = self.listen(ready.set)
+        try:
+            while True:
+                heard = listener.take()
+                yield from heard.events
+                if heard.is_last:
+                    return
+                ready.wait()
+                ready.clear()
+        finally:
+            self.leave(listener)
+
+    def _tell(self, events: Iterable[TurnEvent], *, is_over: bool) -> None:
+        with self.lock:
+            self.events += events
+            self.is_over = self.is_over or is_over
+            asleep = [listener for listener in self._listeners if not listener.is_awake]
+            for listener in asleep:
+                listener.is_awake = True
+        for listener in asleep:
+            listener.wake()
+
+
+class Broadcasts:
+    """The broadcasts of the turns that this process runs, or that somebody here waits for."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._by_turn: dict[TurnRef, TurnBroadcast] = {}
+
+    def begin(self, ref: TurnRef) -> TurnBroadcast:
+        """Return the broadcast a run publishes to: the one that is already waited for, or a new one."""
+        return self.expect(ref)
+
+    def expect(self, ref: TurnRef) -> TurnBroadcast:
+        """Return the turn's broadcast, to be published to when this process learns how the turn goes on."""
+        with self._lock:
+            return self._by_turn.setdefault(ref, TurnBroadcast(ref))
+
+    def find(self, ref: TurnRef) -> TurnBroadcast | None:
+        with self._lock:
+            return self._by_turn.get(ref)
+
+    def end(self, broadcast: TurnBroadcast, *events: TurnEvent) -> None:
+        """Publish the run's last events and forget it; whoever comes later reads the store."""
+        with self._lock:
+            if self._by_turn.get(broadcast.ref) is broadcast:
+                del self._by_turn[broadcast.ref]
+        broadcast.close(*events)

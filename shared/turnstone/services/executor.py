@@ -1,0 +1,76 @@
+"""Threads that run turns, apart from those that answer requests: a turn goes on when its client leaves."""
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from threading import Lock
+
+from turnstone.domain.errors import Overloaded
+
+log = logging.getLogger(__name__)
+
+
+class TurnExecutor:
+    """Runs at most `capacity` turns at a time and refuses more, rather than let them queue behind slow models."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._taken = 0
+        self._lock = Lock()
+        self._is_draining = False
+        self._pool = ThreadPoolExecutor(max_workers=capacity, thread_name_prefix="turn")
+        self._running: set[Future[None]] = set()
+
+    @contextmanager
+    def place(self) -> Iterator["Place"]:
+        """Take a place for a turn; it is given back unless a turn was started in it. Raises Overloaded."""
+        with self._lock:
+            if self._taken >= self._capacity or self._is_draining:
+                raise Overloaded(self._capacity)
+            self._taken += 1
+        place = Place(self._start)
+        try:
+            yield place
+        finally:
+            if not place.is_used:
+                self._give_back()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Take no more turns and wait for the running ones; tell whether all ended in time."""
+        with self._lock:
+            self._is_draining = True
+            running = set(self._running)
+        return not wait(running, timeout_s).not_done
+
+    def _start(self, run: Callable[[], None], on_crash: Callable[[BaseException], None]) -> None:
+        future = self._pool.submit(run)
+        with self._lock:
+            self._running.add(future)
+        future.add_done_callback(lambda done: self._finished(done, on_crash))
+
+    def _finished(self, future: Future[None], on_crash: Callable[[BaseException], None]) -> None:
+        with self._lock:
+            self._running.discard(future)
+        self._give_back()
+        crash = future.exception()
+        if crash is not None:
+            log.error("a turn crashed", exc_info=crash)
+            on_crash(crash)
+
+    def _give_back(self) -> None:
+        with self._lock:
+            self._taken -= 1
+
+
+class Place:
+    """A place in the executor, taken before the turn is stored so that no stored turn is left without one."""
+
+    def __init__(self, start: Callable[[Callable[[], None], Callable[[BaseException], None]], None]) -> None:
+        self._start = start
+        self.is_used = False
+
+    def start(self, run: Callable[[], None], on_crash: Callable[[BaseException], None]) -> None:
+        """Run in a thread of its own. `on_crash` hears of an exception that nobody expected."""
+        self.is_used = True
+        self._start(run, on_crash)

@@ -1,0 +1,47 @@
+"""Joining a turn that is under way, or over: the answer to a request that was sent before."""
+
+from turnstone.domain.events import TurnEvent
+from turnstone.domain.sessions import Session, SessionRef, TurnRef
+from turnstone.domain.turns import TurnStatus
+from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.replay import replayed
+from turnstone.services.running import RunnerDeps
+
+
+class Joining:
+    def __init__(self, deps: RunnerDeps) -> None:
+        self._deps = deps
+
+    def join(self, ref: TurnRef) -> TurnBroadcast:
+        """Return where the turn's events are told, from its first on. Raises NotFound."""
+        running_here = self._deps.broadcasts.find(ref)
+        if running_here is not None:
+            return running_here
+        session, state = self._deps.turns.load(ref)
+        if state.status is not TurnStatus.IN_PROGRESS:
+            return _told_again(ref, replayed(state))
+        return self._expected(ref, session)
+
+    def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
+        """Wait for a turn that another process runs, or ran: whoever takes it over here will tell it all."""
+        broadcast = self._deps.broadcasts.expect(ref)
+        self._deps.supervisor.watch(ref, session.lock.look_again_at() or self._deps.clock.now())
+        return broadcast
+
+
+def turn_of(ref: SessionRef, turn_id: str) -> TurnRef:
+    return TurnRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id, turn_id=turn_id)
+
+
+def attend_if_due(deps: RunnerDeps, ref: SessionRef, session: Session) -> None:
+    """Have the session's open turn looked after if its process is gone or its client's deadline is over."""
+    now = deps.clock.now()
+    lock = session.lock
+    if lock.order is not None and (lock.is_abandoned(now) or lock.is_overdue(now)):
+        deps.supervisor.watch(turn_of(ref, lock.order), now)
+
+
+def _told_again(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:
+    broadcast = TurnBroadcast(ref)
+    broadcast.close(*events)
+    return broadcast

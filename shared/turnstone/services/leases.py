@@ -1,0 +1,85 @@
+"""Keeping the leases of the turns this process runs: one thread renews them all."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import Condition, Thread
+
+from turnstone.domain.errors import LeaseLost, StoreUnavailable
+from turnstone.domain.sessions import TurnRef
+from turnstone.ports import Clock
+from turnstone.store.turns import TurnStore
+
+log = logging.getLogger(__name__)
+RENEWALS_PER_LEASE = 3
+
+
+class Lease:
+    """The right to write to a turn, as this process believes to hold it."""
+
+    def __init__(self, ref: TurnRef, fence: int) -> None:
+        self.ref = ref
+        self.fence = fence
+        self.is_lost = False
+
+    def check(self) -> None:
+        """Raise LeaseLost if a renewal failed, so that the engine stops at its next event."""
+        if self.is_lost:
+            raise LeaseLost(self.ref.turn_id)
+
+
+class LeaseKeeper:
+    """Renews every lease held through it, three times within its duration, while the turn runs."""
+
+    def __init__(self, turns: TurnStore, clock: Clock, duration: timedelta) -> None:
+        self._turns = turns
+        self._clock = clock
+        self.duration = duration
+        self._changed = Condition()
+        self._held: set[Lease] = set()
+        self._thread: Thread | None = None
+        self._is_closed = False
+
+    @contextmanager
+    def hold(self, ref: TurnRef, fence: int) -> Iterator[Lease]:
+        """Keep the lease alive within the block."""
+        lease = Lease(ref, fence)
+        with self._changed:
+            self._held.add(lease)
+            if self._thread is None:
+                self._thread = Thread(target=self._renew_forever, name="leases", daemon=True)
+                self._thread.start()
+        try:
+            yield lease
+        finally:
+            with self._changed:
+                self._held.discard(lease)
+
+    def close(self) -> None:
+        """Stop renewing; what is still held runs out."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _renew_forever(self) -> None:
+        pause_s = self.duration.total_seconds() / RENEWALS_PER_LEASE
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed, pause_s)
+                if self._is_closed:
+                    return
+                held = tuple(self._held)
+            for lease in held:
+                self._renew(lease)
+
+    def _renew(self, lease: Lease) -> None:
+        try:
+            self._turns.renew(lease.ref, lease.fence, self._clock.now() + self.duration)
+        except LeaseLost:
+            lease.is_lost = True
+        except StoreUnavailable as unavailable:
+            log.warning("lease of turn %s not renewed, will be tried again: %s", lease.ref.turn_id, unavailable)

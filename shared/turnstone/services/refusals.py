@@ -1,0 +1,45 @@
+"""What an agent or a turn may not ask for, told before anything is stored: a field is never accepted and ignored."""
+
+from turnstone.domain.agents import AgentConfig
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.engine.tool_plan import build_offer
+from turnstone.ports import ToolRuntime
+
+
+def refuse_unsupported(config: AgentConfig, tools: ToolRuntime) -> None:
+    """Raise Unsupported for a function this server does not offer, InvalidRequest for tools that clash."""
+    for field in ("input_shields", "output_shields"):
+        if getattr(config, field):
+            raise Unsupported(f"{field}: this server has no shields yet; leave the list empty", (field,))
+    if config.tool_config.tool_prompt_format not in (None, "json"):
+        raise Unsupported(
+            "tool_prompt_format: this server offers tools to the model in the provider's own (JSON) form only; "
+            "leave it out",
+            ("tool_config", "tool_prompt_format"),
+        )
+    if config.tool_config.system_message_behavior != "append":
+        raise Unsupported(
+            "system_message_behavior: this server adds no system prompt of its own that could be replaced; "
+            "leave it out",
+            ("tool_config", "system_message_behavior"),
+        )
+    if config.response_format is not None and config.response_format.type == "grammar":
+        raise Unsupported("response_format: grammars are not offered, json_schema is", ("response_format",))
+    refuse_clashing_tools(config)
+    offer = build_offer(config, tools)
+    choice = config.tool_config.tool_choice
+    if choice not in ("auto", "none") and not offer.definitions:
+        raise InvalidRequest(
+            f"tool_choice is {choice!r} but there is no tool to choose", ("tool_config", "tool_choice")
+        )
+    if choice not in ("auto", "required", "none") and choice not in (*offer.client, *offer.server):
+        raise InvalidRequest(f"tool_choice names {choice!r}, which is no tool here", ("tool_config", "tool_choice"))
+
+
+def refuse_clashing_tools(config: AgentConfig) -> None:
+    names = [tool.name for tool in config.client_tools]
+    for index, name in enumerate(names):
+        if not name:
+            raise InvalidRequest("a client tool needs a name", ("client_tools", index, "name"))
+        if name in names[:index]:
+            raise InvalidRequest(f"two client tools are named {name!r}", ("client_tools", index, "name"))

@@ -1,0 +1,60 @@
+"""A stored turn told again, as the events its stream had; a step's deltas come as one."""
+
+from turnstone.domain.content import text_of
+from turnstone.domain.events import (
+    StepProgressed,
+    StepStarted,
+    TextDelta,
+    ToolCallDelta,
+    TurnAwaitsInput,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+    step_completed,
+)
+from turnstone.domain.turns import Failure, InferenceStep, Step, StepTrace, ToolExecutionStep, TurnState, TurnStatus
+
+
+def replayed(state: TurnState) -> tuple[TurnEvent, ...]:
+    """Return the events of the turn so far, its ending included if it has one."""
+    events: list[TurnEvent] = [TurnStarted(turn_id=state.turn_id)]
+    for step, trace in zip(state.turn.steps, state.traces, strict=True):
+        events += _step(step, trace)
+    match state.status:
+        case TurnStatus.IN_PROGRESS:
+            pass
+        case TurnStatus.AWAITING_INPUT:
+            events.append(TurnAwaitsInput(turn=state.turn))
+        case TurnStatus.COMPLETED:
+            events.append(TurnCompleted(turn=state.turn))
+        case TurnStatus.FAILED | TurnStatus.EXPIRED | TurnStatus.CANCELLED:
+            events.append(told_as_failed(state))
+    return tuple(events)
+
+
+def told_as_failed(state: TurnState) -> TurnFailed:
+    """Return the event that tells why the ended turn has no answer."""
+    failure = state.failure or Failure(kind="ended", message=f"turn {state.turn_id!r} is {state.status}")
+    return TurnFailed(turn_id=state.turn_id, failure=failure)
+
+
+def _step(step: Step, trace: StepTrace) -> list[TurnEvent]:
+    if trace.is_from_client:
+        return [step_completed(step)]
+    started = StepStarted(step_type=step.step_type, step_id=step.step_id)
+    return [started, *_progress(step), step_completed(step)]
+
+
+def _progress(step: Step) -> list[TurnEvent]:
+    deltas: list[TextDelta | ToolCallDelta] = []
+    if isinstance(step, InferenceStep):
+        text = text_of(step.model_response.content)
+        if text:
+            deltas.append(TextDelta(text=text))
+        for call in step.model_response.tool_calls:
+            parsed = "failed" if isinstance(call.arguments, str) else "succeeded"
+            deltas.append(ToolCallDelta(tool_call=call, parse_status=parsed))
+    elif isinstance(step, ToolExecutionStep):
+        deltas += (ToolCallDelta(tool_call=call, parse_status="in_progress") for call in step.tool_calls)
+    return [StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta) for delta in deltas]

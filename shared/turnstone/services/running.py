@@ -1,0 +1,208 @@
+"""Running a turn: drains the engine, publishes what happens, and commits how it ends. The one place that does."""
+
+import logging
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import assert_never
+
+from turnstone.domain.agents import AgentConfig
+from turnstone.domain.context import Segment
+from turnstone.domain.errors import (
+    Conflict,
+    InvalidRequest,
+    LeaseLost,
+    ModelError,
+    ModelTimedOut,
+    NotFound,
+    StoreUnavailable,
+    TurnstoneError,
+)
+from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, step_completed
+from turnstone.domain.sessions import Session, SessionRef, TurnRef
+from turnstone.domain.turns import Failure, Step, TurnState, TurnStatus
+from turnstone.engine.prompt import fixed_tokens
+from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
+from turnstone.engine.tool_plan import build_offer
+from turnstone.engine.turn import advance
+from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
+from turnstone.services.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.executor import Place
+from turnstone.services.leases import Lease, LeaseKeeper
+from turnstone.services.replay import told_as_failed
+from turnstone.services.transitions import closed, paused
+from turnstone.store.turns import Change, TurnStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerDeps:
+    """What running a turn takes, whatever the turn."""
+
+    turns: TurnStore
+    inference: Inference
+    tools: ToolRuntime
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+    leases: LeaseKeeper
+    broadcasts: Broadcasts
+    context_tokens: int
+    await_duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A turn whose lock was just taken.
+
+    Attributes:
+        config: the agent's configuration with the turn's overrides.
+        segments: newest context segments, the open one last.
+        told: events that come before those of the run.
+    """
+
+    ref: TurnRef
+    session: Session
+    state: TurnState
+    config: AgentConfig
+    segments: tuple[Segment, ...]
+    told: tuple[TurnEvent, ...]
+
+    @property
+    def open_segment(self) -> Segment:
+        return self.segments[-1] if self.segments else Segment(number=0)
+
+
+class TurnRunner:
+    def __init__(self, deps: RunnerDeps) -> None:
+        self._deps = deps
+
+    def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
+        """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
+        broadcast = self._deps.broadcasts.expect(launch.ref)
+        broadcast.publish(*launch.told)
+        place.start(lambda: self._run(launch, broadcast), lambda _: self._give_up_crashed(launch, broadcast))
+        return broadcast
+
+    def _run(self, launch: Launch, broadcast: TurnBroadcast) -> None:
+        with self._deps.leases.hold(launch.ref, launch.session.lock.fence) as lease:
+            run = _Run(self._deps, launch, lease, broadcast)
+            try:
+                last_events = run.to_its_end()
+            except (LeaseLost, Conflict) as lost:
+                last_events = _told(launch, "lease_lost", LeaseLost(launch.ref.turn_id) if lost else lost)
+            except StoreUnavailable as unavailable:
+                last_events = _told(launch, "internal", unavailable)
+        self._deps.broadcasts.end(broadcast, *last_events)
+        run.tidy()
+
+    def _give_up_crashed(self, launch: Launch, broadcast: TurnBroadcast) -> None:
+        """End a turn whose run hit a bug of ours, so that its session stays usable."""
+        failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed by an internal error")
+        try:
+            session, state = self._deps.turns.load(launch.ref)
+            if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
+                failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
+                self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
+        except (Conflict, NotFound, StoreUnavailable) as problem:
+            log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
+        self._deps.broadcasts.end(broadcast, told_as_failed(launch.state.model_copy(update={"failure": failure})))
+
+
+class _Run:
+    """One run of one turn, from a taken lock to a released one."""
+
+    def __init__(self, deps: RunnerDeps, launch: Launch, lease: Lease, broadcast: TurnBroadcast) -> None:
+        self._deps = deps
+        self._launch = launch
+        self._lease = lease
+        self._broadcast = broadcast
+        self._has_step_records = len(launch.state.turn.steps) > 0
+
+    def to_its_end(self) -> tuple[TurnEvent, ...]:
+        """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
+        state = self._launch.state
+        try:
+            following: NextStep = RunAgain(state)
+            engine = self._engine(state)
+            while isinstance(following, RunAgain):
+                state = following.state
+                following = self._drained(advance(state, engine))
+        except (ModelError, InvalidRequest) as error:
+            return self._failed(state, error)
+        return self._settled(following)
+
+    def tidy(self) -> None:
+        """Remove step records that the ended turn no longer needs; what is left behind is ignored by readers."""
+        if not self._has_step_records:
+            return
+        try:
+            self._deps.turns.discard_steps(self._launch.ref, self._launch.state.order)
+        except StoreUnavailable as unavailable:
+            log.info("steps of turn %s are left to a later clean-up: %s", self._launch.ref.turn_id, unavailable)
+
+    def save_step(self, state: TurnState) -> None:
+        self._has_step_records = True
+        self._deps.turns.save_step(self._launch.ref, state, self._lease.fence)
+
+    def _engine(self, state: TurnState) -> EngineDeps:
+        config = self._launch.config
+        definitions = build_offer(config, self._deps.tools).definitions
+        left = self._deps.context_tokens - fixed_tokens(state, config, definitions)
+        return EngineDeps(
+            config=config,
+            history=self._deps.turns.history(self._launch.ref, self._launch.segments, left),
+            inference=self._deps.inference,
+            tools=self._deps.tools,
+            recorder=self,
+            clock=self._deps.clock,
+            ids=self._deps.ids,
+        )
+
+    def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:
+        with closing(move):
+            while True:
+                try:
+                    event = next(move)
+                except StopIteration as stop:
+                    following: NextStep = stop.value
+                    return following
+                self._lease.check()
+                self._broadcast.publish(event)
+
+    def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent, ...]:
+        now = self._deps.clock.now()
+        match following:
+            case AwaitClientTools(state, output, unsaved):
+                await_until = now + self._deps.await_duration
+                change = self._commit(paused(self._launch.session, state, output, await_until))
+                self._deps.supervisor.watch(self._launch.ref, await_until)
+                return (*_completed(unsaved), TurnAwaitsInput(turn=change.turns[0].turn))
+            case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
+                ended = state.completed(output, now)
+                change = self._commit(closed(self._launch.session, ended, self._launch.open_segment))
+                return (*_completed(unsaved), TurnCompleted(turn=change.turns[0].turn))
+            case _:
+                assert_never(following)
+
+    def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent, ...]:
+        kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
+        failure = Failure(kind=kind, message=str(error))
+        failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
+        self._commit(closed(self._launch.session, failed, self._launch.open_segment))
+        return (told_as_failed(failed),)
+
+    def _commit(self, change: Change) -> Change:
+        ref: SessionRef = self._launch.ref
+        return self._deps.turns.commit(ref, change)
+
+
+def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
+    return () if step is None else (step_completed(step),)
+
+
+def _told(launch: Launch, kind: str, error: TurnstoneError) -> tuple[TurnEvent, ...]:
+    failure = Failure.model_validate({"kind": kind, "message": str(error)})
+    return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)

@@ -1,0 +1,94 @@
+"""Every transition of a turn as a change, committed in one write over turn and header. Pure: no clock, no store."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from turnstone.domain.context import Segment, entry_of
+from turnstone.domain.errors import CallsMismatch
+from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.sessions import Session
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import Failure, StepTrace, ToolExecutionStep, TurnState, TurnStatus
+from turnstone.store.turns import Change
+
+
+def opened(session: Session, new: TurnState, lease_until: datetime, request: str) -> Change:
+    """The session's lock goes to a new turn."""
+    lock = session.lock.taken(new.order, lease_until)
+    changes = {"lock": lock, "last_order": new.order, "last_request": request}
+    return Change(session.model_copy(update=changes), (new,))
+
+
+def superseding(opening: Change, ending: Change) -> Change:
+    """The turn that held the lock ends in the same write that opens the new one."""
+    return replace(opening, turns=(*ending.turns, *opening.turns), segments=ending.segments)
+
+
+def paused(session: Session, state: TurnState, output: CompletionMessage, await_until: datetime) -> Change:
+    """The turn waits for its client's answers to the calls of the output message."""
+    turn = state.turn.model_copy(update={"output_message": output})
+    waiting = {"turn": turn, "status": TurnStatus.AWAITING_INPUT, "pending_calls": output.tool_calls}
+    lock = session.lock.awaiting(await_until)
+    return Change(session.model_copy(update={"lock": lock}), (state.model_copy(update=waiting),))
+
+
+def resumed(session: Session, state: TurnState, step: ToolExecutionStep, lease_until: datetime, request: str) -> Change:
+    """The client has answered; the answers are stored in the write that takes the lock again."""
+    going_on = state.with_step(step, StepTrace(is_from_client=True)).model_copy(
+        update={"status": TurnStatus.IN_PROGRESS, "pending_calls": ()}
+    )
+    lock = session.lock.taken(state.order, lease_until)
+    return Change(session.model_copy(update={"lock": lock, "last_request": request}), (going_on,))
+
+
+def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Change:
+    """Another process goes on with a turn whose process is gone."""
+    lock = session.lock.taken(state.order, lease_until)
+    going_on = state.model_copy(update={"takeovers": state.takeovers + 1})
+    return Change(session.model_copy(update={"lock": lock}), (going_on,))
+
+
+def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
+    """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
+    released = session.model_copy(update={"lock": session.lock.released()})
+    appended = open_segment.appended(entry_of(ended.turn, ended.order, ended.status))
+    return Change(released, (ended,), (appended,))
+
+
+def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
+    """Return the state of a turn that is ended from outside."""
+    reasons = {
+        TurnStatus.EXPIRED: "its tool responses did not come before the deadline",
+        TurnStatus.CANCELLED: "another turn took its place",
+        TurnStatus.FAILED: "the process that ran it is gone",
+    }
+    failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reasons[status]}")
+    return state.given_up(status, failure, now)
+
+
+def answered_by_client(
+    state: TurnState, responses: Sequence[ToolResponse], step_id: str, now: datetime
+) -> ToolExecutionStep:
+    """Return the step that holds the client's answers, in the order of the calls.
+
+    Raises:
+        CallsMismatch: the answers are not exactly those to the pending calls.
+    """
+    pending = {call.call_id: call for call in state.pending_calls}
+    answers = {response.call_id: response for response in responses}
+    if len(answers) != len(responses):
+        raise CallsMismatch("a call is answered twice", ("tool_responses",))
+    if unknown := [call_id for call_id in answers if call_id not in pending]:
+        raise CallsMismatch(f"no pending call has the id {unknown[0]!r}", ("tool_responses",))
+    if missing := [call_id for call_id in pending if call_id not in answers]:
+        raise CallsMismatch(f"the pending call {missing[0]!r} is not answered", ("tool_responses",))
+    last = state.turn.steps[-1]
+    return ToolExecutionStep(
+        turn_id=state.turn_id,
+        step_id=step_id,
+        started_at=last.completed_at,
+        completed_at=now,
+        tool_calls=state.pending_calls,
+        tool_responses=tuple(answers[call_id] for call_id in pending),
+    )

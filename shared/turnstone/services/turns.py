@@ -1,0 +1,198 @@
+"""Turns: start one, resume one, read one. Every refusal happens here, before the first event."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.errors import (
+    CallsMismatch,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    StoreUnavailable,
+    TurnNotAwaiting,
+    TurnRunning,
+)
+from turnstone.domain.events import TurnStarted, step_completed
+from turnstone.domain.messages import ToolResponseMessage
+from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus, silent_output
+from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.executor import TurnExecutor
+from turnstone.services.joining import Joining, attend_if_due, turn_of
+from turnstone.services.refusals import refuse_unsupported
+from turnstone.services.running import Launch, RunnerDeps, TurnRunner
+from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
+from turnstone.store.idempotency import answer_in, put_remembered
+from turnstone.store.turns import SessionView
+
+ATTEMPTS_UNDER_CONTENTION = 8
+
+
+class Turns:
+    def __init__(self, deps: RunnerDeps, runner: TurnRunner, executor: TurnExecutor) -> None:
+        self._deps = deps
+        self._store = deps.turns
+        self._runner = runner
+        self._executor = executor
+        self._joining = Joining(deps)
+
+    def start(self, ref: SessionRef, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
+        """Open a turn and return where its events are told; the turn runs on whoever listens.
+
+        A request that was sent before joins the turn it opened. Tool responses to the pending calls resume their turn.
+
+        Raises:
+            NotFound: the session or its agent.
+            InvalidRequest: the turn asks for what it can't have.
+            TurnRunning: another turn of the session runs.
+            Overloaded: the server runs as many turns as it takes.
+        """
+        responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
+        if responses and len(responses) != len(new.messages):
+            raise InvalidRequest("tool responses and user messages can't be sent in one turn", ("messages",))
+        for _ in range(ATTEMPTS_UNDER_CONTENTION):
+            view = self._store.view(ref, self._deps.context_tokens, attempt)
+            if earlier := self._earlier(ref, view, attempt):
+                return earlier
+            try:
+                if responses:
+                    return self._resume_by_messages(ref, view, responses, attempt)
+                return self._open(ref, view, new, attempt)
+            except Conflict:
+                continue
+        raise StoreUnavailable("the session changes too fast, try again")
+
+    def resume(self, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt) -> TurnBroadcast:
+        """Go on with a turn that awaits its client's tool responses; return where its events are told.
+
+        Raises:
+            NotFound: the turn, its session or its agent.
+            CallsMismatch: the responses are not exactly those to the pending calls.
+            TurnNotAwaiting: the turn runs, or has ended.
+            Overloaded: the server runs as many turns as it takes.
+        """
+        for _ in range(ATTEMPTS_UNDER_CONTENTION):
+            view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
+            if earlier := self._earlier(ref, view, attempt):
+                return earlier
+            try:
+                return self._resume(ref, view, responses, attempt)
+            except Conflict:
+                continue
+        raise StoreUnavailable("the session changes too fast, try again")
+
+    def get(self, ref: TurnRef) -> Turn:
+        """Return the turn with every step that has finished. Raises NotFound."""
+        session, state = self._store.load(ref)
+        attend_if_due(self._deps, ref, session)
+        return state.turn
+
+    def get_step(self, ref: TurnRef, step_id: str) -> Step:
+        """Return one finished step. Raises NotFound."""
+        for step in self.get(ref).steps:
+            if step.step_id == step_id:
+                return step
+        raise NotFound("step", step_id)
+
+    def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
+        now = self._deps.clock.now()
+        config = new.overrides.applied_to(view.agent.agent_config)
+        refuse_unsupported(config, self._deps.tools)
+        lock = view.session.lock
+        if lock.is_live(now):
+            raise TurnRunning(str(lock.order))
+        state = self._new_state(view.session, new, now)
+        change = opened(view.session, state, now + self._deps.leases.duration, attempt.fingerprint)
+        segments = view.segments
+        if lock.order is not None:
+            old = self._ended_holder(turn_of(ref, lock.order), is_overdue=lock.is_overdue(now), now=now)
+            ended = closed(view.session, old, view.open_segment)
+            change = superseding(change, ended)
+            segments = view.segments_with(*ended.segments)
+        remembered = put_remembered(ref.tenant, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        with self._executor.place() as place:
+            committed = self._store.commit(ref, replace(change, remembered=remembered))
+            launch = Launch(
+                ref=turn_of(ref, state.order),
+                session=committed.session,
+                state=committed.turns[-1],
+                config=config,
+                segments=segments,
+                told=(TurnStarted(turn_id=state.turn_id),),
+            )
+            return self._runner.launch(launch, place)
+
+    def _resume(
+        self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt
+    ) -> TurnBroadcast:
+        now = self._deps.clock.now()
+        state = view.state
+        if state is None:
+            raise NotFound("turn", ref.turn_id)
+        if state.status is not TurnStatus.AWAITING_INPUT:
+            raise TurnNotAwaiting(state.turn_id, state.status)
+        if view.session.lock.is_overdue(now):
+            expired = given_up(state, TurnStatus.EXPIRED, now)
+            self._store.commit(ref, closed(view.session, expired, view.open_segment))
+            raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
+        step = answered_by_client(state, responses, self._deps.ids.new_id(), now)
+        config = state.overrides.applied_to(view.agent.agent_config)
+        change = resumed(view.session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
+        remembered = put_remembered(ref.tenant, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        with self._executor.place() as place:
+            committed = self._store.commit(ref, replace(change, remembered=remembered))
+            launch = Launch(
+                ref=ref,
+                session=committed.session,
+                state=committed.turns[0],
+                config=config,
+                segments=view.segments,
+                told=(step_completed(step),),
+            )
+            return self._runner.launch(launch, place)
+
+    def _resume_by_messages(
+        self, ref: SessionRef, view: SessionView, messages: Sequence[ToolResponseMessage], attempt: Attempt
+    ) -> TurnBroadcast:
+        """Resume the waiting turn by a new turn's tool messages, as clients did before there was a resume."""
+        lock = view.session.lock
+        if lock.state is not LockState.AWAITING or lock.order is None:
+            raise CallsMismatch("no turn of this session awaits tool responses", ("messages",))
+        waiting = turn_of(ref, lock.order)
+        view = self._store.view(ref, self._deps.context_tokens, attempt, lock.order)
+        names = {call.call_id: call.tool_name for call in view.state.pending_calls} if view.state else {}
+        responses = [
+            ToolResponse(call_id=m.call_id, tool_name=names.get(m.call_id, ""), content=m.content) for m in messages
+        ]
+        return self._resume(waiting, view, responses, attempt)
+
+    def _earlier(self, ref: SessionRef, view: SessionView, attempt: Attempt) -> TurnBroadcast | None:
+        """Return the broadcast of the turn this very request opened or resumed before."""
+        answer = answer_in(view.remembered, attempt, self._deps.clock.now())
+        if answer is not None:
+            return self._joining.join(turn_of(ref, answer["turn_id"]))
+        session = view.session
+        if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
+            return self._joining.join(turn_of(ref, session.last_order))
+        return None
+
+    def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
+        """Return the turn that holds the lock without a right to go on, as ended."""
+        _, state = self._store.load(ref)
+        if state.status is TurnStatus.IN_PROGRESS:
+            return given_up(state, TurnStatus.FAILED, now)
+        return given_up(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
+
+    def _new_state(self, session: Session, new: NewTurn, now: datetime) -> TurnState:
+        order = self._deps.ids.order_key(now, session.last_order)
+        turn = Turn(
+            turn_id=order,
+            session_id=session.session_id,
+            input_messages=new.messages,
+            output_message=silent_output(),
+            started_at=now,
+        )
+        return TurnState(turn=turn, order=order, overrides=new.overrides)

@@ -1,0 +1,41 @@
+"""The shape of a record's body: one line of JSON that the wire never shows, then one line of wire JSON.
+
+Both lines are compact, so the first line feed parts them, and a reader of whole sessions can pass the second line on
+without parsing it.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from turnstone.ports import Scalar
+
+SCHEMA = 1
+SCHEMA_FIELD = "v"
+
+
+def frame(private: dict[str, Any], wire: bytes) -> bytes:
+    """Return the body of a record with what only we see and what everyone sees."""
+    return to_json({SCHEMA_FIELD: SCHEMA, **private}) + b"\n" + wire
+
+
+def private_part(body: bytes) -> dict[str, Any]:
+    """Return what only we see."""
+    fields: dict[str, Any] = from_json(body[: body.index(b"\n")])
+    return fields
+
+
+def wire_part(body: bytes) -> bytes:
+    """Return the wire JSON as it was written."""
+    return body[body.index(b"\n") + 1 :]
+
+
+def stamp(at: datetime) -> str:
+    """Return the time as text of fixed width, so that times compare as text; also what a state machine compares."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def stamped(value: Scalar | None) -> datetime | None:
+    """Return the time a promoted attribute holds, None if it is not set."""
+    return None if value is None else datetime.fromisoformat(str(value))

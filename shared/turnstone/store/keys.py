@@ -1,0 +1,95 @@
+"""Where each record lives. Pure, and the only place that knows the layout.
+
+What is scanned by is the partition key, what is scanned over the sort key. Components are percent-encoded, so that no
+id can reach into another's partition; above 256 bytes, or where UTF-8 can't hold it, its hash takes its place.
+"""
+
+from hashlib import sha256
+from urllib.parse import unquote
+from zlib import crc32
+
+from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.ports import Key, Range
+
+MAX_COMPONENT_BYTES = 256
+OPEN_SHARDS = 8
+SINGLE = "#"
+HEADER = "ctx:~"
+
+
+def component(text: str) -> str:
+    """Return the text as one component of a key; distinct texts give distinct components."""
+    encoded = text.replace("%", "%25").replace("|", "%7C").replace(":", "%3A").replace("#", "%23")
+    raw = encoded.encode("utf-8", "surrogatepass")
+    if len(raw) > MAX_COMPONENT_BYTES or any("\ud800" <= character <= "\udfff" for character in encoded):
+        return "#" + sha256(raw).hexdigest()
+    return encoded
+
+
+def agent_key(tenant: str, agent_id: str) -> Key:
+    return Key(f"{component(tenant)}|agent:{component(agent_id)}", SINGLE)
+
+
+def agent_list_key(tenant: str, order: str) -> Key:
+    return Key(f"{component(tenant)}|agents", order)
+
+
+def session_list_key(tenant: str, agent_id: str, order: str) -> Key:
+    return Key(f"{component(tenant)}|session:{component(agent_id)}", order)
+
+
+def session_partition(ref: SessionRef) -> str:
+    return f"{component(ref.tenant)}|session:{component(ref.agent_id)}:{component(ref.session_id)}"
+
+
+def session_key(ref: SessionRef) -> Key:
+    return Key(session_partition(ref), HEADER)
+
+
+def segment_key(ref: SessionRef, number: int) -> Key:
+    return Key(session_partition(ref), f"ctx:{number:010d}")
+
+
+def header_and_segments(ref: SessionRef, segments: int) -> Range:
+    """Return the read that answers with the header first, then with the newest segments."""
+    return Range(session_partition(ref), start="ctx:", end=HEADER, limit=1 + segments, reverse=True)
+
+
+def turn_key(ref: SessionRef, order: str) -> Key:
+    return Key(session_partition(ref), f"turn:{component(order)}")
+
+
+def all_turns(ref: SessionRef, after: str | None = None) -> Range:
+    return Range(session_partition(ref), start="turn:", end="turn:~", after=after)
+
+
+def step_key(ref: SessionRef, order: str, index: int) -> Key:
+    return Key(session_partition(ref), f"step:{component(order)}:{index:04d}")
+
+
+def steps_of_turn(ref: SessionRef, order: str) -> Range:
+    prefix = f"step:{component(order)}:"
+    return Range(session_partition(ref), start=prefix, end=prefix + "~")
+
+
+def idempotency_key(tenant: str, hashed: str) -> Key:
+    return Key(f"{component(tenant)}|idempotency:{hashed}", SINGLE)
+
+
+def open_shard(ref: SessionRef) -> str:
+    """Return the part of the open index this session's turns are listed in."""
+    return f"turn:{crc32(session_partition(ref).encode()) % OPEN_SHARDS}"
+
+
+def open_shards() -> tuple[str, ...]:
+    return tuple(f"turn:{shard}" for shard in range(OPEN_SHARDS))
+
+
+def turn_ref_of(key: Key) -> TurnRef:
+    """Return which turn a key of the open index names."""
+    tenant, rest = key.pk.split("|", 1)
+    _, agent_id, session_id = rest.split(":")
+    order = key.sk.removeprefix("turn:")
+    return TurnRef(
+        tenant=unquote(tenant), agent_id=unquote(agent_id), session_id=unquote(session_id), turn_id=unquote(order)
+    )

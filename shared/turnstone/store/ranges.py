@@ -1,0 +1,20 @@
+"""Ranges read to their end."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from turnstone.ports import Page, Range, RangeStore, Record
+
+
+def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterator[Page]:
+    """Yield the pages of a range one after the other, beginning with one already read."""
+    page = first or store.range(query)
+    yield page
+    while page.after is not None:
+        page = store.range(replace(query, after=page.after))
+        yield page
+
+
+def all_records(store: RangeStore, query: Range, first: Page | None = None) -> tuple[Record, ...]:
+    """Return every record of a range that is known to be short."""
+    return tuple(record for page in pages(store, query, first) for record in page.records)

@@ -1,0 +1,77 @@
+"""Sessions in the store: opening one, and reading one with its turns."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from pydantic_core import to_json
+
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.turns import TurnStatus
+from turnstone.ports import Absent, AttributeIs, Check, Get, Operation, Put, RangeStore, Record
+from turnstone.store.agents import ACTIVE
+from turnstone.store.frames import wire_part
+from turnstone.store.idempotency import answer_in, found_under_key, put_remembered
+from turnstone.store.keys import agent_key, all_turns, session_key, session_list_key, steps_of_turn, turn_key
+from turnstone.store.ranges import all_records, pages
+from turnstone.store.session_records import put_session, session_of
+from turnstone.store.turn_records import order_of, turn_state_of
+
+
+class SessionStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def create(self, tenant: str, session: Session, attempt: Attempt, now: datetime) -> str:
+        """Store the session and return its id, or the id the same request was answered with. Raises NotFound."""
+        ref = SessionRef(tenant=tenant, agent_id=session.agent_id, session_id=session.session_id)
+        agent = agent_key(tenant, session.agent_id)
+        writes: list[Operation] = [
+            Check(agent, (AttributeIs("status", ACTIVE),)),
+            put_session(ref, session),
+            Put(session_list_key(tenant, session.agent_id, session.order), _projection(session), when=(Absent(),)),
+        ]
+        answer = {"session_id": session.session_id}
+        try:
+            self._store.write([*writes, *put_remembered(tenant, attempt, answer, now)])
+        except Conflict as conflict:
+            if conflict.key == agent:
+                raise NotFound("agent", session.agent_id) from conflict
+            found = found_under_key(conflict, tenant, attempt)
+            if before := answer_in(found, attempt, now):
+                return before["session_id"]
+            self._store.write([*writes, *put_remembered(tenant, attempt, answer, now, found)])
+        return session.session_id
+
+    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Iterator[bytes]]:
+        """Return the session and its turns as wire JSON, oldest first; only the named ones if names are given.
+
+        Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound.
+        """
+        wanted = [Get(turn_key(ref, turn_id)) for turn_id in dict.fromkeys(turn_ids or ())]
+        ranges = [all_turns(ref)] if turn_ids is None else []
+        (header, *records), first_pages = self._store.gather([Get(session_key(ref)), *wanted], ranges)
+        if header is None:
+            raise NotFound("session", ref.session_id)
+        found = [record for record in records if record is not None]
+        if turn_ids is None:
+            chained = (r for page in pages(self._store, all_turns(ref), first_pages[0]) for r in page.records)
+            return session_of(header), (self._wire(ref, record) for record in chained)
+        return session_of(header), (self._wire(ref, record) for record in sorted(found, key=lambda r: r.key))
+
+    def _wire(self, ref: SessionRef, record: Record) -> bytes:
+        if TurnStatus(str(record.attributes["status"])).is_terminal:
+            return wire_part(record.body)
+        steps = all_records(self._store, steps_of_turn(ref, order_of(record)))
+        return turn_state_of(record, steps).turn.model_dump_json().encode()
+
+
+def _projection(session: Session) -> bytes:
+    return to_json(
+        {
+            "session_id": session.session_id,
+            "session_name": session.session_name,
+            "started_at": session.started_at,
+        }
+    )

@@ -1,0 +1,57 @@
+"""Turns and steps as records. The second line of each body is what the wire shows, ready to be passed on."""
+
+from urllib.parse import unquote
+
+from pydantic import TypeAdapter
+
+from turnstone.domain.sessions import SessionRef
+from turnstone.domain.turns import Step, StepTrace, Turn, TurnState, TurnStatus
+from turnstone.ports import Absent, Put, Record, RevIs, Scalar
+from turnstone.store.frames import frame, private_part, wire_part
+from turnstone.store.keys import open_shard, step_key, turn_key
+
+_STEP: TypeAdapter[Step] = TypeAdapter(Step)
+_NOT_PRIVATE = {"turn", "order", "status", "rev"}
+
+
+def put_turn(ref: SessionRef, state: TurnState) -> Put:
+    """Return the write that stores the turn with all its steps, provided nobody changed it since it was read."""
+    attributes: dict[str, Scalar] = {"status": state.status.value}
+    if not state.status.is_terminal:
+        attributes["open"] = open_shard(ref)
+    private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
+    return Put(
+        key=turn_key(ref, state.order),
+        body=frame(private, state.turn.model_dump_json().encode()),
+        attributes=attributes,
+        when=(RevIs(state.rev) if state.rev else Absent(),),
+    )
+
+
+def put_step(ref: SessionRef, state: TurnState) -> Put:
+    """Return the write that stores the turn's newest step as a record of its own."""
+    index = len(state.turn.steps) - 1
+    private = state.traces[index].model_dump(exclude_defaults=True)
+    wire = state.turn.steps[index].model_dump_json().encode()
+    return Put(key=step_key(ref, state.order, index), body=frame(private, wire), when=(Absent(),))
+
+
+def turn_state_of(record: Record, step_records: tuple[Record, ...] = ()) -> TurnState:
+    """Return the turn; the steps stored beside it are joined on while it is open, and ignored afterwards."""
+    turn = Turn.model_validate_json(wire_part(record.body))
+    private = private_part(record.body)
+    order = order_of(record)
+    status = TurnStatus(str(record.attributes["status"]))
+    state = TurnState.model_validate({**private, "turn": turn, "order": order, "status": status, "rev": record.rev})
+    if status.is_terminal:
+        return state
+    for step_record in step_records:
+        if int(step_record.key.sk.rsplit(":", 1)[1]) >= len(turn.steps):
+            step = _STEP.validate_json(wire_part(step_record.body))
+            state = state.with_step(step, StepTrace.model_validate(private_part(step_record.body)))
+    return state
+
+
+def order_of(record: Record) -> str:
+    """Return the order key of the turn the record holds."""
+    return unquote(record.key.sk.removeprefix("turn:"))

@@ -1,0 +1,192 @@
+"""Turns in the store. Every transition of a turn is one atomic write over the session's header and the turn.
+
+The header's revision guards who may take the lock; the fence in it guards who may add steps and renew the lease.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from turnstone.domain.agents import Agent
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.context import Entry, Segment, newest_within, segments_within, told_afterwards
+from turnstone.domain.errors import Conflict, LeaseLost, NotFound
+from turnstone.domain.messages import Message
+from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.turns import TurnState
+from turnstone.ports import AttributeIs, Check, Condition, Delete, Get, Put, RangeStore, Record, Update
+from turnstone.store.agents import agent_of
+from turnstone.store.frames import stamp
+from turnstone.store.idempotency import get_remembered
+from turnstone.store.keys import (
+    agent_key,
+    header_and_segments,
+    open_shards,
+    session_key,
+    steps_of_turn,
+    turn_key,
+    turn_ref_of,
+)
+from turnstone.store.ranges import all_records, pages
+from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
+from turnstone.store.turn_records import put_step, put_turn, turn_state_of
+
+MAX_OPERATIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """What one round trip tells of a session: its header, its agent, its newest segments from the oldest on.
+
+    `state` is the turn that was asked for, without steps that are stored beside it.
+    """
+
+    session: Session
+    agent: Agent
+    segments: tuple[Segment, ...]
+    remembered: Record | None = None
+    state: TurnState | None = None
+
+    @property
+    def open_segment(self) -> Segment:
+        """Return the segment that the next ended turn is appended to."""
+        return self.segments[-1] if self.segments else Segment(number=0)
+
+    def segments_with(self, *changed: Segment) -> tuple[Segment, ...]:
+        """Return the segments as they are once these are stored."""
+        numbers = {segment.number for segment in changed}
+        return (*(segment for segment in self.segments if segment.number not in numbers), *changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A transition: the session and turns as they shall be, guarded by the revisions they were read with."""
+
+    session: Session
+    turns: tuple[TurnState, ...]
+    segments: tuple[Segment, ...] = ()
+    remembered: tuple[Put, ...] = ()
+
+
+class TurnStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def view(
+        self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
+    ) -> SessionView:
+        """Return what a turn needs to begin or go on, read in one round trip.
+
+        Raises:
+            NotFound: the session, its agent, or the turn that was asked for.
+        """
+        remembered_key = get_remembered(ref.tenant, attempt) if attempt else ()
+        wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
+        (agent_record, *found), (newest,) = self._store.gather(
+            [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key],
+            [header_and_segments(ref, segments_within(budget_tokens))],
+        )
+        newest_first = newest.records
+        agent = agent_of(agent_record, ref.agent_id)
+        if not newest_first or newest_first[0].key != session_key(ref):
+            raise NotFound("session", ref.session_id)
+        turn_record = found.pop(0) if turn_id is not None else None
+        if turn_id is not None and turn_record is None:
+            raise NotFound("turn", turn_id)
+        return SessionView(
+            session=session_of(newest_first[0]),
+            agent=agent,
+            segments=tuple(segment_of(record) for record in reversed(newest_first[1:])),
+            remembered=found[0] if found else None,
+            state=turn_state_of(turn_record) if turn_record else None,
+        )
+
+    def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
+        """Return the session and the turn with all its steps. Raises NotFound for either."""
+        gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id))]
+        (header, record), (first,) = self._store.gather(gets, [steps_of_turn(ref, ref.turn_id)])
+        if header is None:
+            raise NotFound("session", ref.session_id)
+        if record is None:
+            raise NotFound("turn", ref.turn_id)
+        steps = all_records(self._store, steps_of_turn(ref, ref.turn_id), first)
+        return session_of(header), turn_state_of(record, steps)
+
+    def commit(self, ref: SessionRef, change: Change) -> Change:
+        """Apply the transition and return it with its new revisions. Raises Conflict if somebody was faster."""
+        writes: list[Put] = [put_session(ref, change.session)]
+        writes += (put_turn(ref, state) for state in change.turns)
+        writes += (put_segment(ref, segment) for segment in change.segments)
+        self._store.write([*writes, *change.remembered])
+        return replace(
+            change,
+            session=change.session.model_copy(update={"rev": change.session.rev + 1}),
+            turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),
+        )
+
+    def save_step(self, ref: SessionRef, state: TurnState, fence: int) -> None:
+        """Store the turn's newest step. Raises LeaseLost if the session's lock has another fence."""
+        try:
+            self._store.write([put_step(ref, state), Check(session_key(ref), _held(fence))])
+        except Conflict as conflict:
+            raise LeaseLost(state.turn_id) from conflict
+
+    def renew(self, ref: TurnRef, fence: int, lease_until: datetime) -> None:
+        """Prolong the lease. Raises LeaseLost if the session's lock has another fence or is not held."""
+        try:
+            self._store.write([Update(session_key(ref), {"lease_until": stamp(lease_until)}, _held(fence))])
+        except Conflict as conflict:
+            raise LeaseLost(ref.turn_id) from conflict
+
+    def discard_steps(self, ref: SessionRef, order: str) -> None:
+        """Remove the step records of an ended turn, which holds its steps itself."""
+        for page in pages(self._store, steps_of_turn(ref, order)):
+            for first in range(0, len(page.records), MAX_OPERATIONS):
+                self._store.write([Delete(record.key) for record in page.records[first : first + MAX_OPERATIONS]])
+
+    def history(self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int) -> tuple[Message, ...]:
+        """Return the newest messages of ended turns that fit the budget, oldest first; whole turns where possible."""
+        chosen, left = _newest_entries(segments, budget_tokens)
+        by_reference = [entry for entry in chosen if entry.messages is None]
+        records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
+        told = {entry.order: entry.messages or () for entry in chosen}
+        for entry, record in zip(by_reference, records, strict=True):
+            if record is not None:
+                state = turn_state_of(record)
+                told[entry.order] = told_afterwards(state.turn, state.status)
+        messages = [told[entry.order] for entry in chosen]
+        if left < 0:
+            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
+        return tuple(message for turn in messages for message in turn)
+
+    def open_turns(self) -> list[TurnRef]:
+        """Return the turns that have not ended, as the open index knows them."""
+        refs = []
+        for shard in open_shards():
+            page = self._store.open_keys(shard, limit=1_000)
+            refs += [turn_ref_of(key) for key in page.keys]
+            while page.after is not None:
+                page = self._store.open_keys(shard, limit=1_000, after=page.after)
+                refs += [turn_ref_of(key) for key in page.keys]
+        return refs
+
+
+def _held(fence: int) -> tuple[Condition, ...]:
+    is_mine = AttributeIs("fence", fence)
+    is_running = AttributeIs("status", LockState.RUNNING.value)
+    return is_mine, is_running
+
+
+def _newest_entries(segments: Sequence[Segment], budget_tokens: int) -> tuple[list[Entry], int]:
+    """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
+    chosen: list[Entry] = []
+    left = budget_tokens
+    entries = [entry for segment in segments for entry in segment.entries]
+    for entry in reversed(entries):
+        if entry.tokens > left and (chosen or left <= 0):
+            break
+        chosen.insert(0, entry)
+        left -= entry.tokens
+        if left < 0:
+            break
+    return chosen, left
