@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import uvicorn
 from starlette.applications import Starlette
@@ -77,9 +77,9 @@ def main() -> None:
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
     print(GREETING.format(url=f"http://{HOST}:{settings.port}", model=settings.model_url or "offline"), flush=True)
-    uvicorn.Server(config).run()
-    sys.stdout.flush()
-    os._exit(0)
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run()
+    os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
 
 
 if __name__ == "__main__":

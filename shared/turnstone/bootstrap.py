@@ -6,7 +6,6 @@ from datetime import timedelta
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.offline import OfflineInference
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.adapters.tools.builtin import BuiltinTools
@@ -80,6 +79,8 @@ def build_inference(settings: Settings) -> Inference:
     """Return the model the settings name, the offline one if they name none."""
     if settings.model_url is None:
         return OfflineInference()
+    from turnstone.adapters.openai_compatible import OpenAICompatibleInference  # urllib3: only where a model is called
+
     return OpenAICompatibleInference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
 
 

@@ -17,8 +17,6 @@ from turnstone.domain.sessions import TurnRef
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import TokenUsage
 
-# ── the store ────────────────────────────────────────────────────────────────────────────────────────────────────
-
 Scalar = str | int
 LAST_SORT_KEY = "\U0010ffff"
 
@@ -189,9 +187,6 @@ class BlobStore(Protocol):
         """Remove the payload; nothing happens if there is none."""
 
 
-# ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One question to a model. `tool_choice` is auto, required, none or a tool's name."""
@@ -225,6 +220,8 @@ class Inference(Protocol):
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives; the last item, and only that, is Inferred.
 
+        Closing the generator early breaks off the request.
+
         Raises:
             ModelFailed: the provider refused the request or broke off.
             ModelTimedOut: it was silent for too long.
@@ -232,9 +229,6 @@ class Inference(Protocol):
 
     def models(self) -> tuple[str, ...]:
         """Return the ids of the models that can be asked. Raises ModelError."""
-
-
-# ── tools that run on the server ─────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +268,6 @@ class ToolRuntime(Protocol):
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         """Run the call. Raises ToolFailed, whose message is shown to the model."""
-
-
-# ── time, names, and what goes on after a request ────────────────────────────────────────────────────────────────
 
 
 class Supervisor(Protocol):

@@ -1,7 +1,8 @@
 """Tools: how they are defined, called and answered."""
 
-import json
 from typing import Any
+
+from pydantic_core import from_json
 
 from turnstone.domain.content import Content
 from turnstone.domain.model import Frozen, NullMeansDefault
@@ -41,8 +42,9 @@ class ToolResponse(Frozen):
 def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCall:
     """Return the call a model wrote; arguments that are no JSON object stay the string they were."""
     try:
-        arguments = json.loads(arguments_json or "{}")
-    except (ValueError, RecursionError):
+        # stricter than the json module: no NaN, no half of a surrogate pair, which could not be stored
+        arguments = from_json(arguments_json or "{}", allow_inf_nan=False)
+    except ValueError:
         arguments = arguments_json
     if not isinstance(arguments, dict):
         arguments = arguments_json

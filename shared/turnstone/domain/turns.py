@@ -100,7 +100,7 @@ class StepTrace(Frozen):
     usage: TokenUsage | None = None
 
 
-FailureKind = Literal["model_failed", "model_timed_out", "lease_lost", "ended", "internal"]
+FailureKind = Literal["model_failed", "model_timed_out", "lease_lost", "ended", "store_unavailable", "internal"]
 
 
 class Failure(Frozen):

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
@@ -60,7 +61,10 @@ class _Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        body = await _body(receive, self._max_body_bytes)
+        try:
+            body = await _body(receive, self._max_body_bytes)
+        except ClientDisconnect:
+            return
         if body is None:
             answer: Answer = error_reply(BodyTooLarge(self._max_body_bytes))
         else:
@@ -119,7 +123,7 @@ async def _outcome(broadcast: TurnBroadcast) -> Reply:
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:
-    """Return the request's body, None if it is over the limit.
+    """Return the request's body, None if it is over the limit. Raises ClientDisconnect if it does not come whole.
 
     A body somewhat over the limit is read on to its end, so that a client that sends before it listens gets its 413.
     """
@@ -127,6 +131,8 @@ async def _body(receive: Receive, limit: int) -> bytes | None:
     size = 0
     while True:
         message: Message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
         part = message.get("body", b"")
         size += len(part)
         if size <= limit:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from turnstone.domain import errors
-from turnstone.domain.turns import Failure
+from turnstone.domain.turns import Failure, FailureKind
 from turnstone.http.routes import Answer, Reply, Request
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,14 @@ STATUS: dict[type[Exception], int] = {
     errors.Overloaded: 503,
     errors.StoreUnavailable: 503,
 }
-FAILURE_STATUS = {"model_failed": 502, "model_timed_out": 504, "lease_lost": 409, "ended": 409, "internal": 500}
+FAILURE_STATUS: dict[FailureKind, int] = {
+    "model_failed": 502,
+    "model_timed_out": 504,
+    "lease_lost": 409,
+    "ended": 409,
+    "store_unavailable": 503,
+    "internal": 500,
+}
 NO_RETRY = {"x-should-retry": "false"}
 RETRY_SOON = {"retry-after": "1"}
 
@@ -55,8 +62,9 @@ def error_reply(error: Exception) -> Reply:
 
 
 def failure_reply(failure: Failure) -> Reply:
-    """Return the reply for a turn that ended without an answer. Sent again, the request would find the same turn."""
-    return detail_reply(FAILURE_STATUS[failure.kind], failure.message, NO_RETRY)
+    """Return the reply for a turn without an answer. A repetition finds the same turn, which helps if it will go on."""
+    status = FAILURE_STATUS[failure.kind]
+    return detail_reply(status, failure.message, RETRY_SOON if status == 503 else NO_RETRY)
 
 
 def detail_reply(status: int, message: str, headers: dict[str, str] | None = None) -> Reply:

@@ -3,8 +3,9 @@
 from datetime import datetime, timedelta
 
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
+from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import LockState, Session, TurnRef
-from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.domain.turns import Failure, TurnState, TurnStatus
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.replay import replayed
 from turnstone.services.running import Launch, RunnerDeps, TurnRunner
@@ -24,7 +25,8 @@ class Recovery:
         """Do what the turn needs now; return when to look again, None if never. Raises StoreUnavailable."""
         try:
             session, state = self._deps.turns.load(ref)
-        except NotFound:
+        except NotFound as missing:
+            self._tell_gone(ref, missing)
             return None
         if state.status.is_terminal:
             self._tell_listeners(ref, state)
@@ -79,3 +81,9 @@ class Recovery:
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is not None and not broadcast.events:
             self._deps.broadcasts.end(broadcast, *replayed(state))
+
+    def _tell_gone(self, ref: TurnRef, missing: NotFound) -> None:
+        broadcast = self._deps.broadcasts.find(ref)
+        if broadcast is not None and not broadcast.events:
+            failure = Failure(kind="ended", message=str(missing))
+            self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=ref.turn_id, failure=failure))

@@ -21,7 +21,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, step_completed
 from turnstone.domain.sessions import Session, SessionRef, TurnRef
-from turnstone.domain.turns import Failure, Step, TurnState, TurnStatus
+from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
@@ -91,10 +91,11 @@ class TurnRunner:
             run = _Run(self._deps, launch, lease, broadcast)
             try:
                 last_events = run.to_its_end()
-            except (LeaseLost, Conflict) as lost:
-                last_events = _told(launch, "lease_lost", LeaseLost(launch.ref.turn_id) if lost else lost)
+            except (LeaseLost, Conflict):
+                last_events = _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
             except StoreUnavailable as unavailable:
-                last_events = _told(launch, "internal", unavailable)
+                last_events = _told(launch, "store_unavailable", str(unavailable))
+                self._leave_to_supervisor(launch)
         self._deps.broadcasts.end(broadcast, *last_events)
         run.tidy()
 
@@ -108,7 +109,12 @@ class TurnRunner:
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
         except (Conflict, NotFound, StoreUnavailable) as problem:
             log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
+            self._leave_to_supervisor(launch)
         self._deps.broadcasts.end(broadcast, told_as_failed(launch.state.model_copy(update={"failure": failure})))
+
+    def _leave_to_supervisor(self, launch: Launch) -> None:
+        """Have the turn taken over once its lease is out, because this run can't store how it goes on."""
+        self._deps.supervisor.watch(launch.ref, self._deps.clock.now() + self._deps.leases.duration)
 
 
 class _Run:
@@ -203,6 +209,6 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
     return () if step is None else (step_completed(step),)
 
 
-def _told(launch: Launch, kind: str, error: TurnstoneError) -> tuple[TurnEvent, ...]:
-    failure = Failure.model_validate({"kind": kind, "message": str(error)})
+def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
+    failure = Failure(kind=kind, message=message)
     return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)

@@ -9,7 +9,7 @@ from turnstone.domain.errors import CallsMismatch
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.sessions import Session
 from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import Failure, StepTrace, ToolExecutionStep, TurnState, TurnStatus
+from turnstone.domain.turns import Failure, StepTrace, ToolExecutionStep, TurnState, TurnStatus, silent_output
 from turnstone.store.turns import Change
 
 
@@ -35,9 +35,9 @@ def paused(session: Session, state: TurnState, output: CompletionMessage, await_
 
 def resumed(session: Session, state: TurnState, step: ToolExecutionStep, lease_until: datetime, request: str) -> Change:
     """The client has answered; the answers are stored in the write that takes the lock again."""
-    going_on = state.with_step(step, StepTrace(is_from_client=True)).model_copy(
-        update={"status": TurnStatus.IN_PROGRESS, "pending_calls": ()}
-    )
+    with_answers = state.with_step(step, StepTrace(is_from_client=True))
+    turn = with_answers.turn.model_copy(update={"output_message": silent_output()})
+    going_on = with_answers.model_copy(update={"turn": turn, "status": TurnStatus.IN_PROGRESS, "pending_calls": ()})
     lock = session.lock.taken(state.order, lease_until)
     return Change(session.model_copy(update={"lock": lock, "last_request": request}), (going_on,))
 

@@ -1,0 +1,102 @@
+"""Calls written in a text as `name(key=value, …)`, so that a person can call a tool without a model."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAME_CHARACTERS = r"[\w\-:/.]"
+CALL_START = re.compile(rf"(?<!{NAME_CHARACTERS})({NAME_CHARACTERS}+)\(")
+KEY = re.compile(r"\s*([A-Za-z_][\w\-]*)\s*=\s*")
+QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+BARE = re.compile(r"[^,()'\"\[\]{}]+")
+VALUE_END = re.compile(r"\s*(?=[,)])")
+SPACE = re.compile(r"\s*")
+PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
+JSON = json.JSONDecoder(parse_constant=str)
+
+
+class CallSyntaxError(Exception):
+    """A tool's name and a parenthesis are not followed by `key=value` pairs."""
+
+    def __init__(self, tool_name: str) -> None:
+        super().__init__(f"the call of {tool_name!r} can't be read")
+        self.tool_name = tool_name
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    name: str
+    arguments: dict[str, Any]
+
+
+def calls_in(text: str, tool_names: Sequence[str]) -> tuple[WrittenCall, ...]:
+    """Return the calls of these tools in the order they are written; other parentheses are just text.
+
+    Raises:
+        CallSyntaxError: the arguments of a call of one of the tools can't be read.
+    """
+    return tuple(_each_call(text, frozenset(tool_names))) if tool_names else ()
+
+
+def _each_call(text: str, tool_names: frozenset[str]) -> Iterator[WrittenCall]:
+    position = 0
+    while start := CALL_START.search(text, position):
+        position = start.end()
+        name = start[1]
+        if name in tool_names:
+            arguments, position = _arguments_at(text, position, name)
+            yield WrittenCall(name, arguments)
+
+
+def _arguments_at(text: str, position: int, tool_name: str) -> tuple[dict[str, Any], int]:
+    """Return the arguments that begin here, and the position behind their closing parenthesis."""
+    arguments: dict[str, Any] = {}
+    while True:
+        position = _behind_space(text, position)
+        if text.startswith(")", position):
+            return arguments, position + 1
+        key = KEY.match(text, position)
+        if key is None:
+            raise CallSyntaxError(tool_name)
+        value = _value_at(text, key.end())
+        if value is None:
+            raise CallSyntaxError(tool_name)
+        arguments[key[1]], position = value
+        position += text.startswith(",", position)
+
+
+def _value_at(text: str, position: int) -> tuple[Any, int] | None:
+    """Return the value that begins here and the position of the comma or parenthesis behind it, None if it is none."""
+    for read in (_json_at, _quoted_at, _bare_at):
+        value = read(text, position)
+        end = None if value is None else VALUE_END.match(text, value[1])
+        if value is not None and end is not None:
+            return value[0], end.end()
+    return None
+
+
+def _json_at(text: str, position: int) -> tuple[Any, int] | None:
+    try:
+        return JSON.raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _quoted_at(text: str, position: int) -> tuple[Any, int] | None:
+    quoted = QUOTED.match(text, position)
+    return quoted and (re.sub(r"\\(.)", r"\1", quoted[0][1:-1], flags=re.DOTALL), quoted.end())
+
+
+def _bare_at(text: str, position: int) -> tuple[Any, int] | None:
+    bare = BARE.match(text, position)
+    if bare is None or not bare[0].strip():
+        return None
+    word = bare[0].strip()
+    return PYTHON_CONSTANTS.get(word, word), bare.end()
+
+
+def _behind_space(text: str, position: int) -> int:
+    space = SPACE.match(text, position)
+    return position if space is None else space.end()

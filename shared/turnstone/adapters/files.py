@@ -1,0 +1,95 @@
+"""The BlobStore in a folder: what a single machine runs on."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from turnstone.domain.errors import StoreUnavailable
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
+# A name has no dot, so `a` and `a/b` can both be stored, and no payload is taken for a folder or an unfinished file.
+_SUFFIX = ".blob"
+_UNFINISHED = ".part"
+
+
+class FileBlobStore:
+    """A BlobStore with one file per payload, readable by their owner only.
+
+    A payload appears under its name whole or not at all. After a crash a `.part` file may be left, which nobody reads.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, name: str, body: bytes) -> None:
+        """Store the payload; it is on the disk when this returns. Putting it again makes the file new.
+
+        Raises:
+            ValueError: the name has a character, or an empty part, that names can't have.
+        """
+        path = self._path(name)
+        with _failures_told(name):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_whole(path, body)
+            self._sync_folders(path)
+
+    def get(self, name: str) -> bytes:
+        """Return the payload. Raises StoreUnavailable if it is missing."""
+        path = self._path(name)
+        with _failures_told(name):
+            return path.read_bytes()
+
+    def delete(self, name: str) -> None:
+        """Remove the payload; nothing happens if there is none."""
+        path = self._path(name)
+        with _failures_told(name):
+            path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"a payload can't be named {name!r}")
+        return self._folder / f"{name}{_SUFFIX}"
+
+    def _sync_folders(self, path: Path) -> None:
+        # Even folders that were there before: who made them may not have synced them yet.
+        for folder in path.parents:
+            _sync(folder)
+            if folder == self._folder.parent:
+                break
+
+
+def _write_whole(path: Path, body: bytes) -> None:
+    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, suffix=_UNFINISHED)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _failures_told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise StoreUnavailable(f"the payload {name!r} is missing") from exc
+    except OSError as exc:
+        raise StoreUnavailable(f"the payload {name!r} can't be stored or read: {exc}") from exc

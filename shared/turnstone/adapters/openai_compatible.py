@@ -1,0 +1,266 @@
+"""A model server that speaks the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from urllib3 import BaseHTTPResponse, PoolManager, Retry, Timeout
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    InvalidHeader,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
+from urllib3.util import parse_url
+
+from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
+from turnstone.adapters.openai_wire import request_body
+from turnstone.adapters.sse_reader import EventTooLarge, SseReader
+from turnstone.domain.content import text_of
+from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
+from turnstone.domain.messages import Message, UserMessage
+from turnstone.ports import InferenceRequest, Inferred, TextChunk
+
+SILENCE_TIMEOUT_S = 600.0
+CONNECT_TIMEOUT_S = 5.0
+MODELS_TIMEOUT_S = 5.0
+POOL_SIZE = 64
+READ_BYTES = 64 * 1024
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+QUOTED_CHARACTERS = 500
+REDACTED = "[redacted]"
+SHORTEST_REDACTED_TEXT = 12
+RETRIES = 2
+FIRST_BACKOFF_S = 0.2
+LONGEST_WAIT_S = 5.0
+RETRIED_STATUSES = frozenset({429, 502, 503, 504})
+# How long the end of a response may take after the end of its answer, so that the connection can be kept.
+SETTLE_S = 0.1
+SETTLE_READS = 4
+
+Quote = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An attempt without an answer. `wait_s` is the least to wait before the next, None if there shall be none."""
+
+    error: ModelError
+    wait_s: float | None = None
+    cause: Exception | None = None
+
+
+class OpenAICompatibleInference:
+    """The models behind one address, asked over connections that are kept."""
+
+    def __init__(self, base_url: str, api_key: str | None, timeout_s: float = SILENCE_TIMEOUT_S) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            base_url: the address up to, and without, `/chat/completions`.
+            timeout_s: how long the server may be silent, before its answer and within it.
+
+        Raises:
+            ValueError: the key can't be sent in a header.
+        """
+        api_key = (api_key or "").strip()
+        if not (api_key.isascii() and api_key.isprintable()):
+            raise ValueError("the model's API key (TURNSTONE_MODEL_API_KEY) has characters that no header can carry")
+        url = parse_url(base_url.strip().rstrip("/"))
+        self._base_url = url.url
+        self._shown_url = url._replace(auth=None, query=None, fragment=None).url
+        self._api_key = api_key
+        self._headers = {
+            "Accept": "text/event-stream, application/json",
+            "Content-Type": "application/json",
+            "User-Agent": "turnstone",
+            **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
+        }
+        self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
+        self._pool = PoolManager(maxsize=POOL_SIZE, block=False)
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
+
+        An attempt is repeated, at most twice, only as long as no answer has begun: when the server can't be connected
+        to, hangs up without a word, or answers 429, 502, 503 or 504.
+
+        Raises:
+            ModelFailed: the server can't be reached, refuses, breaks off or talks nonsense.
+            ModelTimedOut: it was silent for too long.
+        """
+        quote = partial(self._quoted, request.messages)
+        answer = AnswerReader(call_ids_of(request.messages), quote)
+        response = self._opened(json.dumps(request_body(request)).encode(), request.model, quote)
+        try:
+            for data in self._events(response):
+                text = answer.read(data)
+                if text:
+                    yield TextChunk(text)
+                if answer.is_over:
+                    break
+            yield answer.inferred()
+        finally:
+            settle(response, may_be_kept=answer.is_over)
+
+    def models(self) -> tuple[str, ...]:
+        """Return the ids the server lists. Raises ModelError."""
+        quote = partial(self._quoted, ())
+        answer = self._attempt("GET", "/models", None, Timeout(MODELS_TIMEOUT_S))
+        if isinstance(answer, Refusal):
+            raise answer.error from answer.cause
+        try:
+            if answer.status != 200:
+                raise self._refused(answer, None, quote).error
+            listed = json.loads(b"".join(self._read(answer)))
+            return tuple(str(model["id"]) for model in listed["data"])
+        except (ValueError, RecursionError, KeyError, TypeError) as exc:
+            raise ModelFailed(f"{self._shown_url}/models does not list models as an OpenAI-compatible API") from exc
+        finally:
+            settle(answer, may_be_kept=False)
+
+    def _opened(self, body: bytes, model: str, quote: Quote) -> BaseHTTPResponse:
+        """Return a response of status 200 whose body has not been read. Raises ModelError."""
+        attempts_left = RETRIES
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            answer = self._attempt("POST", "/chat/completions", body, self._timeout)
+            if not isinstance(answer, Refusal):
+                if answer.status == 200:
+                    return answer
+                answer = self._refused(answer, model, quote)
+            if answer.wait_s is None or not attempts_left:
+                raise answer.error from answer.cause
+            time.sleep(max(answer.wait_s, backoff_s * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter, not a secret
+            attempts_left -= 1
+            backoff_s *= 2
+
+    def _attempt(self, method: str, path: str, body: bytes | None, timeout: Timeout) -> BaseHTTPResponse | Refusal:
+        """Return the response, of whatever status, or why there is none."""
+        try:
+            return self._pool.urlopen(
+                method,
+                self._base_url + path,
+                body=body,
+                headers=self._headers,
+                timeout=timeout,
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except ReadTimeoutError as exc:
+            return Refusal(ModelTimedOut(f"the model server at {self._shown_url} did not answer in time"), None, exc)
+        except NewConnectionError as exc:
+            error_text = f"can't connect to the model; is the model server running at {self._shown_url}?"
+            return Refusal(ModelFailed(error_text), 0.0, exc)
+        except ConnectTimeoutError as exc:
+            error = ModelTimedOut(f"no connection to {self._shown_url} in {CONNECT_TIMEOUT_S:g} s")
+            return Refusal(error, None, exc)
+        except ProtocolError as exc:
+            error_text = f"the model server at {self._shown_url} hung up before it answered"
+            said_nothing = isinstance(exc.args[-1], ConnectionError)
+            return Refusal(ModelFailed(error_text), 0.0 if said_nothing else None, exc)
+        except HTTPError as exc:
+            error_text = f"can't talk to the model server at {self._shown_url} ({type(exc).__name__})"
+            return Refusal(ModelFailed(error_text), None, exc)
+
+    def _refused(self, response: BaseHTTPResponse, model: str | None, quote: Quote) -> Refusal:
+        """Return what a response of another status than 200 means."""
+        status = response.status
+        if 300 <= status < 400:
+            meaning = f"{self._shown_url} redirects elsewhere; set TURNSTONE_MODEL_URL to the address behind it"
+        elif status in (401, 403):
+            meaning = f"the model server at {self._shown_url} does not accept the key; check TURNSTONE_MODEL_API_KEY"
+        elif status == 404:
+            wanted = "the list of models" if model is None else f"model {model!r}"
+            meaning = f"{wanted} not found at {self._shown_url}; check the agent's model and TURNSTONE_MODEL_URL"
+        elif status == 429:
+            meaning = f"the model server at {self._shown_url} takes no more requests now"
+        else:
+            meaning = f"the model server at {self._shown_url} refused or failed"
+        said = quote(error_text_of(response))
+        error = ModelFailed(f"{meaning} (HTTP {status})" + (f": {said}" if said else ""))
+        return Refusal(error, wait_before_retry(response))
+
+    def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
+        """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""
+        content_type = response.headers.get("Content-Type", "").lower()
+        if content_type.startswith("application/json"):
+            yield b"".join(self._read(response)).decode("utf-8", "replace")
+            raise ModelFailed(f"{self._shown_url} answered with JSON that is no chat completion")
+        reader = SseReader()
+        has_events = False
+        try:
+            for chunk in self._read(response):
+                for data in reader.feed(chunk):
+                    has_events = True
+                    if data.strip():
+                        yield data.strip()
+        except EventTooLarge as exc:
+            raise ModelFailed(f"the model server at {self._shown_url} sent {exc}") from exc
+        if not has_events and "event-stream" not in content_type:
+            raise ModelFailed(
+                f"{self._shown_url} does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"
+            )
+
+    def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
+        """Yield the body's bytes as soon as they arrive. Raises ModelError."""
+        try:
+            while chunk := response.read1(READ_BYTES):
+                yield chunk
+        except ReadTimeoutError as exc:
+            raise ModelTimedOut(f"the model server at {self._shown_url} fell silent while it answered") from exc
+        except HTTPError as exc:
+            raise ModelFailed(f"the answer of the model server at {self._shown_url} broke off") from exc
+
+    def _quoted(self, messages: Sequence[Message], text: str) -> str:
+        """Return the server's text cut short, without our key and without messages that it repeats."""
+        repeated = {text_of(message.content) for message in messages}
+        repeated |= {text_of(m.context) for m in messages if isinstance(m, UserMessage) and m.context is not None}
+        secrets = [secret for secret in repeated if len(secret) >= SHORTEST_REDACTED_TEXT]
+        for secret in (*sorted(secrets, key=len, reverse=True), self._api_key):
+            text = text.replace(secret, REDACTED) if secret else text
+        return " ".join(text.split())[:QUOTED_CHARACTERS]
+
+
+def error_text_of(response: BaseHTTPResponse) -> str:
+    """Return what the body of an error says, empty if it can't be read. The response is used up."""
+    try:
+        text = response.read(READ_BYTES).decode("utf-8", "replace")
+    except HTTPError:
+        return ""
+    finally:
+        settle(response, may_be_kept=False)
+    try:
+        return server_message(json.loads(text)) or text
+    except (ValueError, RecursionError):
+        return text
+
+
+def wait_before_retry(response: BaseHTTPResponse) -> float | None:
+    """Return the seconds the server asks to wait, None if a retry is pointless or would come too soon."""
+    if response.status not in RETRIED_STATUSES:
+        return None
+    try:
+        wait_s = Retry().get_retry_after(response) or 0.0
+    except InvalidHeader:
+        wait_s = 0.0
+    return wait_s if wait_s <= LONGEST_WAIT_S else None
+
+
+def settle(response: BaseHTTPResponse, may_be_kept: bool) -> None:
+    """Give the connection back to the pool if the response ends now, else drop it."""
+    connection = response.connection
+    if may_be_kept and isinstance(connection, HTTPConnection) and connection.sock is not None:
+        connection.sock.settimeout(SETTLE_S)
+        with suppress(HTTPError):
+            any(not response.read1(READ_BYTES) for _ in range(SETTLE_READS))
+    response.close()
+    response.release_conn()

@@ -1,0 +1,194 @@
+"""Our question to a model, as the body of an OpenAI chat-completions request. Pure, no I/O.
+
+Source: the OpenAI API reference; `top_k` and `repetition_penalty` are what vLLM, llama.cpp and Ollama add to it.
+"""
+
+import base64
+import json
+import re
+from typing import Any, assert_never
+
+from turnstone.domain.agents import Greedy, JsonSchemaFormat, ResponseFormat, SamplingParams, TopK, TopP
+from turnstone.domain.content import Content, Image, TextItem, items_of, text_of
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.ports import InferenceRequest
+
+IMAGE_PLACEHOLDER = "[image]"
+SCHEMA_TYPES = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "tuple": "array",
+    "set": "array",
+    "dict": "object",
+    **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")},
+}
+IMAGE_SIGNATURES = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+)
+
+
+def request_body(request: InferenceRequest) -> dict[str, Any]:
+    """Return the body that asks for a streamed answer.
+
+    Raises:
+        ModelFailed: the response format is a grammar, which this wire can't ask for.
+    """
+    body = {
+        "model": request.model,
+        "messages": [message_to_wire(message) for message in request.messages],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **sampling_to_wire(request.sampling),
+    }
+    if request.tools:
+        body["tools"] = [tool_to_wire(tool) for tool in request.tools]
+        if request.tool_choice != "auto":
+            body["tool_choice"] = tool_choice_to_wire(request.tool_choice)
+    if request.response_format is not None:
+        body["response_format"] = response_format_to_wire(request.response_format)
+    return body
+
+
+def sampling_to_wire(sampling: SamplingParams) -> dict[str, Any]:
+    """Return only what differs from the model's own defaults. `top_k` and `repetition_penalty` are extensions."""
+    fields: dict[str, Any] = {}
+    match sampling.strategy:
+        case Greedy():
+            fields["temperature"] = 0
+        case TopP(temperature=temperature, top_p=top_p):
+            fields = {name: v for name, v in (("temperature", temperature), ("top_p", top_p)) if v is not None}
+        case TopK(top_k=top_k):
+            fields["top_k"] = top_k
+        case _:
+            assert_never(sampling.strategy)
+    if sampling.repetition_penalty != 1.0:
+        fields["repetition_penalty"] = sampling.repetition_penalty
+    if sampling.max_tokens > 0:
+        fields["max_tokens"] = sampling.max_tokens
+    if sampling.stop:
+        fields["stop"] = list(sampling.stop)
+    return fields
+
+
+def tool_to_wire(tool: ToolDef) -> dict[str, Any]:
+    parameters = tool.parameters or ()
+    schema = {
+        "type": "object",
+        "properties": {parameter.name: parameter_to_schema(parameter) for parameter in parameters},
+        "required": [parameter.name for parameter in parameters if parameter.required],
+    }
+    function: dict[str, Any] = {"name": tool.name, "parameters": schema}
+    if tool.description:
+        function["description"] = tool.description
+    return {"type": "function", "function": function}
+
+
+def parameter_to_schema(parameter: ToolParameter) -> dict[str, Any]:
+    """Return the JSON schema of a parameter whose type has a Python or a JSON name; an unknown type is a string."""
+    base_type = parameter.parameter_type.partition("[")[0].strip().lower()
+    schema: dict[str, Any] = {"type": SCHEMA_TYPES.get(base_type, "string"), "description": parameter.description}
+    if schema["type"] == "array":
+        schema["items"] = {}
+    if parameter.default is not None:
+        schema["default"] = parameter.default
+    return schema
+
+
+def tool_choice_to_wire(tool_choice: str) -> str | dict[str, Any]:
+    if tool_choice in ("auto", "required", "none"):
+        return tool_choice
+    return {"type": "function", "function": {"name": tool_choice}}
+
+
+def response_format_to_wire(response_format: ResponseFormat) -> dict[str, Any]:
+    if not isinstance(response_format, JsonSchemaFormat):
+        raise ModelFailed("an OpenAI-compatible model takes no grammar as response_format; use json_schema")
+    title = re.sub(r"[^A-Za-z0-9_-]", "_", str(response_format.json_schema.get("title", "")))[:64]
+    return {"type": "json_schema", "json_schema": {"name": title or "response", "schema": response_format.json_schema}}
+
+
+def message_to_wire(message: Message) -> dict[str, Any]:
+    """Return the message; images outside of user messages, which the wire has no place for, become a placeholder."""
+    match message:
+        case SystemMessage():
+            return {"role": "system", "content": text_with_placeholders(message.content)}
+        case UserMessage():
+            return {"role": "user", "content": user_content_to_wire(message)}
+        case ToolResponseMessage():
+            content = text_with_placeholders(message.content)
+            return {"role": "tool", "tool_call_id": message.call_id, "content": content}
+        case CompletionMessage():
+            return assistant_to_wire(message)
+        case _:
+            assert_never(message)
+
+
+def user_content_to_wire(message: UserMessage) -> str | list[dict[str, Any]]:
+    """Return the content and, after it, its context: one text, or a list of parts if there are images."""
+    contents = [message.content] if message.context is None else [message.content, message.context]
+    items = [item for content in contents for item in items_of(content)]
+    if all(isinstance(item, TextItem) for item in items):
+        return "\n\n".join(text for content in contents if (text := text_of(content)))
+    return [
+        {"type": "text", "text": item.text} if isinstance(item, TextItem) else image_to_wire(item.image)
+        for item in items
+        if not isinstance(item, TextItem) or item.text
+    ]
+
+
+def image_to_wire(image: Image) -> dict[str, Any]:
+    if image.url is not None:
+        return {"type": "image_url", "image_url": {"url": image.url.uri}}
+    if not image.data:
+        return {"type": "text", "text": IMAGE_PLACEHOLDER}
+    is_address = image.data.startswith("data:")
+    url = image.data if is_address else f"data:{image_mime_type(image.data)};base64,{image.data}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def image_mime_type(data: str) -> str:
+    """Return the type that the first bytes of base64 data show, image/png if they show none."""
+    try:
+        head = base64.b64decode(data[:24])
+    except ValueError:
+        return "image/png"
+    return next((mime_type for signature, mime_type in IMAGE_SIGNATURES if signature.match(head)), "image/png")
+
+
+def assistant_to_wire(message: CompletionMessage) -> dict[str, Any]:
+    text = text_with_placeholders(message.content)
+    if not message.tool_calls:
+        return {"role": "assistant", "content": text}
+    calls = [
+        {
+            "id": call.call_id,
+            "type": "function",
+            "function": {"name": call.tool_name, "arguments": arguments_to_wire(call)},
+        }
+        for call in message.tool_calls
+    ]
+    return {"role": "assistant", "content": text or None, "tool_calls": calls}
+
+
+def arguments_to_wire(call: ToolCall) -> str:
+    """Return the arguments as JSON; `{}` for those that are none, because servers refuse a whole history over them."""
+    if isinstance(call.arguments, str):
+        return "{}"
+    try:
+        return json.dumps(call.arguments, allow_nan=False)
+    except (ValueError, RecursionError):
+        return "{}"
+
+
+def text_with_placeholders(content: Content) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(item.text if isinstance(item, TextItem) else IMAGE_PLACEHOLDER for item in items_of(content))

@@ -1,0 +1,40 @@
+"""The BlobStore in an S3 bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from turnstone.domain.errors import StoreUnavailable
+
+
+class S3BlobStore:
+    """A BlobStore with one object per payload, under `blobs/`."""
+
+    def __init__(self, client: Any, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def put(self, name: str, body: bytes) -> None:
+        """Store the payload. Putting it again makes the object new."""
+        self._call("put_object", name, Body=body)
+
+    def get(self, name: str) -> bytes:
+        """Return the payload. Raises StoreUnavailable if it is missing."""
+        answer = self._call("get_object", name)
+        body: bytes = answer["Body"].read()
+        return body
+
+    def delete(self, name: str) -> None:
+        """Remove the payload; nothing happens if there is none."""
+        self._call("delete_object", name)
+
+    def _call(self, verb: str, name: str, **more: Any) -> Any:
+        try:
+            return getattr(self._client, verb)(Bucket=self._bucket, Key=f"blobs/{name}", **more)
+        except ClientError as error:
+            code = error.response.get("Error", {}).get("Code", "unknown")
+            raise StoreUnavailable(f"the payload {name!r} can't be stored or read: {code}") from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(f"the bucket can't be reached: {error}") from error

@@ -1,0 +1,223 @@
+"""The RangeStore over one SQLite file: what a single machine runs on.
+
+Text is compared by SQLite's BINARY collation in UTF-8, so sort keys have the order they have in DynamoDB.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from turnstone.adapters.sqlite_file import SqliteFile
+from turnstone.domain.errors import Conflict
+from turnstone.ports import (
+    Absent,
+    AttributeIs,
+    Condition,
+    Delete,
+    Get,
+    Key,
+    KeyPage,
+    Operation,
+    Page,
+    Put,
+    Range,
+    Record,
+    RevIs,
+    Scalar,
+    Update,
+)
+
+MAX_OPERATIONS = 100
+PAGE_BYTES = 1024 * 1024
+
+_GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
+_STATE = "SELECT rev, attributes, nonce FROM items WHERE pk = ? AND sk = ?"
+_ASCENDING = """SELECT sk, rev, attributes, body FROM items
+    WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk LIMIT ?"""
+_DESCENDING = """SELECT sk, rev, attributes, body FROM items
+    WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk DESC LIMIT ?"""
+_OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
+_PUT = """INSERT INTO items (rev, open, attributes, nonce, body, pk, sk) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (pk, sk) DO UPDATE SET rev = excluded.rev, open = excluded.open, attributes = excluded.attributes,
+        nonce = excluded.nonce, body = excluded.body"""
+_UPDATE = "UPDATE items SET rev = ?, open = ?, attributes = ?, nonce = ? WHERE pk = ? AND sk = ?"
+_DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What conditions look at: a record without its body."""
+
+    rev: int
+    attributes: dict[str, Scalar]
+    nonce: str | None
+
+
+class SqliteRangeStore:
+    """A RangeStore in one file, which several threads and processes may share.
+
+    A write is on the disk when it returns. The attribute `ttl` is stored, but nothing is deleted by it.
+    A page of a range continues whenever it is full (`limit`, or a megabyte of bodies), even if nothing follows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, creating it, readable by its owner only, and its folder.
+
+        Raises:
+            StoreUnavailable: it can't be opened, or a newer Turnstone wrote it.
+        """
+        self._file = SqliteFile(path)
+
+    def get(self, key: Key) -> Record | None:
+        """Return the record, None if there is none."""
+        with self._file.reading() as connection:
+            return _read(connection, key)
+
+    def range(self, query: Range) -> Page:
+        """Return the next page of a range."""
+        if query.limit is not None and query.limit < 1:
+            raise ValueError(f"a page of {query.limit} records can't be read")
+        low, high = _half_open(query)
+        limit = -1 if query.limit is None else query.limit
+        records: list[Record] = []
+        size_bytes = 0
+        with self._file.reading() as connection:
+            rows = connection.execute(_DESCENDING if query.reverse else _ASCENDING, (query.pk, low, high, limit))
+            for sk, rev, attributes, body in rows:
+                records.append(Record(Key(query.pk, sk), body, json.loads(attributes), rev))
+                size_bytes += len(body)
+                if size_bytes >= PAGE_BYTES:
+                    break
+            rows.close()
+        full = len(records) == query.limit or size_bytes >= PAGE_BYTES
+        return Page(tuple(records), records[-1].key.sk if full else None)
+
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+        """Return the answers to several reads, made one after the other: each takes microseconds."""
+        return [self.get(get.key) for get in gets], [self.range(query) for query in ranges]
+
+    def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
+        """Apply all operations or none.
+
+        Raises:
+            Conflict: names the first operation whose condition failed.
+            ValueError: see `check_operations`.
+        """
+        check_operations(operations)
+        with self._file.writing() as connection:
+            states = [_state(connection, operation.key) for operation in operations]
+            failed = _first_failed(operations, states)
+            if failed is None:
+                for operation, state in zip(operations, states, strict=True):
+                    _apply(connection, operation, state, nonce)
+            elif not _was_applied(operations, states, nonce):
+                key = operations[failed].key
+                raise Conflict(failed, key, _read(connection, key))
+
+    def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
+        """Return keys of the records whose attribute `open` equals the shard, in key order."""
+        if limit < 1:
+            raise ValueError(f"a page of {limit} keys can't be read")
+        behind = after or Key("", "")
+        with self._file.reading() as connection:
+            rows = connection.execute(_OPEN, (shard, behind.pk, behind.sk, limit)).fetchall()
+        keys = tuple(Key(pk, sk) for pk, sk in rows)
+        return KeyPage(keys, keys[-1] if len(keys) == limit else None)
+
+    def close(self) -> None:
+        """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""
+        self._file.close()
+
+
+def check_operations(operations: Sequence[Operation]) -> None:
+    """Raise ValueError for operations no store accepts: none, over 100, two on one key, an empty key, an odd `open`."""
+    if not 1 <= len(operations) <= MAX_OPERATIONS:
+        raise ValueError(f"a write has 1 to {MAX_OPERATIONS} operations, not {len(operations)}")
+    if len({operation.key for operation in operations}) < len(operations):
+        raise ValueError("a write has two operations on one key")
+    for operation in operations:
+        if not (operation.key.pk and operation.key.sk):
+            raise ValueError(f"a part of {operation.key!r} is empty")
+        if isinstance(operation, Put | Update):
+            shard = operation.attributes.get("open")
+            if shard is not None and (shard == "" or not isinstance(shard, str)):
+                raise ValueError(f"the attribute 'open' of {operation.key!r} is not the name of a shard: {shard!r}")
+
+
+def _half_open(query: Range) -> tuple[str, str]:
+    """Return the least sort key that is wanted and the least beyond it that is not."""
+    # A NUL appended makes the next text in order.
+    low, high = query.start, query.end + "\0"
+    if query.after is None:
+        return low, high
+    return (low, min(high, query.after)) if query.reverse else (max(low, query.after + "\0"), high)
+
+
+def _read(connection: sqlite3.Connection, key: Key) -> Record | None:
+    row = connection.execute(_GET, (key.pk, key.sk)).fetchone()
+    if row is None:
+        return None
+    rev, attributes, body = row
+    return Record(key, body, json.loads(attributes), rev)
+
+
+def _state(connection: sqlite3.Connection, key: Key) -> _State | None:
+    row = connection.execute(_STATE, (key.pk, key.sk)).fetchone()
+    if row is None:
+        return None
+    rev, attributes, nonce = row
+    return _State(rev, json.loads(attributes), nonce)
+
+
+def _first_failed(operations: Sequence[Operation], states: Sequence[_State | None]) -> int | None:
+    for index, (operation, state) in enumerate(zip(operations, states, strict=True)):
+        lost = isinstance(operation, Update) and state is None
+        if lost or not all(_holds(condition, state) for condition in operation.when):
+            return index
+    return None
+
+
+def _holds(condition: Condition, state: _State | None) -> bool:
+    match condition:
+        case Absent():
+            return state is None
+        case RevIs(rev):
+            return state is not None and state.rev == rev
+        case AttributeIs(name, value):
+            return state is not None and state.attributes.get(name) == value
+
+
+def _was_applied(operations: Sequence[Operation], states: Sequence[_State | None], nonce: str | None) -> bool:
+    return nonce is not None and any(
+        isinstance(operation, Put | Update) and state is not None and state.nonce == nonce
+        for operation, state in zip(operations, states, strict=True)
+    )
+
+
+def _apply(connection: sqlite3.Connection, operation: Operation, state: _State | None, nonce: str | None) -> None:
+    key = (operation.key.pk, operation.key.sk)
+    match operation:
+        case Put(when=when, attributes=attributes, body=body):
+            row = _row(_revision(when, 1), attributes, nonce)
+            connection.execute(_PUT, (*row, body, *key))
+        case Update(when=when, attributes=changes) if state is not None:
+            merged = {**state.attributes, **changes}
+            row = _row(_revision(when, state.rev), merged, nonce)
+            connection.execute(_UPDATE, (*row, *key))
+        case Delete():
+            connection.execute(_DELETE, key)
+
+
+def _revision(when: tuple[Condition, ...], otherwise: int) -> int:
+    return next((condition.rev + 1 for condition in when if isinstance(condition, RevIs)), otherwise)
+
+
+def _row(
+    rev: int, attributes: Mapping[str, Scalar | None], nonce: str | None
+) -> tuple[int, Scalar | None, str, str | None]:
+    present = {name: value for name, value in attributes.items() if value is not None}
+    return rev, present.get("open"), json.dumps(present, ensure_ascii=False, separators=(",", ":")), nonce

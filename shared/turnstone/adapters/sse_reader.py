@@ -1,0 +1,57 @@
+"""An incremental decoder of server-sent events: bytes in as they arrive, the data of each event out.
+
+Source: https://html.spec.whatwg.org/multipage/server-sent-events.html. Only `data` matters here; other fields are
+read over. As there, an event that the stream's end cuts off is dropped.
+"""
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class EventTooLarge(Exception):
+    """An event is larger than the decoder takes."""
+
+
+class SseReader:
+    """Decodes one stream; how its bytes are cut into chunks makes no difference."""
+
+    def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_event_bytes = max_event_bytes
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._is_first_line = True
+        self._ended_in_cr = False
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """Return the data of the events that these bytes complete. Raises EventTooLarge."""
+        if not chunk:
+            return []
+        if self._ended_in_cr and chunk[:1] == b"\n":
+            chunk = chunk[1:]
+        self._ended_in_cr = chunk[-1:] == b"\r"
+        events: list[str] = []
+        for piece in chunk.splitlines(keepends=True):
+            text = piece.rstrip(b"\r\n")
+            self._line += text
+            if self._data_bytes + len(self._line) > self._max_event_bytes:
+                raise EventTooLarge(f"an event of more than {self._max_event_bytes} bytes")
+            if len(text) < len(piece):
+                self._end_line(events)
+        return events
+
+    def _end_line(self, events: list[str]) -> None:
+        line = bytes(self._line)
+        self._line.clear()
+        if self._is_first_line:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+            self._is_first_line = False
+        if line:
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+                self._data_bytes += len(value) + 1
+        elif self._data:
+            events.append(b"\n".join(self._data).decode("utf-8", "replace"))
+            self._data.clear()
+            self._data_bytes = 0
