@@ -171,7 +171,7 @@ class RangeStore(Protocol):
         """
 
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
-        """Return keys of the records whose attribute `open` equals the shard, in key order."""
+        """Return keys of the records whose attribute `open` equals the shard, in the order of their partitions."""
 
 
 class BlobStore(Protocol):

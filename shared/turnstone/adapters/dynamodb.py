@@ -22,6 +22,7 @@ from turnstone.adapters.dynamodb_items import (
     encoded_key,
     transact_item,
 )
+from turnstone.adapters.operations import check_operations
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.ports import Check, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
 
@@ -89,11 +90,10 @@ class DynamoRangeStore:
         Raises:
             Conflict: names the first operation whose condition failed.
         """
+        check_operations(operations)
         nonce = nonce or uuid4().hex
         for attempt in range(ATTEMPTS):
-            if attempt:
-                # Full jitter: writers that met once must not meet again.
-                time.sleep(random.uniform(0, BACKOFF_S * 2**attempt))  # noqa: S311 - no secret
+            _back_off(attempt)
             if self._try_write(operations, nonce):
                 return
         raise StoreUnavailable("the table is too busy for this write, try again")
@@ -121,22 +121,26 @@ class DynamoRangeStore:
     def _get_all(self, keys: Sequence[Key]) -> list[Record | None]:
         if len(keys) == 1:
             return [self.get(keys[0])]
-        found: dict[Key, Record] = {}
-        for first in range(0, len(keys), BATCH_KEYS):
-            wanted = [encoded_key(key) for key in dict.fromkeys(keys[first : first + BATCH_KEYS])]
+        items = self._items(keys)
+        return [decoded_record(items[key]) if key in items else None for key in keys]
+
+    def _items(self, keys: Sequence[Key]) -> dict[Key, Mapping[str, Any]]:
+        """Return the items of the keys that have one, read in batches."""
+        found: dict[Key, Mapping[str, Any]] = {}
+        distinct = list(dict.fromkeys(keys))
+        for first in range(0, len(distinct), BATCH_KEYS):
+            wanted = [encoded_key(key) for key in distinct[first : first + BATCH_KEYS]]
             for attempt in range(ATTEMPTS):
-                if attempt:
-                    time.sleep(random.uniform(0, BACKOFF_S * 2**attempt))  # noqa: S311 - no secret
+                _back_off(attempt)
                 request = {self._table_name: {"Keys": wanted, "ConsistentRead": True}}
                 answer = _called(self._client.batch_get_item, RequestItems=request)
-                for item in answer["Responses"].get(self._table_name, []):
-                    found[decoded_key(item)] = decoded_record(item)
+                found |= {decoded_key(item): item for item in answer["Responses"].get(self._table_name, [])}
                 wanted = answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
                 if not wanted:
                     break
             else:
                 raise StoreUnavailable("the table is too busy for this read, try again")
-        return [found.get(key) for key in keys]
+        return found
 
     def _try_write(self, operations: Sequence[Operation], nonce: str) -> bool:
         """Write once; tell whether it is done, False if it may work the next time."""
@@ -166,12 +170,7 @@ class DynamoRangeStore:
         reasons = _reasons(error)
         failed = [index for index, reason in enumerate(reasons) if reason.get("Code") == "ConditionalCheckFailed"]
         if failed:
-            was_applied = any(
-                decoded_nonce(reasons[index].get("Item")) == nonce
-                for index in failed
-                if isinstance(operations[index], Put | Update)
-            )
-            if was_applied:
+            if self._was_applied(operations, reasons, nonce):
                 return True
             key = operations[failed[0]].key
             item = reasons[failed[0]].get("Item")
@@ -179,6 +178,15 @@ class DynamoRangeStore:
         if any(reason.get("Code") in PASSING_REASONS for reason in reasons):
             return False
         _raise_unavailable(error)
+
+    def _was_applied(self, operations: Sequence[Operation], reasons: Sequence[Mapping[str, Any]], nonce: str) -> bool:
+        """Tell whether a record of the write has its nonce: it was applied before, and its answer was lost."""
+        marked = [index for index, operation in enumerate(operations) if isinstance(operation, Put | Update)]
+        if any(decoded_nonce(reasons[index].get("Item")) == nonce for index in marked):
+            return True
+        # DynamoDB returns the items of failed conditions only; the others have to be read.
+        unseen = [operations[index].key for index in marked if "Item" not in reasons[index]]
+        return any(decoded_nonce(item) == nonce for item in self._items(unseen).values())
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:
@@ -192,6 +200,12 @@ def _reasons(error: ClientError) -> list[dict[str, Any]]:
     if code in ("TransactionConflictException", "TransactionInProgressException"):
         return [{"Code": "TransactionConflict"}]
     return []
+
+
+def _back_off(attempt: int) -> None:
+    """Wait before an attempt that is not the first, for a random time: writers that met once must not meet again."""
+    if attempt:
+        time.sleep(random.uniform(0, BACKOFF_S * 2**attempt))  # noqa: S311 - no secret
 
 
 def _called(call: Callable[..., Any], **request: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from turnstone.adapters.operations import check_operations
 from turnstone.adapters.sqlite_file import SqliteFile
 from turnstone.domain.errors import Conflict
 from turnstone.ports import (
@@ -31,7 +32,6 @@ from turnstone.ports import (
     Update,
 )
 
-MAX_OPERATIONS = 100
 PAGE_BYTES = 1024 * 1024
 
 _GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
@@ -131,21 +131,6 @@ class SqliteRangeStore:
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""
         self._file.close()
-
-
-def check_operations(operations: Sequence[Operation]) -> None:
-    """Raise ValueError for operations no store accepts: none, over 100, two on one key, an empty key, an odd `open`."""
-    if not 1 <= len(operations) <= MAX_OPERATIONS:
-        raise ValueError(f"a write has 1 to {MAX_OPERATIONS} operations, not {len(operations)}")
-    if len({operation.key for operation in operations}) < len(operations):
-        raise ValueError("a write has two operations on one key")
-    for operation in operations:
-        if not (operation.key.pk and operation.key.sk):
-            raise ValueError(f"a part of {operation.key!r} is empty")
-        if isinstance(operation, Put | Update):
-            shard = operation.attributes.get("open")
-            if shard is not None and (shard == "" or not isinstance(shard, str)):
-                raise ValueError(f"the attribute 'open' of {operation.key!r} is not the name of a shard: {shard!r}")
 
 
 def _half_open(query: Range) -> tuple[str, str]:

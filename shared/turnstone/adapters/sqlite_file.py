@@ -61,8 +61,16 @@ class SqliteFile:
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """Return a new connection that any thread may use."""
-        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous = FULL")
+        # Mode rw: a file that was taken away is not made anew, empty and readable by all.
+        uri = f"{path.absolute().as_uri()}?mode=rw"
+        connection = sqlite3.connect(
+            uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     @contextmanager
@@ -106,7 +114,8 @@ class SqliteFile:
         self._close_idle_readers()
 
     def _close_idle_readers(self) -> None:
-        with suppress(IndexError):
+        # Of connections that close at the same time, none would be the last one, which takes the log into the database.
+        with self._writing, suppress(IndexError):
             while True:
                 self._idle_readers.pop().close()
 

@@ -20,12 +20,7 @@ TurnstoneError
 └── Conflict                   a condition of a write did not hold
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from turnstone.ports import Key, Record
+from typing import Any
 
 
 class TurnstoneError(Exception):
@@ -136,11 +131,11 @@ class Conflict(TurnstoneError):
 
     Attributes:
         operation: index of the first operation whose condition failed.
-        key: that operation's key.
-        found: the record that was there, None if there was none.
+        key: that operation's key, a `Key` of the ports.
+        found: the `Record` that was there, None if there was none.
     """
 
-    def __init__(self, operation: int, key: Key, found: Record | None) -> None:
+    def __init__(self, operation: int, key: Any, found: Any) -> None:
         super().__init__(f"operation {operation} on {key!r}: its condition does not hold")
         self.operation = operation
         self.key = key

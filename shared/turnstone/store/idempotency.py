@@ -50,4 +50,5 @@ def found_under_key(conflict: Conflict, tenant: str, attempt: Attempt) -> Record
     """Return the record the key already has, if that is what the write failed on; else raise the conflict."""
     if attempt.key is None or conflict.key != idempotency_key(tenant, attempt.key) or conflict.found is None:
         raise conflict
-    return conflict.found
+    found: Record = conflict.found
+    return found

@@ -1,0 +1,206 @@
+"""A whole server in this process, asked with raw requests as uvicorn would hand them to its app."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote
+
+from starlette.applications import Starlette
+
+from functions.local import build_local_app
+from turnstone.bootstrap import LocalServer
+from turnstone.config import Settings
+
+HOST = (b"host", b"127.0.0.1:8321")
+INSIDE = re.compile(rb"Traceback|pydantic|site-packages|sqlite|turnstone[./]|\.py\b|\.db\b")
+SETTLED_WITHIN_S = 10.0
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A request as it is on the wire.
+
+    Attributes:
+        target: path and query in visible ASCII characters, percent-encoded or not.
+        body: in the parts in which it arrives.
+        hangs_up: the client is gone after the last part, without having said that it was the last.
+    """
+
+    method: str
+    target: bytes
+    body: tuple[bytes, ...] = ()
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    hangs_up: bool = False
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came back. Header names are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body as JSON in the strict sense, in which NaN and Infinity are none."""
+        return strict_json(self.body.decode())
+
+    def refusal(self) -> str:
+        """Return what the answer objects to, field by field; it has to be in one of the contract's two envelopes."""
+        assert self.headers.get("content-type") == "application/json", self
+        assert not INSIDE.search(self.body), self
+        match self.json():
+            case {"detail": str(detail), **others} if detail and not others:
+                return detail
+            case {"error": {"detail": {"errors": [_, *_] as problems}}} if self.status == 400:
+                return "\n".join(map(problem_said, problems))
+        raise AssertionError(f"{self} is in no envelope")
+
+
+class AsgiClient:
+    """Asks an app, on one event loop that goes on from request to request. For one thread at a time."""
+
+    def __init__(self, app: Starlette) -> None:
+        self.app = app
+        self._loop = asyncio.new_event_loop()
+
+    @contextmanager
+    def lifespan(self) -> Iterator[None]:
+        """Start the app and stop it afterwards, as a server does."""
+        started, over = asyncio.Event(), asyncio.Event()
+
+        async def receive() -> dict[str, Any]:
+            if started.is_set():
+                await over.wait()
+            return {"type": "lifespan.shutdown" if started.is_set() else "lifespan.startup"}
+
+        async def send(_: Mapping[str, Any]) -> None:
+            started.set()
+
+        life = self._loop.create_task(self.app({"type": "lifespan", "state": {}}, receive, send))
+        self._loop.run_until_complete(started.wait())
+        try:
+            yield
+        finally:
+            over.set()
+            self._loop.run_until_complete(life)
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+
+    def send(self, request: Raw) -> Answered:
+        """Return the answer. An exception the app lets out is raised: a server would have broken off."""
+        return self._loop.run_until_complete(self._send(request))
+
+    def post(self, path: str, body: object) -> Answered:
+        return self.send(Raw("POST", path.encode(), (json.dumps(body).encode(),)))
+
+    def get(self, path: str) -> Answered:
+        return self.send(Raw("GET", path.encode()))
+
+    async def _send(self, request: Raw) -> Answered:
+        parts = list(request.body) or [b""]
+        incoming = [
+            {"type": "http.request", "body": part, "more_body": request.hangs_up or index < len(parts) - 1}
+            for index, part in enumerate(parts)
+        ]
+        incoming.reverse()
+        sent: list[Mapping[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return incoming.pop() if incoming else {"type": "http.disconnect"}
+
+        async def send(message: Mapping[str, Any]) -> None:
+            sent.append(message)
+
+        await self.app(scope_of(request), receive, send)
+        return answer_of(sent)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server with the offline model and a data directory of its own."""
+
+    client: AsgiClient
+    server: LocalServer
+    data_dir: Path
+    watcher: sqlite3.Connection
+
+    def marks(self) -> tuple[int, int]:
+        """Return numbers that differ from those before if anything was written since, once every turn has settled.
+
+        SQLite's `data_version` changes with every commit of another connection.
+        """
+        self._settle()
+        (version,) = self.watcher.execute("PRAGMA data_version").fetchone()
+        return version, sum(1 for _ in (self.data_dir / "blobs").glob("*/*"))
+
+    def _settle(self) -> None:
+        """Wait until no turn runs: one goes on, and tidies up, after it was answered."""
+        deadline = time.monotonic() + SETTLED_WITHIN_S
+        while self.server.core.executor._running:
+            assert time.monotonic() < deadline, "a turn does not end"
+            time.sleep(0.0002)
+
+
+@contextmanager
+def served(data_dir: Path, **settings: Any) -> Iterator[Served]:
+    """Serve what `make run` serves, without the socket."""
+    chosen = Settings(data_dir=data_dir, drain_seconds=SETTLED_WITHIN_S, **settings)
+    server = LocalServer(chosen)
+    client = AsgiClient(build_local_app(chosen, server))
+    with client.lifespan(), closing(sqlite3.connect(data_dir / "turnstone.db", isolation_level=None)) as watcher:
+        yield Served(client, server, data_dir, watcher)
+
+
+def scope_of(request: Raw) -> dict[str, Any]:
+    """Return the scope uvicorn makes of the request: above all, the path is decoded before it is routed."""
+    path, _, query = request.target.partition(b"?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "server": ("127.0.0.1", 8321),
+        "client": ("127.0.0.1", 50_000),
+        "scheme": "http",
+        "method": request.method,
+        "root_path": "",
+        "path": unquote(path.decode("ascii")),
+        "raw_path": path,
+        "query_string": query,
+        "headers": [HOST, *((name.lower(), value) for name, value in request.headers)],
+        "state": {},
+    }
+
+
+def answer_of(sent: list[Mapping[str, Any]]) -> Answered:
+    """Return the answer that was sent in these messages, which have to be whole and in order."""
+    start, *bodies = sent
+    assert start["type"] == "http.response.start"
+    assert [message.get("more_body", False) for message in bodies] == [True] * (len(bodies) - 1) + [False]
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in start["headers"]}
+    return Answered(start["status"], headers, b"".join(message.get("body", b"") for message in bodies))
+
+
+def problem_said(problem: Mapping[str, Any]) -> str:
+    assert set(problem) == {"loc", "msg", "type"}, problem
+    assert problem["msg"], problem
+    assert problem["type"], problem
+    assert all(isinstance(place, str | int) for place in problem["loc"]), problem
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+def strict_json(text: str) -> Any:
+    return json.loads(text, parse_constant=_refused)
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

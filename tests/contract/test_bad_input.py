@@ -1,0 +1,529 @@
+"""Whatever is sent to a route: a true status, an envelope of the contract, nothing of the inside, nothing stored.
+
+What is valid is said here once more, apart from the models that parse it, so that a rule lost there is missed here.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, quote, unquote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from functions.local import ROUTES
+from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
+from turnstone.http.routes import Route
+
+CASES = 2_000
+
+# How a value stands to the contract: wrong; written otherwise than it says, so that either answer is true; right.
+WRONG, UNSURE, RIGHT = 0, 1, 2
+Shape = Callable[[Any], int]
+
+
+def anything(_: Any) -> int:
+    return RIGHT
+
+
+def text(value: Any) -> int:
+    return RIGHT if isinstance(value, str) else WRONG
+
+
+def mapping(value: Any) -> int:
+    return RIGHT if isinstance(value, dict) else WRONG
+
+
+def flag(value: Any) -> int:
+    if isinstance(value, bool):
+        return RIGHT
+    return UNSURE if isinstance(value, int | float | str) else WRONG
+
+
+def number(above: float = float("-inf"), whole_from: int | None = None) -> Shape:
+    def grade(value: Any) -> int:
+        if isinstance(value, bool) or (isinstance(value, str) and re.search(r"\d|inf|nan", value, re.I)):
+            return UNSURE
+        if not isinstance(value, int | float) or not above < value < float("inf"):
+            return WRONG
+        if whole_from is None:
+            return RIGHT if abs(value) < 2**1000 else UNSURE
+        if value < whole_from or value % 1:
+            return WRONG
+        return RIGHT if isinstance(value, int) else UNSURE
+
+    return grade
+
+
+def one_of(*values: str) -> Shape:
+    return lambda value: RIGHT if isinstance(value, str) and value in values else WRONG
+
+
+def either(*shapes: Shape) -> Shape:
+    return lambda value: max(shape(value) for shape in shapes)
+
+
+def nullable(shape: Shape) -> Shape:
+    return lambda value: RIGHT if value is None else shape(value)
+
+
+def many(shape: Shape, least: int = 0) -> Shape:
+    def grade(value: Any) -> int:
+        is_list = isinstance(value, list) and len(value) >= least
+        return min([RIGHT, *map(shape, value)]) if is_list else WRONG
+
+    return grade
+
+
+def record(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
+    """An object. What it has beyond these fields is ignored; whether an optional one may be null is not said."""
+
+    def grade(value: Any) -> int:
+        if not isinstance(value, dict) or not required.keys() <= value.keys():
+            return WRONG
+        grades = [RIGHT, *(shape(value[name]) for name, shape in required.items())]
+        for name, shape in (optional or {}).items():
+            if name in value:
+                grades.append(max(shape(value[name]), UNSURE if value[name] is None else WRONG))
+        return min(grades)
+
+    return grade
+
+
+def tagged(tag: str, shapes: Mapping[str, Shape]) -> Shape:
+    def grade(value: Any) -> int:
+        if not isinstance(value, dict):
+            return WRONG
+        if tag not in value:
+            return UNSURE
+        return shapes[value[tag]](value) if one_of(*shapes)(value[tag]) else WRONG
+
+    return grade
+
+
+NONE_YET = nullable(lambda value: RIGHT if value == [] else WRONG)
+FORMAT = nullable(one_of("json", "function_tag", "python_list"))
+IMAGE = record({}, {"url": nullable(record({"uri": text})), "data": nullable(text)})
+ITEM = tagged("type", {"text": record({"text": text}), "image": record({"image": IMAGE})})
+CONTENT = either(text, ITEM, many(ITEM))
+TOP_P = record({"temperature": nullable(number(above=0))}, {"top_p": nullable(number())})
+STRATEGY = tagged("type", {"greedy": mapping, "top_p": TOP_P, "top_k": record({"top_k": number(whole_from=1)})})
+PARAMETER = {"name": text, "parameter_type": text, "description": text}
+PARAMETERS = many(record(PARAMETER, {"required": flag, "default": anything}))
+OVERRIDES: Mapping[str, Shape] = {
+    "sampling_params": record(
+        {},
+        {
+            "strategy": STRATEGY,
+            "max_tokens": number(whole_from=0),
+            "repetition_penalty": number(),
+            "stop": nullable(many(text)),
+        },
+    ),
+    "input_shields": NONE_YET,
+    "output_shields": NONE_YET,
+    "toolgroups": nullable(many(either(text, record({"name": text, "args": mapping})))),
+    "client_tools": nullable(
+        many(
+            record(
+                {"name": text},
+                {"description": nullable(text), "parameters": nullable(PARAMETERS), "metadata": nullable(mapping)},
+            )
+        )
+    ),
+    "tool_choice": nullable(one_of("auto", "required", "none")),
+    "tool_prompt_format": FORMAT,
+    "tool_config": record(
+        {},
+        {
+            "tool_choice": text,
+            "tool_prompt_format": FORMAT,
+            "system_message_behavior": one_of("append", "replace"),
+        },
+    ),
+    "max_infer_iters": nullable(number(whole_from=1)),
+}
+RESPONSE_FORMATS = {"json_schema": record({"json_schema": mapping}), "grammar": record({"bnf": mapping})}
+CONFIG = {
+    "name": nullable(text),
+    "enable_session_persistence": flag,
+    "response_format": nullable(tagged("type", RESPONSE_FORMATS)),
+    **OVERRIDES,
+}
+AGENT = record({"agent_config": record({"model": text, "instructions": text}, CONFIG)})
+SESSION = record({"session_name": text}, {"vector_db_id": nullable(lambda _: WRONG)})
+USER_MESSAGE = tagged("role", {"user": record({"content": CONTENT}, {"context": nullable(CONTENT)})})
+TURN = record(
+    {"messages": many(USER_MESSAGE, least=1)},
+    {"stream": flag, "documents": NONE_YET, "instructions": nullable(text), **OVERRIDES},
+)
+RESPONSE = record({"call_id": text, "tool_name": text, "content": CONTENT}, {"metadata": nullable(mapping)})
+RESUME = record({"tool_responses": many(RESPONSE, least=1)}, {"stream": flag})
+WANTED = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
+
+
+def agreement(config: Mapping[str, Any]) -> int:
+    """Grade what fields that are right each for itself ask for together, of a server that has no more than it has."""
+    deprecated = {name: config[name] for name in ("tool_choice", "tool_prompt_format") if config.get(name) is not None}
+    offer = deprecated if config.get("tool_config") is None else config["tool_config"]
+    choice = "auto" if offer.get("tool_choice") is None else offer["tool_choice"]
+    own = [tool["name"] for tool in config.get("client_tools") or ()]
+    groups = {group if isinstance(group, str) else group["name"] for group in config.get("toolgroups") or ()}
+    offered = {*own, *(["current_time"] if groups else [])}
+    is_served = (
+        deprecated.get("tool_choice") in (None, choice)
+        and deprecated.get("tool_prompt_format") in (None, offer.get("tool_prompt_format"))
+        and offer.get("tool_prompt_format") in (None, "json")
+        and offer.get("system_message_behavior") in (None, "append")
+        and (config.get("response_format") or {}).get("type") != "grammar"
+        and groups <= {"builtin::clock", "builtin::clock/current_time"}
+        and "" not in own
+        and len(own) == len(set(own))
+        and (choice in {"auto", "none", *offered} or (choice == "required" and bool(offered)))
+    )
+    return RIGHT if is_served else WRONG
+
+
+def agent_grade(body: Any, _: Sequence[str]) -> int:
+    return min(AGENT(body), agreement(body["agent_config"])) if AGENT(body) else WRONG
+
+
+def turn_grade(body: Any, _: Sequence[str]) -> int:
+    if not TURN(body):
+        return WRONG
+    changes = {name: body[name] for name in OVERRIDES if body.get(name) is not None}
+    return min(TURN(body), agreement(TOOLS | changes))
+
+
+def resume_grade(body: Any, pending: Sequence[str]) -> int:
+    if not RESUME(body):
+        return WRONG
+    return RESUME(body) if sorted(pending) == sorted(r["call_id"] for r in body["tool_responses"]) else WRONG
+
+
+TOOLS = {
+    "client_tools": [
+        {
+            "name": "get_weather",
+            "description": "Get the weather of a city.",
+            "parameters": [
+                {"name": "city", "parameter_type": "string", "description": "Which.", "required": True, "default": None}
+            ],
+            "metadata": {"unit": "°C"},
+        },
+        {"name": "add", "description": None, "parameters": None, "metadata": None},
+    ]
+}
+FULL_OVERRIDES = TOOLS | {
+    "sampling_params": {
+        "strategy": {"type": "top_p", "temperature": 0.7, "top_p": 0.9},
+        "max_tokens": 50,
+        "repetition_penalty": 1.1,
+        "stop": ["END"],
+    },
+    "input_shields": [],
+    "output_shields": None,
+    "toolgroups": ["builtin::clock/current_time", {"name": "builtin::clock", "args": {"timezone": "UTC"}}],
+    "tool_choice": "required",
+    "tool_prompt_format": "json",
+    "tool_config": {"tool_choice": "required", "tool_prompt_format": "json", "system_message_behavior": "append"},
+    "max_infer_iters": 5,
+}
+FULL_AGENT = FULL_OVERRIDES | {
+    "model": "offline",
+    "instructions": "Be brief.",
+    "name": "tester",
+    "enable_session_persistence": True,
+    "response_format": {"type": "json_schema", "json_schema": {"type": "object"}},
+}
+MESSAGES = [
+    {"role": "user", "content": {"type": "text", "text": "hello"}, "context": "in a low voice"},
+    {"role": "user", "content": [{"type": "image", "image": {"url": {"uri": "http://a/b.png"}, "data": None}}]},
+    {"role": "user", "content": "What is add(a=1, b=2)?", "context": None},
+]
+FULL_TURN = FULL_OVERRIDES | {"messages": MESSAGES, "stream": True, "documents": [], "instructions": "Be polite."}
+RESPONSES = [
+    {"call_id": "@call0@", "tool_name": "add", "content": "3", "metadata": {"is_exact": True}},
+    {"call_id": "@call1@", "tool_name": "get_weather", "content": [{"type": "text", "text": "sun"}], "metadata": None},
+]
+
+
+@dataclass(frozen=True)
+class Bodies:
+    """What a route takes: valid bodies to begin with, and how to grade any other. None where bodies are not read."""
+
+    valid: tuple[Any, ...]
+    grade: Callable[[Any, Sequence[str]], int] | None = None
+
+
+UNREAD = Bodies(({"any": ["thing", 1]},))
+SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
+TURN_PATH = SESSION_PATH + "/turn/{turn_id}"
+BODIES = {
+    ("POST", "/v1/agents"): Bodies(({"agent_config": FULL_AGENT},), agent_grade),
+    ("GET", "/v1/agents/{agent_id}"): UNREAD,
+    ("POST", "/v1/agents/{agent_id}/session"): Bodies(
+        ({"session_name": "first", "vector_db_id": None},), lambda body, _: SESSION(body)
+    ),
+    ("GET", SESSION_PATH): Bodies(({"turn_ids": ["a", "b"]}, ["a"], {}), lambda body, _: WANTED(body)),
+    ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, {"messages": MESSAGES[-1:]}), turn_grade),
+    ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),
+    ("GET", TURN_PATH): UNREAD,
+    ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
+    ("GET", "/v1/health"): UNREAD,
+    ("GET", "/v1/version"): UNREAD,
+    ("GET", "/v1/models"): UNREAD,
+}
+
+JUNK = [None, True, False, 0, -1, 1, 3.0, 0.5, 2**63, -(10**30), 10**400, 1e308, float("nan"), float("inf")]
+JUNK += ["", "x", "10", "yes", "²", "٣", "\x00", "\ud800", "\udfff\ud800", "😀", "a" * 5_000, "add()", "grammar"]
+JUNK += [[], {}, [[]], [None], [{}], ["x"], {"": None}, {"type": "text"}, {"\ud800": 1}, {"role": "tool"}]
+LITERALS = {"@deep@": "[" * 10_000 + "]" * 10_000, "@deeper@": '{"a":' * 10_000 + "0" + "}" * 10_000}
+LITERALS |= {"@digits@": "9" * 5_000, "@endless@": "1e999", "@octal@": "010", "@word@": "undefined"}
+PIECES = [b"\x00", b"\xff", b"\xc0\xae", b"\xed\xa0\x80", b",", b"}", b'"', b"\\", b"NaN", b"//", b"\xef\xbb\xbf", b" "]
+WAYS_TO_SPOIL = ["cut", "twice", "utf-16", "key twice", "quoted", "listed"]
+PARTS = r"""
+. .. ../ %2e%2e%2f ..%2f..%2fetc%2fpasswd %00 %ZZ % %c0%ae %ff %ED%A0%80 %F0%9F%98%80 | a|b : # %23 %25 %2F %5C %0A %20
+~ ctx:~ turn: null -1 * + ' \ @%00 %20@ @%0A @/ /@ @@
+"""
+ODD_IDS = ["", "a" * 5_000, "%61" * 5_000, *PARTS.split()]
+QUERIES = [b"stream=true", b"&&==", b"%zz=%ff", b"turn_ids=", b"turn_ids=%00&turn_ids=%ff", b"'\"|\\", b"a" * 5_000]
+COUNTS = [b"", b"0", b"1", b"-1", b"1.5", b"true", b"garbage", b"9" * 400, b"\xb2", "٣".encode()]
+KEYS = [b"", b"k", b"a|b:c#d%", b"k" * 5_000, b"\x80\xff\xfe", "😀".encode()]
+TYPES = [b"text/plain", b"application/x-www-form-urlencoded", b"application/json; charset=utf-16", b"\xff"]
+HEADERS = {b"x-stainless-retry-count": COUNTS, b"idempotency-key": KEYS, b"content-type": TYPES}
+
+
+SOMETIMES = st.sampled_from([False, False, False, True])
+ANYWHERE = st.integers(0, 9_999)
+VALUES = st.sampled_from([*JUNK, *LITERALS]) | st.text() | st.integers() | st.floats()
+WAYS_TO_CHANGE = st.sampled_from(["replace", "replace", "remove", "wrap", "add"])
+CHANGES = st.lists(st.tuples(ANYWHERE, WAYS_TO_CHANGE, VALUES), max_size=2)
+SPOILINGS = st.tuples(st.sampled_from([*WAYS_TO_SPOIL, *PIECES]), ANYWHERE)
+IDS = st.sampled_from(ODD_IDS) | st.text().map(quote)
+QUERY = st.sampled_from([b""] * 20 + QUERIES)
+HEADER = st.sampled_from([(name, value) for name, values in HEADERS.items() for value in values])
+SOME_HEADERS = st.lists(HEADER, min_size=1, max_size=2).map(tuple)
+EITHER_WAY = st.booleans()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, before it is known what is there. `odd_id` is (parameter, text), where `@` stands for the true id."""
+
+    body: bytes
+    odd_id: tuple[str, str] | None
+    query: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    cut_at: int
+
+
+@st.composite
+def cases(draw: st.DrawFn, route: Route) -> Case:
+    names = re.findall(r"{(\w+)}", route.path)
+    valid = BODIES[route.method, route.path].valid
+    body = written(changed(valid[draw(ANYWHERE) % len(valid)], draw(CHANGES)), in_ascii=draw(EITHER_WAY))
+    if draw(SOMETIMES):
+        body = spoilt(body, *draw(SPOILINGS))
+    return Case(
+        body=body,
+        odd_id=(names[draw(ANYWHERE) % len(names)], draw(IDS)) if names and draw(SOMETIMES) else None,
+        query=draw(QUERY),
+        headers=draw(SOME_HEADERS) if draw(SOMETIMES) else (),
+        cut_at=draw(ANYWHERE) % (len(body) + 1),
+    )
+
+
+def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
+    """Return the body with a change here and there, at any depth."""
+    holder = {"body": copy.deepcopy(valid)}
+    for where, way, value in changes:
+        places = list(places_in(holder))
+        within, key = places[where % len(places)]
+        if way == "remove" and within is not holder:
+            del within[key]
+        elif way == "add" and isinstance(within[key], dict):
+            within[key]["unknown"] = copy.deepcopy(value)
+        else:
+            within[key] = [within[key]] if way == "wrap" else copy.deepcopy(value)
+    return holder["body"]
+
+
+def written(body: Any, *, in_ascii: bool) -> bytes:
+    text = json.dumps(body, ensure_ascii=in_ascii)
+    for marker, literal in LITERALS.items():
+        text = text.replace(f'"{marker}"', literal)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield where each value within the holder is, at any depth."""
+    for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+        yield holder, key
+        if isinstance(holder[key], dict | list):
+            yield from places_in(holder[key])
+
+
+def spoilt(raw: bytes, how: str | bytes, where: int) -> bytes:
+    """Return the text as a careless or hostile client might send it."""
+    at = where % (len(raw) + 1)
+    match how:
+        case "cut":
+            return raw[:at]
+        case "twice":
+            return raw + raw
+        case "utf-16":
+            return raw.decode("utf-8", "replace").encode("utf-16")
+        case "key twice":
+            return re.sub(rb'^{("[^"]*")', rb"{\1: 5, \1", raw)
+        case "quoted":
+            return json.dumps(raw.decode("utf-8", "replace")).encode()
+        case "listed":
+            return b"[" + raw + b"]"
+        case _:
+            return raw[:at] + bytes(how) + raw[at:]
+
+
+class World:
+    """One server with an agent, a session and a turn of it, for the cases of one route."""
+
+    def __init__(self, server: Served, route: Route) -> None:
+        self._server = server
+        self._route = route
+        self._bodies = BODIES[route.method, route.path]
+        self._ids = {"agent_id": server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()["agent_id"]}
+        self._pending: list[str] = []
+        self._begin_again()
+
+    def check(self, case: Case) -> None:
+        """Send the request; see that the answer is true, and that nothing happened unless it says so."""
+        request = self._request(case)
+        before = self._server.marks()
+        answer = self._server.client.send(request)
+        after = self._server.marks()
+        assert answer.status in self._true_statuses(request), answer
+        if answer.status == 200:
+            check_success(answer)
+        else:
+            assert answer.refusal()
+        if answer.status != 200 or request.method == "GET":
+            assert before == after
+            return
+        assert self._server.client.get(self._made(answer)).status == 200
+        if "/turn" in self._route.path:
+            self._begin_again()
+
+    def _at(self, path: str) -> str:
+        return path.format_map(self._ids)
+
+    def _begin_again(self) -> None:
+        """Have a new session with a turn: an ended one to read, one that waits for its client to resume."""
+        client = self._server.client
+        session = client.post(self._at("/v1/agents/{agent_id}/session"), {"session_name": "s"}).json()
+        self._ids["session_id"] = session["session_id"]
+        if "{turn_id}" in self._route.path:
+            words = "add(a=1) get_weather(city=Oslo)" if self._route.method == "POST" else "hello"
+            messages = [{"role": "user", "content": words}]
+            turn = client.post(self._at(SESSION_PATH + "/turn"), {"messages": messages}).json()
+            self._ids |= {"turn_id": turn["turn_id"], "step_id": turn["steps"][0]["step_id"]}
+            self._pending = [call["call_id"] for call in turn["output_message"]["tool_calls"]]
+
+    def _made(self, answer: Answered) -> str:
+        """Return where that which the answer tells of can be read."""
+        found = re.search(r'"(agent_id|session_id|turn_id)":"([^"]*)"', answer.body.decode())
+        assert found is not None
+        kind, identifier = found.groups()
+        paths = {"agent_id": "/v1/agents/{agent_id}", "session_id": SESSION_PATH, "turn_id": TURN_PATH}
+        return paths[kind].format_map(self._ids | {kind: identifier})
+
+    def _request(self, case: Case) -> Raw:
+        ids = dict(self._ids)
+        if case.odd_id:
+            name, odd = case.odd_id
+            ids[name] = odd.replace("@@", quoted_all(ids[name])).replace("@", ids[name])
+        target = self._route.path.format_map(ids).encode() + (b"?" + case.query if case.query else b"")
+        body = case.body
+        for index, call_id in enumerate(self._pending):
+            body = body.replace(b"@call%d@" % index, call_id.encode())
+        return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), case.headers)
+
+    def _true_statuses(self, request: Raw) -> set[int]:
+        path, _, query = request.target.partition(b"?")
+        grade = self._grade(b"".join(request.body), query)
+        if unquote(path.decode()) == self._at(self._route.path):
+            true = {WRONG: {400}, UNSURE: {200, 400}, RIGHT: {200}}[grade]
+        else:
+            true = {404, 405} if grade == RIGHT else {400, 404, 405}
+        named = {name for name, value in request.headers if value}
+        if b"content-type" in named:
+            true |= {415}
+        return true | {409} if b"idempotency-key" in named and request.method == "POST" else true
+
+    def _grade(self, body: bytes, query: bytes) -> int:
+        grade = self._bodies.grade
+        is_asked_otherwise = not body.strip(b" \t\r\n") or "turn_ids" in parse_qs(
+            query.decode(), keep_blank_values=True
+        )
+        if grade is None or (self._route.method == "GET" and is_asked_otherwise):
+            return RIGHT
+        try:
+            return grade(understood(body), self._pending)
+        except ValueError:
+            return WRONG
+
+
+def understood(body: bytes) -> Any:
+    """Return the JSON a body holds. Raises ValueError for all that is none, or can't be kept as UTF-8."""
+    try:
+        value = strict_json(body.decode())
+    except RecursionError as exc:
+        raise ValueError("nested too deep") from exc
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def quoted_all(identifier: str) -> str:
+    return "".join(f"%{byte:02x}" for byte in identifier.encode())
+
+
+def check_success(answer: Answered) -> None:
+    """See that the body is JSON, or a stream of it that ends as a turn ends."""
+    if answer.headers["content-type"] == "application/json":
+        assert isinstance(answer.json(), dict)
+        return
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    events = [strict_json(event.removeprefix("data: ")) for event in answer.body.decode().split("\n\n") if event]
+    assert events[-1]["event"]["payload"]["event_type"] in ("turn_complete", "turn_awaiting_input")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("bad-input")) as serving:
+        yield serving
+
+
+PROFILE = settings(
+    max_examples=CASES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
+    world = World(server, route)
+    count = 0
+
+    @PROFILE
+    @given(cases(route))
+    def check(case: Case) -> None:
+        nonlocal count
+        count += 1
+        world.check(case)
+
+    check()
+    assert count >= CASES

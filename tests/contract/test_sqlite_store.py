@@ -1,0 +1,265 @@
+"""SqliteRangeStore, composed as it is served, does what every RangeStore does, and stands what can happen to a file."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.contract.range_store_suite import RangeStoreConformance
+from turnstone.adapters import sqlite_file
+from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
+from turnstone.domain.errors import Conflict, StoreUnavailable
+from turnstone.ports import Absent, Delete, Key, Put, Range, Record, RevIs
+from turnstone.store.oversize import OversizeStore
+
+A, B, C = (Key("p", sk) for sk in "abc")
+
+
+class TestSqliteConformance(RangeStoreConformance):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[OversizeStore]:
+        sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
+        yield OversizeStore(sqlite, FileBlobStore(tmp_path / "blobs"))
+        sqlite.close()
+
+
+class SmallFile(SqliteFile):
+    """A file on a disk that is full after 256 KB."""
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        connection = super().connect(path)
+        connection.execute("PRAGMA max_page_count = 64")
+        return connection
+
+
+class ReadOnlyFile(SqliteFile):
+    """A file that may only be read."""
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        uri = f"{path.as_uri()}?mode=ro"
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
+class StoreOnDisk(SqliteRangeStore):
+    """A store on the given disk."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "turnstone.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteRangeStore]:
+    store = SqliteRangeStore(path)
+    yield store
+    store.close()
+
+
+def test_the_files_are_for_their_owner_only(store: SqliteRangeStore, path: Path) -> None:
+    store.write([Put(A, b"a conversation")])
+    modes = {file.name: stat.filemode(file.stat().st_mode) for file in [path.parent, *path.parent.iterdir()]}
+    private = dict.fromkeys(["turnstone.db", "turnstone.db-wal", "turnstone.db-shm"], "-rw-------")
+    assert {"data": "drwx------", **private} == modes
+
+
+def test_what_was_written_is_there_after_opening_again(store: SqliteRangeStore, path: Path) -> None:
+    store.write([Put(A, b"a", {"open": "0"})], nonce="mine")
+    store.close()
+    again = SqliteRangeStore(path)
+    again.write([Put(A, b"a", {}, (Absent(),))], nonce="mine")
+    assert (Record(A, b"a", {"open": "0"}, 1), (A,)) == (again.get(A), again.open_keys("0", 9).keys)
+    again.close()
+
+
+def test_a_file_that_was_taken_away_is_not_made_anew(store: SqliteRangeStore, path: Path) -> None:
+    path.unlink()
+    with pytest.raises(StoreUnavailable):
+        store.get(A)
+    assert not path.exists()
+
+
+def test_two_stores_on_one_file_see_and_guard_each_other(store: SqliteRangeStore, path: Path) -> None:
+    other = SqliteRangeStore(path)
+    store.write([Put(A, b"0")])
+    assert Record(A, b"0", {}, 1) == other.get(A)
+
+    def increment(mine: SqliteRangeStore) -> None:
+        done = 0
+        while done < 100:
+            record = mine.get(A)
+            assert record is not None
+            try:
+                mine.write([Put(A, str(int(record.body) + 1).encode(), {}, (RevIs(record.rev),))])
+                done += 1
+            except Conflict:
+                continue
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(increment, [store, other, store, other]))
+    assert Record(A, b"400", {}, 401) == store.get(A)
+    other.close()
+
+
+def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    starting = threading.Barrier(6)
+
+    def open_and_write(path: Path, number: int) -> None:
+        starting.wait()
+        store = SqliteRangeStore(path)
+        store.write([Put(Key("p", f"{number}"), b"")])
+        store.close()
+
+    for attempt in range(20):
+        path = tmp_path / f"{attempt} 50%41?mode=ro#.db"
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(open_and_write, [path] * 6, range(6)))
+        store = SqliteRangeStore(path)
+        assert path.exists()
+        assert list("012345") == [record.key.sk for record in store.range(Range("p")).records]
+        store.close()
+
+
+def test_opening_waits_for_another_process_that_is_preparing_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "turnstone.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.05, other.close)
+    release.start()
+    SqliteRangeStore(path).close()
+    release.join()
+
+
+def test_a_full_disk_fails_the_whole_write_and_recovers_with_space(path: Path) -> None:
+    store = StoreOnDisk(SmallFile(path))
+    kept = [Record(Key("p", f"{number}"), b"x" * 20_000, {}, 1) for number in range(8)]
+    for record in kept:
+        store.write([Put(record.key, record.body)])
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable, match="full"):
+            store.write([Put(A, b"half"), Delete(kept[0].key), Put(B, b"x" * 200_000)])
+        assert kept == list(store.range(Range("p")).records)
+    store.write([Delete(kept[0].key), Put(A, b"whole"), Put(B, b"x" * 20_000)])
+    assert Record(A, b"whole", {}, 1) == store.get(A)
+    store.close()
+
+
+def test_a_read_only_file_is_read_and_not_written(store: SqliteRangeStore, path: Path) -> None:
+    store.write([Put(A, b"a")])
+    read_only = StoreOnDisk(ReadOnlyFile(path))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="readonly"):
+            read_only.write([Put(A, b"new")])
+    assert Record(A, b"a", {}, 1) == read_only.get(A)
+    read_only.close()
+
+
+def test_an_error_within_a_write_undoes_it(store: SqliteRangeStore) -> None:
+    no_utf8 = Put(B, b"", {"status": "\ud800"})
+    with pytest.raises(ValueError, match="surrogates"):
+        store.write([Put(A, b"half"), no_utf8])
+    store.write([Put(C, b"c")])
+    assert (Record(C, b"c", {}, 1),) == store.range(Range("p")).records
+
+
+def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
+    store = SqliteRangeStore(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="locked"):
+        store.write([Put(A, b"")])
+    assert store.get(A) is None
+    other.execute("ROLLBACK")
+    other.close()
+    store.write([Put(A, b"")])
+    store.close()
+
+
+def test_a_write_does_not_wait_for_ever_for_another_thread(
+    store: SqliteRangeStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
+    with store._file.writing(), ThreadPoolExecutor() as pool:
+        late = pool.submit(store.write, [Put(A, b"")])
+        assert isinstance(late.exception(), StoreUnavailable)
+    store.write([Put(A, b"")])
+
+
+def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    newer = sqlite3.connect(path, isolation_level=None)
+    newer.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(StoreUnavailable, match=f"schema {SCHEMA_VERSION + 1}.*run the newer Turnstone"):
+        SqliteRangeStore(path)
+    assert not newer.execute("SELECT * FROM sqlite_schema").fetchall()
+    newer.close()
+
+
+def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("these are not the bytes of a database\n" * 100)
+    for path in (tmp_path / "text", tmp_path, tmp_path / "text" / "turnstone.db"):
+        with pytest.raises(StoreUnavailable):
+            SqliteRangeStore(path)
+
+
+def test_a_full_page_says_that_it_may_continue(store: SqliteRangeStore) -> None:
+    store.write([Put(Key("p", f"{number}"), b"x" * 300_000) for number in range(8)])
+    pages = [store.range(query) for query in (Range("p", limit=2), Range("p", limit=1, start="7"), Range("p"))]
+    assert [page.after for page in pages] == ["1", "7", "3"]
+    assert store.range(Range("p", limit=2, start="7")).after is None
+    assert store.open_keys("0", 1).after is None
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_page_of_nothing_is_a_programming_error(store: SqliteRangeStore, limit: int) -> None:
+    with pytest.raises(ValueError):
+        store.range(Range("p", limit=limit))
+    with pytest.raises(ValueError):
+        store.open_keys("0", limit)
+
+
+@pytest.mark.parametrize("shard", ["", 7])
+def test_a_shard_is_a_name(store: SqliteRangeStore, shard: str | int) -> None:
+    with pytest.raises(ValueError, match="open"):
+        store.write([Put(A, b"", {"open": shard})])
+
+
+def test_a_closed_store_is_unavailable(store: SqliteRangeStore) -> None:
+    store.get(A)
+    store.close()
+    store.close()
+    for call in (lambda: store.get(A), lambda: store.range(Range("p")), lambda: store.write([Put(A, b"")])):
+        with pytest.raises(StoreUnavailable, match="closed"):
+            call()
+
+
+def test_closing_lets_running_calls_finish(path: Path) -> None:
+    store = SqliteRangeStore(path)
+    under_way = threading.Event()
+
+    def use() -> None:
+        for _ in range(1_000_000):
+            store.write([Put(A, b"1")])
+            assert store.get(A) is not None
+            under_way.set()
+
+    with ThreadPoolExecutor(4) as pool:
+        users = [pool.submit(use) for _ in range(4)]
+        assert under_way.wait(timeout=5)
+        store.close()
+        assert [StoreUnavailable] * 4 == [type(user.exception()) for user in users]
+    assert not list(path.parent.glob("*-wal"))
