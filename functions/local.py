@@ -12,8 +12,8 @@ import uvicorn
 from starlette.applications import Starlette
 
 from functions.agents import create_agent, get_agent
-from functions.inspect import health, version
 from functions.models import list_models
+from functions.server import health, version
 from functions.sessions import create_session, get_session
 from functions.steps import get_step
 from functions.turns import create_turn, get_turn, resume_turn
