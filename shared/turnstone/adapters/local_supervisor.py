@@ -6,6 +6,7 @@ It keeps nothing itself: what must survive a restart is in the store's open inde
 import heapq
 import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from threading import Condition, Thread
 
@@ -29,6 +30,7 @@ class LocalSupervisor:
         self._earliest: dict[TurnRef, datetime] = {}
         self._is_closed = False
         self._thread: Thread | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
 
     def start(self, attend: Attend, open_turns: Iterable[TurnRef]) -> None:
         """Begin to attend, to the turns that were open when the last process ended first of all."""
@@ -53,15 +55,17 @@ class LocalSupervisor:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
+        self._pool.shutdown()
 
     def _attend_forever(self, attend: Attend) -> None:
         while (turn := self._next_due()) is not None:
-            try:
-                again_at = attend(turn)
-            except StoreUnavailable as unavailable:
-                log.warning("turn %s not attended to, will be tried again: %s", turn.turn_id, unavailable)
-                again_at = self._clock.now() + RETRY_AFTER
-            if again_at is not None:
+            # in a pool, because its futures catch what nobody expected: this thread must go on for the other turns
+            attended = self._pool.submit(attend, turn)
+            if problem := attended.exception():
+                expected = isinstance(problem, StoreUnavailable)
+                log.warning("turn %s is not attended to yet: %s", turn.turn_id, problem, exc_info=not expected)
+                self.watch(turn, self._clock.now() + RETRY_AFTER)
+            elif (again_at := attended.result()) is not None:
                 self.watch(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from turnstone.domain.model import Frozen, NullMeansDefault
+from turnstone.domain.model import Frozen, JsonObject, NullMeansDefault
 from turnstone.domain.tools import ToolDef
 
 ToolChoice = Literal["auto", "required", "none"]
@@ -51,12 +51,12 @@ class ToolConfig(NullMeansDefault):
 
 class JsonSchemaFormat(Frozen):
     type: Literal["json_schema"] = "json_schema"
-    json_schema: dict[str, Any]
+    json_schema: JsonObject
 
 
 class GrammarFormat(Frozen):
     type: Literal["grammar"] = "grammar"
-    bnf: dict[str, Any]
+    bnf: JsonObject
 
 
 ResponseFormat = Annotated[JsonSchemaFormat | GrammarFormat, Field(discriminator="type")]
@@ -64,7 +64,7 @@ ResponseFormat = Annotated[JsonSchemaFormat | GrammarFormat, Field(discriminator
 
 class ToolGroupWithArgs(Frozen):
     name: str
-    args: dict[str, Any]
+    args: JsonObject
 
 
 ToolGroup = str | ToolGroupWithArgs

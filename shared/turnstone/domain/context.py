@@ -128,7 +128,9 @@ def _tokens(message: Message) -> int:
     contents = [message.content]
     if isinstance(message, UserMessage) and message.context is not None:
         contents.append(message.context)
-    size = sum(len(call.tool_name) + len(call.arguments_json or str(call.arguments)) for call in _calls(message))
+    size = sum(
+        len((call.tool_name + (call.arguments_json or str(call.arguments))).encode()) for call in _calls(message)
+    )
     images = 0
     for content in contents:
         for item in items_of(content):

@@ -1,8 +1,10 @@
-"""The two base classes of every domain model."""
+"""What every domain model is made of: two base classes, and objects of JSON that anything may be in."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+
+MAX_DEPTH = 64
 
 
 class Frozen(BaseModel):
@@ -23,3 +25,23 @@ class NullMeansDefault(Frozen):
         if isinstance(fields, dict):
             return {name: value for name, value in fields.items() if value is not None}
         return fields
+
+
+def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
+    """Tell whether lists and objects are nested in the value deeper than what stores and readers take."""
+    if isinstance(value, dict):
+        return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value.values())
+    if isinstance(value, list | tuple):
+        return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value)
+    return False
+
+
+def refuse_too_deep(value: Any) -> Any:
+    """Return the value. Raises ValueError if it is nested too deep."""
+    if is_too_deep(value):
+        raise ValueError(f"lists and objects may be nested {MAX_DEPTH} deep at most")
+    return value
+
+
+JsonValue = Annotated[Any, AfterValidator(refuse_too_deep)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(refuse_too_deep)]

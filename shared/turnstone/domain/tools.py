@@ -1,11 +1,9 @@
 """Tools: how they are defined, called and answered."""
 
-from typing import Any
-
 from pydantic_core import from_json
 
 from turnstone.domain.content import Content
-from turnstone.domain.model import Frozen, NullMeansDefault
+from turnstone.domain.model import Frozen, JsonObject, JsonValue, NullMeansDefault, is_too_deep
 
 
 class ToolParameter(NullMeansDefault):
@@ -13,14 +11,14 @@ class ToolParameter(NullMeansDefault):
     parameter_type: str
     description: str
     required: bool = True
-    default: Any = None
+    default: JsonValue = None
 
 
 class ToolDef(Frozen):
     name: str
     description: str | None = None
     parameters: tuple[ToolParameter, ...] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
 
 
 class ToolCall(Frozen):
@@ -28,7 +26,7 @@ class ToolCall(Frozen):
 
     call_id: str
     tool_name: str
-    arguments: str | dict[str, Any]
+    arguments: str | JsonObject
     arguments_json: str | None = None
 
 
@@ -36,7 +34,7 @@ class ToolResponse(Frozen):
     call_id: str
     tool_name: str
     content: Content
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
 
 
 def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCall:
@@ -46,6 +44,6 @@ def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCal
         arguments = from_json(arguments_json or "{}", allow_inf_nan=False)
     except ValueError:
         arguments = arguments_json
-    if not isinstance(arguments, dict):
+    if not isinstance(arguments, dict) or is_too_deep(arguments):
         arguments = arguments_json
     return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments, arguments_json=arguments_json or "{}")

@@ -78,5 +78,5 @@ def _unknown(call: ToolCall, offer: ToolOffer) -> str:
 
 
 def _unparsable(call: ToolCall) -> str:
-    written = (call.arguments_json or "")[:QUOTED_CHARACTERS]
+    written = (call.arguments_json or str(call.arguments))[:QUOTED_CHARACTERS]
     return f"The arguments of this call are not a JSON object, so it was not run. They were: {written}"

@@ -35,10 +35,15 @@ class Listener:
 
 
 class TurnBroadcast:
-    """Keeps the events of one run of a turn, so that who joins late hears them all."""
+    """Keeps the events of one run of a turn, so that who joins late hears them all.
+
+    `before` holds the events of earlier runs; `is_run` tells that a run publishes here, not only that one is expected.
+    """
 
     def __init__(self, ref: TurnRef) -> None:
         self.ref = ref
+        self.before: tuple[TurnEvent, ...] = ()
+        self.is_run = False
         self.lock = Lock()
         self.events: list[TurnEvent] = []
         self.is_over = False
@@ -95,9 +100,15 @@ class Broadcasts:
         self._lock = Lock()
         self._by_turn: dict[TurnRef, TurnBroadcast] = {}
 
-    def begin(self, ref: TurnRef) -> TurnBroadcast:
-        """Return the broadcast a run publishes to: the one that is already waited for, or a new one."""
-        return self.expect(ref)
+    def begin(self, ref: TurnRef, before: tuple[TurnEvent, ...] = ()) -> TurnBroadcast:
+        """Return the broadcast a new run publishes to: the one that is waited for, unless another run has it."""
+        with self._lock:
+            broadcast = self._by_turn.get(ref)
+            if broadcast is None or broadcast.is_run:
+                broadcast = self._by_turn[ref] = TurnBroadcast(ref)
+            broadcast.is_run = True
+            broadcast.before = before
+            return broadcast
 
     def expect(self, ref: TurnRef) -> TurnBroadcast:
         """Return the turn's broadcast, to be published to when this process learns how the turn goes on."""

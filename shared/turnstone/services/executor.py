@@ -29,12 +29,12 @@ class TurnExecutor:
             if self._taken >= self._capacity or self._is_draining:
                 raise Overloaded(self._capacity)
             self._taken += 1
-        place = Place(self._start)
+        place = Place(self._start, self._give_back)
         try:
             yield place
         finally:
             if not place.is_used:
-                self._give_back()
+                place.give_back()
 
     def drain(self, timeout_s: float) -> bool:
         """Take no more turns and wait for the running ones; tell whether all ended in time."""
@@ -43,20 +43,16 @@ class TurnExecutor:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
 
-    def _start(self, run: Callable[[], None], on_crash: Callable[[BaseException], None]) -> None:
+    def _start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
         future = self._pool.submit(run)
         with self._lock:
             self._running.add(future)
-        future.add_done_callback(lambda done: self._finished(done, on_crash))
+        future.add_done_callback(lambda done: self._finished(done, on_end))
 
-    def _finished(self, future: Future[None], on_crash: Callable[[BaseException], None]) -> None:
+    def _finished(self, future: Future[None], on_end: Callable[[BaseException | None], None]) -> None:
         with self._lock:
             self._running.discard(future)
-        self._give_back()
-        crash = future.exception()
-        if crash is not None:
-            log.error("a turn crashed", exc_info=crash)
-            on_crash(crash)
+        on_end(future.exception())
 
     def _give_back(self) -> None:
         with self._lock:
@@ -66,11 +62,33 @@ class TurnExecutor:
 class Place:
     """A place in the executor, taken before the turn is stored so that no stored turn is left without one."""
 
-    def __init__(self, start: Callable[[Callable[[], None], Callable[[BaseException], None]], None]) -> None:
+    def __init__(
+        self,
+        start: Callable[[Callable[[], None], Callable[[BaseException | None], None]], None],
+        give_back: Callable[[], None],
+    ) -> None:
         self._start = start
+        self._give_back = give_back
+        self._lock = Lock()
+        self._is_given_back = False
         self.is_used = False
 
     def start(self, run: Callable[[], None], on_crash: Callable[[BaseException], None]) -> None:
         """Run in a thread of its own. `on_crash` hears of an exception that nobody expected."""
+
+        def ended(crash: BaseException | None) -> None:
+            self.give_back()
+            if crash is not None:
+                log.error("a turn crashed", exc_info=crash)
+                on_crash(crash)
+
         self.is_used = True
-        self._start(run, on_crash)
+        self._start(run, ended)
+
+    def give_back(self) -> None:
+        """Let another turn have the place; nothing happens the second time."""
+        with self._lock:
+            is_first = not self._is_given_back
+            self._is_given_back = True
+        if is_first:
+            self._give_back()

@@ -1,10 +1,12 @@
 """Joining a turn that is under way, or over: the answer to a request that was sent before."""
 
+from threading import Lock
+
 from turnstone.domain.events import TurnEvent
 from turnstone.domain.sessions import Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.replay import replayed
+from turnstone.services.replay import replayed, replayed_since_resume
 from turnstone.services.running import RunnerDeps
 
 
@@ -12,14 +14,18 @@ class Joining:
     def __init__(self, deps: RunnerDeps) -> None:
         self._deps = deps
 
-    def join(self, ref: TurnRef) -> TurnBroadcast:
-        """Return where the turn's events are told, from its first on. Raises NotFound."""
+    def join(self, ref: TurnRef, *, is_resume: bool) -> TurnBroadcast:
+        """Return where the turn's events are told: since its resume if that is repeated, else from the start.
+
+        Raises:
+            NotFound: the turn is gone.
+        """
         running_here = self._deps.broadcasts.find(ref)
         if running_here is not None:
-            return running_here
+            return running_here if is_resume or not running_here.before else _with_earlier(running_here)
         session, state = self._deps.turns.load(ref)
         if state.status is not TurnStatus.IN_PROGRESS:
-            return _told_again(ref, replayed(state))
+            return _told_again(ref, replayed_since_resume(state) if is_resume else replayed(state))
         return self._expected(ref, session)
 
     def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
@@ -45,3 +51,23 @@ def _told_again(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:
     broadcast = TurnBroadcast(ref)
     broadcast.close(*events)
     return broadcast
+
+
+def _with_earlier(running: TurnBroadcast) -> TurnBroadcast:
+    """Return a broadcast of the whole turn: what earlier runs told, then what this one tells."""
+    whole = TurnBroadcast(running.ref)
+    whole.publish(*running.before)
+    in_order = Lock()
+
+    def pass_on() -> None:
+        with in_order:
+            heard = listener.take()
+            if heard.is_last and not whole.is_over:
+                running.leave(listener)
+                whole.close(*heard.events)
+            else:
+                whole.publish(*heard.events)
+
+    listener = running.listen(pass_on)
+    pass_on()
+    return whole

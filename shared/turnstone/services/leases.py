@@ -56,6 +56,11 @@ class LeaseKeeper:
             with self._changed:
                 self._held.discard(lease)
 
+    def is_held(self, ref: TurnRef, fence: int) -> bool:
+        """Tell whether this process runs the turn under that fence."""
+        with self._changed:
+            return any(lease.ref == ref and lease.fence == fence for lease in self._held)
+
     def close(self) -> None:
         """Stop renewing; what is still held runs out."""
         with self._changed:

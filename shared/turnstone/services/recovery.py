@@ -32,11 +32,15 @@ class Recovery:
             self._tell_listeners(ref, state)
             return None
         if session.lock.order != state.order:
-            return None
+            # header and turn were read at different moments
+            return self._deps.clock.now() + SOON
         try:
             return self._acted_on(ref, session, state)
         except (Conflict, LeaseLost, Overloaded):
             return self._deps.clock.now() + SOON
+        except NotFound as missing:
+            self._tell_gone(ref, missing)
+            return None
 
     def _acted_on(self, ref: TurnRef, session: Session, state: TurnState) -> datetime | None:
         now = self._deps.clock.now()
@@ -48,6 +52,10 @@ class Recovery:
             return None
         if session.lock.is_live(now):
             return session.lock.lease_until
+        if self._deps.leases.is_held(ref, session.lock.fence):
+            # this process stood still for a while, but it still runs the turn
+            self._deps.turns.renew(ref, session.lock.fence, now + self._deps.leases.duration)
+            return now + self._deps.leases.duration
         if state.takeovers >= MAX_TAKEOVERS:
             self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
             return None

@@ -33,6 +33,21 @@ def replayed(state: TurnState) -> tuple[TurnEvent, ...]:
     return tuple(events)
 
 
+def replayed_before_resume(state: TurnState) -> tuple[TurnEvent, ...]:
+    """Return the events of a waiting turn up to where it began to wait."""
+    return replayed(state.model_copy(update={"status": TurnStatus.IN_PROGRESS}))
+
+
+def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
+    """Return the events of the turn since its client's last answer; all of them if there was none."""
+    resumes = [index for index, trace in enumerate(state.traces) if trace.is_from_client]
+    if not resumes:
+        return replayed(state)
+    turn = state.turn.model_copy(update={"steps": state.turn.steps[: resumes[-1]]})
+    earlier = state.model_copy(update={"turn": turn, "traces": state.traces[: resumes[-1]]})
+    return replayed(state)[len(replayed_before_resume(earlier)) :]
+
+
 def told_as_failed(state: TurnState) -> TurnFailed:
     """Return the event that tells why the ended turn has no answer."""
     failure = state.failure or Failure(kind="ended", message=f"turn {state.turn_id!r} is {state.status}")

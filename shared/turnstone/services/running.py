@@ -4,7 +4,7 @@ import logging
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from turnstone.domain.agents import AgentConfig
@@ -61,6 +61,7 @@ class Launch:
         config: the agent's configuration with the turn's overrides.
         segments: newest context segments, the open one last.
         told: events that come before those of the run.
+        before: events of earlier runs, for those who want to hear the turn from its start.
     """
 
     ref: TurnRef
@@ -69,6 +70,7 @@ class Launch:
     config: AgentConfig
     segments: tuple[Segment, ...]
     told: tuple[TurnEvent, ...]
+    before: tuple[TurnEvent, ...] = ()
 
     @property
     def open_segment(self) -> Segment:
@@ -81,12 +83,12 @@ class TurnRunner:
 
     def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
         """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
-        broadcast = self._deps.broadcasts.expect(launch.ref)
+        broadcast = self._deps.broadcasts.begin(launch.ref, launch.before)
         broadcast.publish(*launch.told)
-        place.start(lambda: self._run(launch, broadcast), lambda _: self._give_up_crashed(launch, broadcast))
+        place.start(lambda: self._run(launch, broadcast, place), lambda _: self._give_up_crashed(launch, broadcast))
         return broadcast
 
-    def _run(self, launch: Launch, broadcast: TurnBroadcast) -> None:
+    def _run(self, launch: Launch, broadcast: TurnBroadcast, place: Place) -> None:
         with self._deps.leases.hold(launch.ref, launch.session.lock.fence) as lease:
             run = _Run(self._deps, launch, lease, broadcast)
             try:
@@ -96,6 +98,8 @@ class TurnRunner:
             except StoreUnavailable as unavailable:
                 last_events = _told(launch, "store_unavailable", str(unavailable))
                 self._leave_to_supervisor(launch)
+        # whoever hears the end may start the next turn at once
+        place.give_back()
         self._deps.broadcasts.end(broadcast, *last_events)
         run.tidy()
 
@@ -110,7 +114,9 @@ class TurnRunner:
         except (Conflict, NotFound, StoreUnavailable) as problem:
             log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
             self._leave_to_supervisor(launch)
-        self._deps.broadcasts.end(broadcast, told_as_failed(launch.state.model_copy(update={"failure": failure})))
+        finally:
+            told = told_as_failed(launch.state.model_copy(update={"failure": failure}))
+            self._deps.broadcasts.end(broadcast, told)
 
     def _leave_to_supervisor(self, launch: Launch) -> None:
         """Have the turn taken over once its lease is out, because this run can't store how it goes on."""
@@ -125,7 +131,9 @@ class _Run:
         self._launch = launch
         self._lease = lease
         self._broadcast = broadcast
+        self._session = launch.session
         self._has_step_records = len(launch.state.turn.steps) > 0
+        self._has_ended = False
 
     def to_its_end(self) -> tuple[TurnEvent, ...]:
         """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
@@ -141,8 +149,8 @@ class _Run:
         return self._settled(following)
 
     def tidy(self) -> None:
-        """Remove step records that the ended turn no longer needs; what is left behind is ignored by readers."""
-        if not self._has_step_records:
+        """Remove step records that the turn, if this run ended it, holds itself; readers ignore what is left behind."""
+        if not (self._has_ended and self._has_step_records):
             return
         try:
             self._deps.turns.discard_steps(self._launch.ref, self._launch.state.order)
@@ -151,7 +159,7 @@ class _Run:
 
     def save_step(self, state: TurnState) -> None:
         self._has_step_records = True
-        self._deps.turns.save_step(self._launch.ref, state, self._lease.fence)
+        self._session = self._deps.turns.save_step(self._launch.ref, self._session, state)
 
     def _engine(self, state: TurnState) -> EngineDeps:
         config = self._launch.config
@@ -183,12 +191,13 @@ class _Run:
         match following:
             case AwaitClientTools(state, output, unsaved):
                 await_until = now + self._deps.await_duration
-                change = self._commit(paused(self._launch.session, state, output, await_until))
-                self._deps.supervisor.watch(self._launch.ref, await_until)
+                change = self._commit(paused(self._session, state, output, await_until))
+                self._have_watched(await_until)
                 return (*_completed(unsaved), TurnAwaitsInput(turn=change.turns[0].turn))
             case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
                 ended = state.completed(output, now)
-                change = self._commit(closed(self._launch.session, ended, self._launch.open_segment))
+                change = self._commit(closed(self._session, ended, self._launch.open_segment))
+                self._has_ended = True
                 return (*_completed(unsaved), TurnCompleted(turn=change.turns[0].turn))
             case _:
                 assert_never(following)
@@ -197,8 +206,16 @@ class _Run:
         kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
         failure = Failure(kind=kind, message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
-        self._commit(closed(self._launch.session, failed, self._launch.open_segment))
+        self._commit(closed(self._session, failed, self._launch.open_segment))
+        self._has_ended = True
         return (told_as_failed(failed),)
+
+    def _have_watched(self, await_until: datetime) -> None:
+        try:
+            self._deps.supervisor.watch(self._launch.ref, await_until)
+        except StoreUnavailable as unavailable:
+            # the pause is stored all the same: whoever reads the turn after its deadline has it expired
+            log.warning("paused turn %s is not watched: %s", self._launch.ref.turn_id, unavailable)
 
     def _commit(self, change: Change) -> Change:
         ref: SessionRef = self._launch.ref

@@ -23,6 +23,7 @@ from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining, attend_if_due, turn_of
 from turnstone.services.refusals import refuse_unsupported
+from turnstone.services.replay import replayed_before_resume
 from turnstone.services.running import Launch, RunnerDeps, TurnRunner
 from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
 from turnstone.store.idempotency import answer_in, put_remembered
@@ -53,9 +54,10 @@ class Turns:
         responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
         if responses and len(responses) != len(new.messages):
             raise InvalidRequest("tool responses and user messages can't be sent in one turn", ("messages",))
+        seen: set[str] = set()
         for _ in range(ATTEMPTS_UNDER_CONTENTION):
             view = self._store.view(ref, self._deps.context_tokens, attempt)
-            if earlier := self._earlier(ref, view, attempt):
+            if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
             try:
                 if responses:
@@ -63,6 +65,11 @@ class Turns:
                 return self._open(ref, view, new, attempt)
             except Conflict:
                 continue
+            except TurnRunning as refused:
+                # key and lock are read at the same time, not at once: the running turn may be this request's own
+                if attempt.key is None or view.session.last_request != attempt.fingerprint or refused.turn_id in seen:
+                    raise
+                seen.add(refused.turn_id)
         raise StoreUnavailable("the session changes too fast, try again")
 
     def resume(self, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt) -> TurnBroadcast:
@@ -76,7 +83,7 @@ class Turns:
         """
         for _ in range(ATTEMPTS_UNDER_CONTENTION):
             view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
-            if earlier := self._earlier(ref, view, attempt):
+            if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
             try:
                 return self._resume(ref, view, responses, attempt)
@@ -151,6 +158,7 @@ class Turns:
                 config=config,
                 segments=view.segments,
                 told=(step_completed(step),),
+                before=replayed_before_resume(state),
             )
             return self._runner.launch(launch, place)
 
@@ -169,14 +177,16 @@ class Turns:
         ]
         return self._resume(waiting, view, responses, attempt)
 
-    def _earlier(self, ref: SessionRef, view: SessionView, attempt: Attempt) -> TurnBroadcast | None:
+    def _earlier(
+        self, ref: SessionRef, view: SessionView, attempt: Attempt, *, is_resume: bool
+    ) -> TurnBroadcast | None:
         """Return the broadcast of the turn this very request opened or resumed before."""
         answer = answer_in(view.remembered, attempt, self._deps.clock.now())
         if answer is not None:
-            return self._joining.join(turn_of(ref, answer["turn_id"]))
+            return self._joining.join(turn_of(ref, answer["turn_id"]), is_resume=is_resume)
         session = view.session
         if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
-            return self._joining.join(turn_of(ref, session.last_order))
+            return self._joining.join(turn_of(ref, session.last_order), is_resume=is_resume)
         return None
 
     def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:

@@ -6,10 +6,10 @@ from pydantic_core import to_json
 
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import Conflict, NotFound
-from turnstone.ports import Absent, Put, RangeStore, Record
+from turnstone.domain.errors import NotFound
+from turnstone.ports import Absent, Operation, Put, RangeStore, Record
 from turnstone.store.frames import frame, wire_part
-from turnstone.store.idempotency import answer_in, found_under_key, put_remembered
+from turnstone.store.idempotency import Once
 from turnstone.store.keys import agent_key, agent_list_key
 
 ACTIVE = "active"
@@ -21,7 +21,7 @@ class AgentStore:
 
     def create(self, tenant: str, agent: Agent, order: str, attempt: Attempt, now: datetime) -> str:
         """Store the agent and return its id, or the id the same request was answered with before."""
-        writes = [
+        writes: list[Operation] = [
             Put(
                 agent_key(tenant, agent.agent_id),
                 frame({"order": order}, agent.model_dump_json().encode()),
@@ -30,15 +30,7 @@ class AgentStore:
             ),
             Put(agent_list_key(tenant, order), _projection(agent), when=(Absent(),)),
         ]
-        answer = {"agent_id": agent.agent_id}
-        try:
-            self._store.write([*writes, *put_remembered(tenant, attempt, answer, now)])
-        except Conflict as conflict:
-            found = found_under_key(conflict, tenant, attempt)
-            if before := answer_in(found, attempt, now):
-                return before["agent_id"]
-            self._store.write([*writes, *put_remembered(tenant, attempt, answer, now, found)])
-        return agent.agent_id
+        return Once(tenant, attempt, {"agent_id": agent.agent_id}, now).write(self._store, writes)["agent_id"]
 
     def get(self, tenant: str, agent_id: str) -> Agent:
         """Return the agent. Raises NotFound."""

@@ -1,16 +1,19 @@
 """What was answered under an Idempotency-Key, kept for a day."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import Conflict, IdempotencyMismatch
-from turnstone.ports import Absent, Get, Put, Record, RevIs
+from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
+from turnstone.ports import Absent, Get, Operation, Put, RangeStore, Record, RevIs
 from turnstone.store.keys import idempotency_key
 
 KEPT = timedelta(hours=24)
+ATTEMPTS = 4
 
 
 def get_remembered(tenant: str, attempt: Attempt) -> tuple[Get, ...]:
@@ -46,9 +49,33 @@ def answer_in(record: Record | None, attempt: Attempt, now: datetime) -> dict[st
     return answer
 
 
-def found_under_key(conflict: Conflict, tenant: str, attempt: Attempt) -> Record | None:
-    """Return the record the key already has, if that is what the write failed on; else raise the conflict."""
-    if attempt.key is None or conflict.key != idempotency_key(tenant, attempt.key) or conflict.found is None:
-        raise conflict
-    found: Record = conflict.found
-    return found
+@dataclass(frozen=True, slots=True)
+class Once:
+    """A creation that is done once, however often its request comes."""
+
+    tenant: str
+    attempt: Attempt
+    answer: dict[str, str]
+    now: datetime
+
+    def write(self, store: RangeStore, writes: Sequence[Operation]) -> dict[str, str]:
+        """Apply the writes and return the answer, or only return what the same request was answered with before.
+
+        Raises:
+            IdempotencyMismatch: the key was used for another body.
+            Conflict: one of the writes conflicts.
+        """
+        found: Record | None = None
+        for _ in range(ATTEMPTS):
+            remembered = put_remembered(self.tenant, self.attempt, self.answer, self.now, found)
+            try:
+                store.write([*writes, *remembered])
+            except Conflict as conflict:
+                if not remembered or conflict.key != remembered[0].key:
+                    raise
+                found = conflict.found
+                if before := answer_in(found, self.attempt, self.now):
+                    return before
+            else:
+                return self.answer
+        raise StoreUnavailable("the same request is being made too often at once, try again")

@@ -18,3 +18,12 @@ def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterato
 def all_records(store: RangeStore, query: Range, first: Page | None = None) -> tuple[Record, ...]:
     """Return every record of a range that is known to be short."""
     return tuple(record for page in pages(store, query, first) for record in page.records)
+
+
+def records_within(store: RangeStore, query: Range, first: Page) -> tuple[Record, ...]:
+    """Return as many records as the range's limit asks for, read on where a page ended before."""
+    records, page = list(first.records), first
+    while page.after is not None and query.limit is not None and len(records) < query.limit:
+        page = store.range(replace(query, after=page.after, limit=query.limit - len(records)))
+        records += page.records
+    return tuple(records)

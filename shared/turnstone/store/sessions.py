@@ -8,15 +8,14 @@ from pydantic_core import to_json
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.sessions import Session, SessionRef
-from turnstone.domain.turns import TurnStatus
 from turnstone.ports import Absent, AttributeIs, Check, Get, Operation, Put, RangeStore, Record
 from turnstone.store.agents import ACTIVE
 from turnstone.store.frames import wire_part
-from turnstone.store.idempotency import answer_in, found_under_key, put_remembered
-from turnstone.store.keys import agent_key, all_turns, session_key, session_list_key, steps_of_turn, turn_key
-from turnstone.store.ranges import all_records, pages
+from turnstone.store.idempotency import Once
+from turnstone.store.keys import agent_key, all_turns, session_key, session_list_key, turn_key
+from turnstone.store.ranges import pages
 from turnstone.store.session_records import put_session, session_of
-from turnstone.store.turn_records import order_of, turn_state_of
+from turnstone.store.whole_turns import is_terminal, whole_state
 
 
 class SessionStore:
@@ -32,17 +31,13 @@ class SessionStore:
             put_session(ref, session),
             Put(session_list_key(tenant, session.agent_id, session.order), _projection(session), when=(Absent(),)),
         ]
-        answer = {"session_id": session.session_id}
+        once = Once(tenant, attempt, {"session_id": session.session_id}, now)
         try:
-            self._store.write([*writes, *put_remembered(tenant, attempt, answer, now)])
+            return once.write(self._store, writes)["session_id"]
         except Conflict as conflict:
             if conflict.key == agent:
                 raise NotFound("agent", session.agent_id) from conflict
-            found = found_under_key(conflict, tenant, attempt)
-            if before := answer_in(found, attempt, now):
-                return before["session_id"]
-            self._store.write([*writes, *put_remembered(tenant, attempt, answer, now, found)])
-        return session.session_id
+            raise
 
     def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Iterator[bytes]]:
         """Return the session and its turns as wire JSON, oldest first; only the named ones if names are given.
@@ -61,10 +56,9 @@ class SessionStore:
         return session_of(header), (self._wire(ref, record) for record in sorted(found, key=lambda r: r.key))
 
     def _wire(self, ref: SessionRef, record: Record) -> bytes:
-        if TurnStatus(str(record.attributes["status"])).is_terminal:
+        if is_terminal(record):
             return wire_part(record.body)
-        steps = all_records(self._store, steps_of_turn(ref, order_of(record)))
-        return turn_state_of(record, steps).turn.model_dump_json().encode()
+        return whole_state(self._store, ref, record).turn.model_dump_json().encode()
 
 
 def _projection(session: Session) -> bytes:

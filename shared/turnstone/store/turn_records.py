@@ -1,9 +1,11 @@
 """Turns and steps as records. The second line of each body is what the wire shows, ready to be passed on."""
 
+from typing import Any
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter
 
+from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import Step, StepTrace, Turn, TurnState, TurnStatus
 from turnstone.ports import Absent, Put, Record, RevIs, Scalar
@@ -11,7 +13,7 @@ from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import open_shard, step_key, turn_key
 
 _STEP: TypeAdapter[Step] = TypeAdapter(Step)
-_NOT_PRIVATE = {"turn", "order", "status", "rev"}
+_NOT_PRIVATE = {"turn", "order", "status", "rev", "overrides"}
 
 
 def put_turn(ref: SessionRef, state: TurnState) -> Put:
@@ -20,6 +22,8 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
     if not state.status.is_terminal:
         attributes["open"] = open_shard(ref)
     private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
+    if overrides := _given(state.overrides):
+        private["overrides"] = overrides
     return Put(
         key=turn_key(ref, state.order),
         body=frame(private, state.turn.model_dump_json().encode()),
@@ -55,3 +59,9 @@ def turn_state_of(record: Record, step_records: tuple[Record, ...] = ()) -> Turn
 def order_of(record: Record) -> str:
     """Return the order key of the turn the record holds."""
     return unquote(record.key.sk.removeprefix("turn:"))
+
+
+def _given(overrides: TurnOverrides) -> dict[str, Any]:
+    """Return the overrides that say something, whole: a default inside one, such as a strategy's type, is kept."""
+    given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
+    return overrides.model_dump(mode="json", include=given)

@@ -14,7 +14,7 @@ from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnState
-from turnstone.ports import AttributeIs, Check, Condition, Delete, Get, Put, RangeStore, Record, Update
+from turnstone.ports import AttributeIs, Condition, Delete, Get, Put, RangeStore, Record, RevIs, Update
 from turnstone.store.agents import agent_of
 from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered
@@ -27,9 +27,10 @@ from turnstone.store.keys import (
     turn_key,
     turn_ref_of,
 )
-from turnstone.store.ranges import all_records, pages
+from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.turn_records import put_step, put_turn, turn_state_of
+from turnstone.store.whole_turns import whole_state
 
 MAX_OPERATIONS = 100
 
@@ -80,13 +81,14 @@ class TurnStore:
         Raises:
             NotFound: the session, its agent, or the turn that was asked for.
         """
+        wanted_range = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref.tenant, attempt) if attempt else ()
         wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
         (agent_record, *found), (newest,) = self._store.gather(
             [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key],
-            [header_and_segments(ref, segments_within(budget_tokens))],
+            [wanted_range],
         )
-        newest_first = newest.records
+        newest_first = records_within(self._store, wanted_range, newest)
         agent = agent_of(agent_record, ref.agent_id)
         if not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)
@@ -104,13 +106,12 @@ class TurnStore:
     def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
         """Return the session and the turn with all its steps. Raises NotFound for either."""
         gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id))]
-        (header, record), (first,) = self._store.gather(gets, [steps_of_turn(ref, ref.turn_id)])
+        (header, record), _ = self._store.gather(gets, [])
         if header is None:
             raise NotFound("session", ref.session_id)
         if record is None:
             raise NotFound("turn", ref.turn_id)
-        steps = all_records(self._store, steps_of_turn(ref, ref.turn_id), first)
-        return session_of(header), turn_state_of(record, steps)
+        return session_of(header), whole_state(self._store, ref, record)
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict if somebody was faster."""
@@ -124,12 +125,26 @@ class TurnStore:
             turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),
         )
 
-    def save_step(self, ref: SessionRef, state: TurnState, fence: int) -> None:
-        """Store the turn's newest step. Raises LeaseLost if the session's lock has another fence."""
+    def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:
+        """Store the turn's newest step and return the session with its new revision.
+
+        The revision moves with each step, so that nobody ends or takes over a turn without knowing all its steps.
+
+        Raises:
+            LeaseLost: the session's lock has another fence, or was changed by somebody else.
+        """
+        unchanged = RevIs(session.rev)
+        step_count = len(state.turn.steps)
         try:
-            self._store.write([put_step(ref, state), Check(session_key(ref), _held(fence))])
+            self._store.write(
+                [
+                    put_step(ref, state),
+                    Update(session_key(ref), {"steps": step_count}, (unchanged, *_held(session.lock.fence))),
+                ]
+            )
         except Conflict as conflict:
             raise LeaseLost(state.turn_id) from conflict
+        return session.model_copy(update={"rev": session.rev + 1})
 
     def renew(self, ref: TurnRef, fence: int, lease_until: datetime) -> None:
         """Prolong the lease. Raises LeaseLost if the session's lock has another fence or is not held."""
@@ -146,6 +161,8 @@ class TurnStore:
 
     def history(self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int) -> tuple[Message, ...]:
         """Return the newest messages of ended turns that fit the budget, oldest first; whole turns where possible."""
+        if budget_tokens <= 0:
+            return ()
         chosen, left = _newest_entries(segments, budget_tokens)
         by_reference = [entry for entry in chosen if entry.messages is None]
         records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
@@ -183,7 +200,7 @@ def _newest_entries(segments: Sequence[Segment], budget_tokens: int) -> tuple[li
     left = budget_tokens
     entries = [entry for segment in segments for entry in segment.entries]
     for entry in reversed(entries):
-        if entry.tokens > left and (chosen or left <= 0):
+        if entry.tokens > left and chosen:
             break
         chosen.insert(0, entry)
         left -= entry.tokens
