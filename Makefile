@@ -17,7 +17,7 @@ run: $(READY)
 	@$(BIN)/python -m functions.local
 
 test: $(DEV_READY) $(CLIENTS_READY)
-	$(BIN)/python -m pytest -n 4 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 check: $(DEV_READY)
 	$(BIN)/ruff format --check .

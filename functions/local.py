@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +17,7 @@ from functions.models import list_models
 from functions.server import health, version
 from functions.sessions import create_session, get_session
 from functions.steps import get_step
+from functions.tools import list_tools
 from functions.turns import create_turn, get_turn, resume_turn
 from turnstone.bootstrap import LocalServer
 from turnstone.config import InvalidSettings, Settings, load_settings
@@ -44,6 +46,7 @@ MODULES = (
     health,
     version,
     list_models,
+    list_tools,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 
@@ -60,25 +63,39 @@ def build_local_app(settings: Settings, server: LocalServer) -> Starlette:
     return build_app(ROUTES, server.core.application, settings.max_body_bytes, lifespan)
 
 
+class DrainingServer(uvicorn.Server):
+    """A uvicorn that tells our server when it begins to stop, so that both share the time there is for it."""
+
+    def __init__(self, config: uvicorn.Config, server: LocalServer) -> None:
+        super().__init__(config)
+        self._server = server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._server.begin_to_stop()
+        await super().shutdown(sockets)
+
+
 def main() -> None:
     """Serve until interrupted."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         settings = load_settings()
+        listening = socket.create_server((HOST, settings.port), backlog=2048)
         server = LocalServer(settings)
+    except OSError as problem:
+        sys.exit(f"turnstone: can't listen on {HOST}, TURNSTONE_PORT {settings.port}: {problem.strerror}")
     except (InvalidSettings, StoreUnavailable) as problem:
         sys.exit(f"turnstone: {problem}")
     config = uvicorn.Config(
         build_local_app(settings, server),
-        host=HOST,
-        port=settings.port,
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
-    print(GREETING.format(url=f"http://{HOST}:{settings.port}", model=settings.model_url or "offline"), flush=True)
+    url = f"http://{HOST}:{listening.getsockname()[1]}"
+    print(GREETING.format(url=url, model=settings.model_url or "offline"), flush=True)
     with suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run()
+        DrainingServer(config, server).run(sockets=[listening])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
 
 

@@ -1,5 +1,6 @@
 """The only place that builds adapters and puts them into the services."""
 
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -60,19 +61,26 @@ class LocalServer:
         self._supervisor = LocalSupervisor(clock)
         ports = Ports(store, build_inference(settings), BuiltinTools(clock), self._supervisor, clock, RandomIds())
         self.core = build_core(ports, settings)
+        self._stop_by: float | None = None
 
     def start(self) -> None:
         """Attend to the turns that were open when the last process ended, and from now on."""
         self._supervisor.start(self.core.recovery.attend, self.core.turns.open_turns())
 
-    def stop(self) -> bool:
-        """Let running turns finish for a while, then stop; tell whether all did. The rest is left to its leases."""
-        has_finished = self.core.executor.drain(self._settings.drain_seconds)
+    def begin_to_stop(self) -> None:
+        """Take no more turns; from now on the running ones have their time to finish."""
+        self._stop_by = time.monotonic() + self._settings.drain_seconds
+        self.core.executor.refuse_more()
+
+    def stop(self) -> None:
+        """Wait for running turns while there is time, then stop. What is still running is left to its lease."""
+        if self._stop_by is None:
+            self.begin_to_stop()
+        have_ended = self.core.executor.wait(max(0.0, (self._stop_by or 0.0) - time.monotonic()))
         self._supervisor.close()
         self.core.leases.close()
-        if has_finished:
+        if have_ended:
             self._sqlite.close()
-        return has_finished
 
 
 def build_inference(settings: Settings) -> Inference:
@@ -107,5 +115,6 @@ def build_core(ports: Ports, settings: Settings) -> Core:
         sessions=Sessions(SessionStore(ports.store), deps),
         turns=Turns(deps, runner, executor),
         inference=ports.inference,
+        tools=ports.tools,
     )
     return Core(application, Recovery(deps, runner, executor), turns, leases, executor)

@@ -2,10 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PREFIX = "TURNSTONE_"
+DAY_S = 86_400
+YEAR_S = 365 * DAY_S
+VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
+Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class InvalidSettings(Exception):
@@ -20,14 +25,14 @@ class Settings(BaseModel):
     port: int = Field(default=8321, ge=0, le=65535)
     data_dir: Path = Path(".turnstone")
     model_url: str | None = Field(default=None, pattern="^https?://")
-    model_api_key: str | None = None
-    model_timeout_seconds: float = Field(default=600, gt=0)
-    context_tokens: int = Field(default=32_000, ge=0)
-    await_seconds: float = Field(default=86_400, gt=0)
-    lease_seconds: float = Field(default=30, ge=0.3)
-    max_running_turns: int = Field(default=64, ge=1)
-    max_body_bytes: int = Field(default=6_000_000, ge=1_000)
-    drain_seconds: float = Field(default=20, ge=0)
+    model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
+    model_timeout_seconds: Seconds = Field(default=600, gt=0, le=DAY_S)
+    context_tokens: int = Field(default=32_000, ge=0, le=10_000_000)
+    await_seconds: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
+    lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
+    max_running_turns: int = Field(default=64, ge=1, le=4_096)
+    max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
+    drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
 
 
 def load_settings() -> Settings:

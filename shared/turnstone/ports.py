@@ -263,6 +263,9 @@ class OfferedTool:
 class ToolRuntime(Protocol):
     """The tools that run on the server, in named groups."""
 
+    def groups(self) -> tuple[str, ...]:
+        """Return the names of the groups there are."""
+
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
         """Return the tools of the groups (`group` or `group/tool`). Raises Unsupported, naming an unknown one."""
 

@@ -98,7 +98,11 @@ class AsgiClient:
 
     def send(self, request: Raw) -> Answered:
         """Return the answer. An exception the app lets out is raised: a server would have broken off."""
-        return self._loop.run_until_complete(self._send(request))
+        return answer_of(self._loop.run_until_complete(self._exchange(request)))
+
+    def is_unanswered(self, request: Raw) -> bool:
+        """Tell whether the app has nothing to say to the request."""
+        return not self._loop.run_until_complete(self._exchange(request))
 
     def post(self, path: str, body: object) -> Answered:
         return self.send(Raw("POST", path.encode(), (json.dumps(body).encode(),)))
@@ -106,7 +110,7 @@ class AsgiClient:
     def get(self, path: str) -> Answered:
         return self.send(Raw("GET", path.encode()))
 
-    async def _send(self, request: Raw) -> Answered:
+    async def _exchange(self, request: Raw) -> list[Mapping[str, Any]]:
         parts = list(request.body) or [b""]
         incoming = [
             {"type": "http.request", "body": part, "more_body": request.hangs_up or index < len(parts) - 1}
@@ -122,7 +126,7 @@ class AsgiClient:
             sent.append(message)
 
         await self.app(scope_of(request), receive, send)
-        return answer_of(sent)
+        return sent
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,9 @@ RESUME = record({"tool_responses": many(RESPONSE, least=1)}, {"stream": flag})
 WANTED = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
 
 
+GROUPS = {"builtin::clock", "builtin::clock/current_time"}
+
+
 def agreement(config: Mapping[str, Any]) -> int:
     """Grade what fields that are right each for itself ask for together, of a server that has no more than it has."""
     deprecated = {name: config[name] for name in ("tool_choice", "tool_prompt_format") if config.get(name) is not None}
@@ -182,7 +185,7 @@ def agreement(config: Mapping[str, Any]) -> int:
         and offer.get("tool_prompt_format") in (None, "json")
         and offer.get("system_message_behavior") in (None, "append")
         and (config.get("response_format") or {}).get("type") != "grammar"
-        and groups <= {"builtin::clock", "builtin::clock/current_time"}
+        and groups <= GROUPS
         and "" not in own
         and len(own) == len(set(own))
         and (choice in {"auto", "none", *offered} or (choice == "required" and bool(offered)))
@@ -235,6 +238,11 @@ FULL_OVERRIDES = TOOLS | {
     "tool_config": {"tool_choice": "required", "tool_prompt_format": "json", "system_message_behavior": "append"},
     "max_infer_iters": 5,
 }
+PLAIN = {"model": "offline", "instructions": "", "client_tools": [{"name": "add"}]}
+AGENTS = (
+    PLAIN | {"sampling_params": {"strategy": {"type": "top_k", "top_k": 40}}, "tool_config": {"tool_choice": "add"}},
+    PLAIN | {"sampling_params": {"strategy": {"type": "greedy"}}, "tool_choice": "required"},
+)
 FULL_AGENT = FULL_OVERRIDES | {
     "model": "offline",
     "instructions": "Be brief.",
@@ -256,33 +264,45 @@ RESPONSES = [
 
 @dataclass(frozen=True)
 class Bodies:
-    """What a route takes: valid bodies to begin with, and how to grade any other. None where bodies are not read."""
+    """What a route takes: valid bodies to begin with, and how to grade any other. None where bodies are not read.
+
+    Attributes:
+        by_query: the grade of a request whose query decides it, whatever its body; None where it does not.
+    """
 
     valid: tuple[Any, ...]
     grade: Callable[[Any, Sequence[str]], int] | None = None
+    by_query: Callable[[Mapping[str, list[str]]], int | None] = lambda _: None
 
 
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
 TURN_PATH = SESSION_PATH + "/turn/{turn_id}"
 BODIES = {
-    ("POST", "/v1/agents"): Bodies(({"agent_config": FULL_AGENT},), agent_grade),
+    ("POST", "/v1/agents"): Bodies(tuple({"agent_config": agent} for agent in (FULL_AGENT, *AGENTS)), agent_grade),
     ("GET", "/v1/agents/{agent_id}"): UNREAD,
     ("POST", "/v1/agents/{agent_id}/session"): Bodies(
         ({"session_name": "first", "vector_db_id": None},), lambda body, _: SESSION(body)
     ),
-    ("GET", SESSION_PATH): Bodies(({"turn_ids": ["a", "b"]}, ["a"], {}), lambda body, _: WANTED(body)),
-    ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, {"messages": MESSAGES[-1:]}), turn_grade),
+    ("GET", SESSION_PATH): Bodies(
+        ({"turn_ids": ["a", "b"]}, ["a"], {}),
+        lambda body, _: WANTED(body),
+        lambda query: RIGHT if "turn_ids" in query else None,
+    ),
+    ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, AGENTS[0] | {"messages": MESSAGES[-1:]}), turn_grade),
     ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),
     ("GET", TURN_PATH): UNREAD,
     ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
     ("GET", "/v1/health"): UNREAD,
     ("GET", "/v1/version"): UNREAD,
     ("GET", "/v1/models"): UNREAD,
+    ("GET", "/v1/tools"): Bodies(
+        UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("toolgroup_id", ())) else WRONG
+    ),
 }
 
 JUNK = [None, True, False, 0, -1, 1, 3.0, 0.5, 2**63, -(10**30), 10**400, 1e308, float("nan"), float("inf")]
-JUNK += ["", "x", "10", "yes", "²", "٣", "\x00", "\ud800", "\udfff\ud800", "😀", "a" * 5_000, "add()", "grammar"]
+JUNK += ["", "x", "10", "yes", "²", "٣", "\x00", "\ud800", "\udfff\ud800", "😀", "a" * 5_000, "add", "grammar"]
 JUNK += [[], {}, [[]], [None], [{}], ["x"], {"": None}, {"type": "text"}, {"\ud800": 1}, {"role": "tool"}]
 LITERALS = {"@deep@": "[" * 10_000 + "]" * 10_000, "@deeper@": '{"a":' * 10_000 + "0" + "}" * 10_000}
 LITERALS |= {"@digits@": "9" * 5_000, "@endless@": "1e999", "@octal@": "010", "@word@": "undefined"}
@@ -294,6 +314,7 @@ PARTS = r"""
 """
 ODD_IDS = ["", "a" * 5_000, "%61" * 5_000, *PARTS.split()]
 QUERIES = [b"stream=true", b"&&==", b"%zz=%ff", b"turn_ids=", b"turn_ids=%00&turn_ids=%ff", b"'\"|\\", b"a" * 5_000]
+QUERIES += [b"toolgroup_id=%00", b"toolgroup_id=builtin::clock", b"toolgroup_id=builtin%3A%3Aclock&toolgroup_id=a%2Fb"]
 COUNTS = [b"", b"0", b"1", b"-1", b"1.5", b"true", b"garbage", b"9" * 400, b"\xb2", "٣".encode()]
 KEYS = [b"", b"k", b"a|b:c#d%", b"k" * 5_000, b"\x80\xff\xfe", "😀".encode()]
 TYPES = [b"text/plain", b"application/x-www-form-urlencoded", b"application/json; charset=utf-16", b"\xff"]
@@ -466,14 +487,13 @@ class World:
         return true | {409} if b"idempotency-key" in named and request.method == "POST" else true
 
     def _grade(self, body: bytes, query: bytes) -> int:
-        grade = self._bodies.grade
-        is_asked_otherwise = not body.strip(b" \t\r\n") or "turn_ids" in parse_qs(
-            query.decode(), keep_blank_values=True
-        )
-        if grade is None or (self._route.method == "GET" and is_asked_otherwise):
+        by_query = self._bodies.by_query(parse_qs(query.decode(), keep_blank_values=True))
+        if by_query is not None:
+            return by_query
+        if self._bodies.grade is None or (self._route.method == "GET" and not body.strip(b" \t\r\n")):
             return RIGHT
         try:
-            return grade(understood(body), self._pending)
+            return self._bodies.grade(understood(body), self._pending)
         except ValueError:
             return WRONG
 
@@ -513,7 +533,24 @@ PROFILE = settings(
 )
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def named(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", [r for r in ROUTES if BODIES.get((r.method, r.path), UNREAD).grade], ids=named)
+def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) -> None:
+    world = World(server, route)
+    changes = [("remove", None), ("wrap", None), *(("replace", value) for value in [*JUNK, *LITERALS])]
+    for valid in BODIES[route.method, route.path].valid:
+        for where, _ in enumerate(places_in({"body": valid})):
+            for way, value in changes:
+                body = written(changed(valid, [(where, way, value)]), in_ascii=where % 2 == 0)
+                world.check(Case(body, odd_id=None, query=b"", headers=(), cut_at=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
     world = World(server, route)
     count = 0

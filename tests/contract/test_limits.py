@@ -22,6 +22,7 @@ import uvicorn
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served
 from tests.contract.test_bad_input import FULL_AGENT, FULL_TURN, places_in
+from turnstone.adapters.offline import OfflineInference
 
 LIMIT = 6_000_000
 LARGE = 10_000_000
@@ -158,14 +159,15 @@ def test_an_endless_body_takes_no_memory(wire: httpx.Client) -> None:
 def test_a_client_that_leaves_within_its_body_changes_nothing(server: Served) -> None:
     before = server.marks()
     whole = json.dumps({"agent_config": AGENT}).encode()
-    assert server.client.unanswered(Raw("POST", b"/v1/agents", (whole,), hangs_up=True))
+    assert server.client.is_unanswered(Raw("POST", b"/v1/agents", (whole,), hangs_up=True))
     assert before == server.marks()
 
 
 def test_the_answer_to_many_mistakes_is_not_many_times_their_size(server: Served) -> None:
     mistakes = b'{"messages":[' + b",".join([b"1"] * 100_000) + b"]}"
-    server.client.send(posted("/v1/agents/a/session/s/turn", mistakes)).refusal()
-    assert len(server.client.send(posted("/v1/agents/a/session/s/turn", mistakes)).body) < len(mistakes)
+    answer = server.client.send(posted("/v1/agents/a/session/s/turn", mistakes))
+    assert answer.refusal()
+    assert len(answer.body) < len(mistakes)
 
 
 def test_what_is_refused_leaves_no_payload_behind(server: Served) -> None:
@@ -179,6 +181,14 @@ def test_a_store_that_fails_is_told_without_its_whereabouts(tmp_path: Path) -> N
         answer = serving.client.get("/v1/agents/a")
     assert answer.status == 503
     assert str(tmp_path) not in answer.refusal()
+
+
+def test_a_mistake_of_ours_is_told_without_its_inside(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: OfflineInference) -> tuple[str, ...]:
+        raise RuntimeError("a detail nobody shall read")
+
+    monkeypatch.setattr(OfflineInference, "models", broken)
+    assert "detail" not in refused(server, Raw("GET", b"/v1/models"), 500)
 
 
 UNSUPPORTED = [
@@ -211,7 +221,9 @@ def test_an_agent_with_what_is_not_offered_is_refused_by_name(server: Served, na
     assert name.rpartition(".")[2] in refused(server, request, 400)
 
 
-@pytest.mark.parametrize(("name", "value"), [*UNSUPPORTED, ("documents", [{"content": "x", "mime_type": "text/plain"}])])
+@pytest.mark.parametrize(
+    ("name", "value"), [*UNSUPPORTED, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
+)
 def test_a_turn_with_what_is_not_offered_is_refused_by_name(talk: Talk, name: str, value: object) -> None:
     request = posted(f"{talk.path}/turn", HELLO | fields(name, value))
     assert name.rpartition(".")[2] in refused(talk.server, request, 400)
@@ -247,7 +259,7 @@ def test_a_resume_of_what_is_not_there_or_anothers_is_not_found(talk: Talk) -> N
 
 
 def test_a_resume_of_a_turn_that_has_ended_is_a_conflict(talk: Talk) -> None:
-    resumed, plain = talk.waiting_turn(), talk.turn_path(Talk(talk.server).turn(HELLO))
+    resumed = talk.waiting_turn()
     assert talk.server.client.post(f"{resumed}/resume", answers(*talk.pending)).status == 200
     plain = talk.turn_path(talk.turn(HELLO))
     for turn in (resumed, plain):
@@ -275,3 +287,101 @@ def test_a_method_that_is_not_served_is_told_which_are(server: Served, path: str
         refused(server, Raw(method, path.encode(), (b"{}",)), 405)
     allowed = server.client.send(Raw("PUT", path.encode())).headers.get("allow", "")
     assert served_methods <= set(allowed.replace(" ", "").split(","))
+
+
+NUMBER = '{"agent_config":{"model":"m","instructions":"","sampling_params":{"repetition_penalty":%s}}}'
+KEPT = '{"agent_config":{"model":"m","instructions":"","client_tools":[{"name":"t","metadata":{"kept":%s}}]}}'
+IGNORED = '{"agent_config":{"model":"m","instructions":""},"unknown":%s}'
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999"])
+def test_a_number_that_is_not_finite_is_refused(server: Served, number: str) -> None:
+    assert "repetition_penalty" in refused(server, posted("/v1/agents", (NUMBER % number).encode()), 400)
+
+
+@pytest.mark.parametrize("body", [NUMBER, KEPT, IGNORED], ids=["as a number", "in a free form", "in an ignored field"])
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_word_that_is_no_json_is_refused(server: Served, body: str, word: str) -> None:
+    refused(server, posted("/v1/agents", (body % word).encode()), 400)
+
+
+@pytest.mark.parametrize("body", [b'["a"],"b":1', b'[],"turn_ids":["a"]', b"\x0b", b'{"turn_ids":[NaN]}'])
+def test_turn_ids_that_are_no_json_are_refused(talk: Talk, body: bytes) -> None:
+    refused(talk.server, Raw("GET", talk.path.encode(), (body,)), 400)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: Any = 0
+    for _ in range(depth):
+        value = [value]
+    return {"kept": value}
+
+
+@pytest.mark.parametrize("depth", range(180, 205))
+def test_what_is_accepted_however_deep_can_be_read(talk: Talk, depth: int) -> None:
+    tools = {"client_tools": [{"name": "t", "metadata": nested(depth)}]}
+    agent = talk.server.client.post("/v1/agents", {"agent_config": AGENT | tools})
+    if agent.status == 200:
+        assert talk.server.client.get(f"/v1/agents/{agent.json()['agent_id']}").status == 200
+    turn = talk.turn(HELLO | tools)
+    if turn.status == 200:
+        assert talk.server.client.get(talk.turn_path(turn)).status == 200
+    assert {agent.status, turn.status} <= {200, 400}
+
+
+@pytest.mark.parametrize("depth", range(180, 205))
+def test_tool_responses_that_are_accepted_however_deep_can_be_read_and_followed(talk: Talk, depth: int) -> None:
+    turn = talk.waiting_turn()
+    given = answers(*talk.pending)
+    given["tool_responses"][0] |= {"metadata": nested(depth), "content": "long " * 1_000}
+    assert talk.server.client.post(f"{turn}/resume", given).status in (200, 400)
+    assert talk.server.client.get(turn).status == 200
+    assert talk.turn(HELLO).status == 200
+
+
+@pytest.mark.parametrize("given", ['"\\ud800"', "[" * 300 + "]" * 300, "1e999", "NaN", "9" * 5_000, '{"a": NaN}'])
+def test_whatever_is_written_in_a_call_the_turn_is_answered_and_can_be_read(talk: Talk, given: str) -> None:
+    turn = talk.turn({"messages": [{"role": "user", "content": f"add(a={given})"}]})
+    assert turn.status == 200, turn
+    assert turn.json() == talk.server.client.get(talk.turn_path(turn)).json()
+
+
+@pytest.mark.parametrize(
+    "strategy", [{"type": "greedy"}, {"type": "top_p", "temperature": 1}, {"type": "top_k", "top_k": 1}]
+)
+def test_a_turn_with_a_sampling_strategy_of_its_own_can_be_read_and_resumed(talk: Talk, strategy: object) -> None:
+    sampling = {"sampling_params": {"strategy": strategy}}
+    ended = talk.turn(HELLO | sampling)
+    assert ended.json() == talk.server.client.get(talk.turn_path(ended)).json()
+    waiting = talk.turn(CALLS | sampling)
+    pending = [call["call_id"] for call in waiting.json()["output_message"]["tool_calls"]]
+    assert talk.server.client.post(f"{talk.turn_path(waiting)}/resume", answers(*pending)).status == 200
+
+
+def test_a_message_longer_than_the_context_is_answered(talk: Talk) -> None:
+    for length in (1, 200_000, LIMIT - 1_000, 1):
+        assert talk.turn({"messages": [{"role": "user", "content": "x" * length}]}).status == 200
+
+
+FREE_FORM = ("metadata", "args", "json_schema")
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [{}], {"type": "y"}], ids=str)
+@pytest.mark.parametrize("full", [{"agent_config": FULL_AGENT}, FULL_TURN | {"stream": False}], ids=["agent", "turn"])
+def test_unknown_fields_change_nothing_at_any_depth(server: Served, full: dict[str, Any], value: object) -> None:
+    more = json.loads(json.dumps(full))
+    for within, key in [({"": more}, ""), *places_in(more)]:
+        if isinstance(within[key], dict) and key not in FREE_FORM:
+            within[key]["unknown"] = value
+    assert full != more
+    assert outcome(server, full) == outcome(server, more)
+
+
+def outcome(server: Served, body: dict[str, Any]) -> Any:
+    """Return what the request leads to, without what differs from one time to the next."""
+    if "agent_config" in body:
+        agent_id = server.client.post("/v1/agents", body).json()["agent_id"]
+        return server.client.get(f"/v1/agents/{agent_id}").json()["agent_config"]
+    turn = Talk(server).turn(body).json()
+    said = turn["output_message"]
+    return turn["input_messages"], said["content"], [(c["tool_name"], c["arguments"]) for c in said["tool_calls"]]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from tests.fakes.scripted import ScriptedTools, call, calls
 from tests.unit.test_engine import (
@@ -23,6 +25,7 @@ from tests.unit.test_engine import (
     Engine,
     new_turn,
     outline,
+    read_again,
     shop,
 )
 from turnstone.domain.agents import AgentConfig, ToolGroupWithArgs
@@ -33,6 +36,7 @@ from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_js
 from turnstone.domain.turns import TurnState
 from turnstone.engine.steps import AwaitClientTools, RunAgain
 from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolPlan, build_offer, plan_tools
+from turnstone.ports import ToolResult
 
 OFFER = build_offer(CONFIG, shop())
 NO_TOOLS = AgentConfig(model="m", instructions="")
@@ -179,6 +183,18 @@ def test_what_a_tool_returns_is_kept_with_its_metadata() -> None:
     ending = Engine(PRICE, "thanks").run(new_turn())
     expected = ToolResponse(call_id="c1", tool_name="price", content="3 coins", metadata={"currency": "coin"})
     assert [expected] == responses_of(ending.state)
+
+
+@pytest.mark.xfail(raises=(ValidationError, PydanticSerializationError), reason="it breaks the engine, or the store")
+@pytest.mark.parametrize(
+    "result",
+    [ToolResult("x", json.loads('{"a":' * 65 + "1" + "}" * 65)), ToolResult("half a character: \ud800")],
+    ids=["too deep", "no text"],
+)
+def test_a_result_that_cannot_be_kept_is_told_as_failed(result: ToolResult) -> None:
+    engine = Engine(PRICE, "a pity", tools=ScriptedTools({"shop": {"price": lambda _: result}}))
+    ending = read_again(engine.run(new_turn()).state)
+    assert [response.metadata for response in responses_of(ending)] == [{"error": True}]
 
 
 def test_a_tool_is_told_its_arguments_and_its_session() -> None:

@@ -18,7 +18,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.errors import BodyTooLarge
+from turnstone.domain.errors import BodyTooLarge, StoreUnavailable
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
 from turnstone.http.errors import answer_or_error, detail_reply, error_reply, failure_reply
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
@@ -113,12 +113,15 @@ def _some_of(pieces: Iterator[bytes]) -> bytes:
 
 async def _outcome(broadcast: TurnBroadcast) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client."""
-    async for events in heard(broadcast, timeout_s=None):
-        for event in events:
-            if isinstance(event, TurnCompleted | TurnAwaitsInput):
-                return Reply(event.turn.model_dump_json().encode())
-            if isinstance(event, TurnFailed):
-                return failure_reply(event.failure)
+    try:
+        async for events in heard(broadcast, timeout_s=None):
+            for event in events:
+                if isinstance(event, TurnCompleted | TurnAwaitsInput):
+                    return Reply(event.turn.model_dump_json().encode())
+                if isinstance(event, TurnFailed):
+                    return failure_reply(event.failure)
+    except asyncio.CancelledError:
+        return error_reply(StoreUnavailable("the server stops; send the request again, it will find its turn"))
     return detail_reply(500, "internal server error")
 
 
@@ -151,8 +154,11 @@ async def _send_whole(reply: Reply, send: Send) -> int:
 
 async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncIterator[bytes], send: Send) -> int:
     await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
-    async for chunk in chunks:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    try:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    except asyncio.CancelledError:
+        log.info("a stream is cut off because the server stops; its turn is gone on with after the next start")
     await send({"type": "http.response.body", "body": b""})
     return 200
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from turnstone.ports import Inference
+from turnstone.ports import Inference, ToolRuntime
 from turnstone.services.agents import Agents
 from turnstone.services.sessions import Sessions
 from turnstone.services.turns import Turns
@@ -14,3 +14,4 @@ class Application:
     sessions: Sessions
     turns: Turns
     inference: Inference
+    tools: ToolRuntime

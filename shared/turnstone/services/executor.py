@@ -36,10 +36,14 @@ class TurnExecutor:
             if not place.is_used:
                 place.give_back()
 
-    def drain(self, timeout_s: float) -> bool:
-        """Take no more turns and wait for the running ones; tell whether all ended in time."""
+    def refuse_more(self) -> None:
+        """Take no more turns."""
         with self._lock:
             self._is_draining = True
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the running turns; tell whether all ended in time."""
+        with self._lock:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
 

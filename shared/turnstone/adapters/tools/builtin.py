@@ -31,6 +31,9 @@ class BuiltinTools:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
+    def groups(self) -> tuple[str, ...]:
+        return tuple(GROUPS)
+
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
         """Return each tool once; where it is named more than once, the arguments named last are fixed."""
         offered: dict[str, OfferedTool] = {}

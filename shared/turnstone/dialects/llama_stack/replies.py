@@ -9,6 +9,7 @@ from pydantic_core import to_json
 
 from turnstone.domain.model import Frozen
 from turnstone.domain.sessions import Session
+from turnstone.domain.tools import ToolDef, ToolParameter
 from turnstone.domain.turns import Step, Turn
 
 
@@ -44,6 +45,31 @@ class Model(Frozen):
 
 class ModelList(Frozen):
     data: tuple[Model, ...]
+
+
+class Tool(Frozen):
+    identifier: str
+    description: str
+    parameters: tuple[ToolParameter, ...]
+    toolgroup_id: str
+    provider_id: str = "builtin"
+    provider_resource_id: str | None = None
+    type: Literal["tool"] = "tool"
+    metadata: dict[str, Any] | None = None
+
+
+class ToolList(Frozen):
+    data: tuple[Tool, ...]
+
+
+def tool_reply(tool: ToolDef, toolgroup_id: str) -> Tool:
+    return Tool(
+        identifier=tool.name,
+        description=tool.description or "",
+        parameters=tool.parameters or (),
+        toolgroup_id=toolgroup_id,
+        metadata=tool.metadata,
+    )
 
 
 class Health(Frozen):

@@ -53,10 +53,11 @@ class WantedTurns(NullMeansDefault):
 def wanted_turn_ids(in_query: list[str] | None, body: bytes) -> tuple[str, ...] | None:
     """Return the turns a reader of a session asks for, None for all.
 
-    Source: the contract; the parameter is repeated in the query, or a list in the body of the GET.
+    Source: the contract and the official clients; the parameter is repeated in the query, or holds several ids parted
+    by commas, or is a list in the body of the GET.
     """
     if in_query is not None:
-        return tuple(in_query)
+        return tuple(turn_id for value in in_query for turn_id in value.split(",") if turn_id)
     if not body.strip():
         return None
     if body.lstrip().startswith(b"["):

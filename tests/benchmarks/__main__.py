@@ -1,0 +1,59 @@
+"""Measure Turnstone: `python -m tests.benchmarks [--json bench.json] [--only NAME]`.
+
+Counts are the same on every machine and are asserted: the run fails if one is off. Times are told with their bars.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.benchmarks.counts import counts_of_plain_turn
+from tests.benchmarks.figures import Figure, table
+from tests.benchmarks.load import gets_while_turns_wait, throughput
+from tests.benchmarks.machine import state_of_machine, told
+from tests.benchmarks.start import start_and_memory
+from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
+
+# Not the usual place for temporary files, which often is no disk: what is on the disk is on it once it is synced.
+ON_DISK = Path("/var/tmp")
+
+MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
+    "counts": counts_of_plain_turn,
+    "turn": first_turns,
+    "history": turns_after_history,
+    "context": turns_with_full_context,
+    "deltas": many_deltas,
+    "waiting": gets_while_turns_wait,
+    "start": start_and_memory,
+    "throughput": throughput,
+}
+
+
+def main() -> None:
+    """Measure, print a table, write the JSON, and exit with 1 if a count is off."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, default=Path("bench.json"), help="where the figures are written")
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="measure this; may be repeated")
+    arguments = parser.parse_args()
+    figures: list[Figure] = []
+    folder = Path(tempfile.mkdtemp(prefix="turnstone-bench-", dir=ON_DISK))
+    try:
+        before = state_of_machine(folder)
+        for name in arguments.only or MEASUREMENTS:
+            print(f"measuring: {name}", file=sys.stderr, flush=True)
+            figures += MEASUREMENTS[name](folder / name)
+        after = state_of_machine(folder)
+    finally:
+        shutil.rmtree(folder)
+    print(f"{table(figures)}\n\nmachine before: {told(before)}\nmachine after:  {told(after)}")
+    found = {"machine": {"before": before, "after": after}, "figures": [figure.to_json() for figure in figures]}
+    arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    sys.exit(any(figure.has_failed for figure in figures))
+
+
+if __name__ == "__main__":
+    main()

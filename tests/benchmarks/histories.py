@@ -1,0 +1,110 @@
+"""Sessions with a past: as many plain turns as wanted, written through the project's own stores in large writes."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from random import Random
+
+from tests.benchmarks.prose import prose
+from turnstone.domain.agents import Agent, AgentConfig
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.context import rebuilt
+from turnstone.domain.ids import milliseconds, uuid7
+from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.domain.sessions import Session, SessionLock, SessionRef
+from turnstone.domain.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
+from turnstone.ports import RangeStore
+from turnstone.store.agents import AgentStore
+from turnstone.store.sessions import SessionStore
+from turnstone.store.turns import Change, TurnStore
+
+TENANT = "local"
+QUESTION_CHARACTERS = 500
+ANSWER_CHARACTERS = 2_000
+TURN_TAKES = timedelta(seconds=3)
+BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
+# A write has at most 100 operations: the header, so many turns, and at most as many segments.
+TURNS_IN_A_WRITE = 49
+# Texts come round again long after a segment is full, so that they don't compress better than different ones.
+DIFFERENT_TEXTS = 101
+
+
+def question(number: int) -> str:
+    """Return the text of a turn's question, as long as the budget of a plain turn allows."""
+    return _text(number % DIFFERENT_TEXTS, QUESTION_CHARACTERS)
+
+
+def answer(number: int) -> str:
+    """Return the text of a turn's answer, as long as the budget of a plain turn allows."""
+    return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, ANSWER_CHARACTERS)
+
+
+_text = cache(prose)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """Builds agents and sessions in a store. The same seed gives the same ids."""
+
+    store: RangeStore
+    random: Random
+
+    def agent(self, model: str) -> str:
+        """Store an agent of that model and return its id."""
+        config = AgentConfig(model=model, instructions="You are a helpful assistant. Be brief.")
+        agent = Agent(agent_id=self._id(BEGAN_AT), agent_config=config, created_at=BEGAN_AT)
+        return AgentStore(self.store).create(TENANT, agent, self._id(BEGAN_AT), self._attempt(), BEGAN_AT)
+
+    def session(self, agent_id: str, turns: int) -> SessionRef:
+        """Store a session with so many completed turns and return where it is."""
+        order = self._id(BEGAN_AT)
+        session = Session(
+            agent_id=agent_id, session_id=self._id(BEGAN_AT), session_name="past", started_at=BEGAN_AT, order=order
+        )
+        ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session.session_id)
+        SessionStore(self.store).create(TENANT, session, self._attempt(), BEGAN_AT)
+        self._fill(ref, session.model_copy(update={"rev": 1}), turns)
+        return ref
+
+    def _fill(self, ref: SessionRef, session: Session, turns: int) -> None:
+        store = TurnStore(self.store)
+        states = [self._turn(ref, number) for number in range(turns)]
+        log = rebuilt((state.turn, state.order, state.status) for state in states)
+        for first in range(0, turns, TURNS_IN_A_WRITE):
+            part = slice(first, first + TURNS_IN_A_WRITE)
+            newest = states[part][-1]
+            changes = {
+                "lock": SessionLock(fence=first + len(states[part])),
+                "last_order": newest.order,
+                "last_request": self._attempt().fingerprint,
+            }
+            change = Change(session.model_copy(update=changes), tuple(states[part]), log[part])
+            session = store.commit(ref, change).session
+
+    def _turn(self, ref: SessionRef, number: int) -> TurnState:
+        started_at = BEGAN_AT + number * TURN_TAKES
+        turn_id = self._id(started_at)
+        said = CompletionMessage(content=answer(number), stop_reason="end_of_turn")
+        step = InferenceStep(
+            turn_id=turn_id,
+            step_id=self._id(started_at),
+            started_at=started_at,
+            completed_at=started_at + TURN_TAKES / 2,
+            model_response=said,
+        )
+        turn = Turn(
+            turn_id=turn_id,
+            session_id=ref.session_id,
+            input_messages=(UserMessage(content=question(number)),),
+            output_message=said,
+            started_at=started_at,
+        )
+        usage = TokenUsage(prompt_tokens=4_000, completion_tokens=500, total_tokens=4_500)
+        running = TurnState(turn=turn, order=turn_id).with_step(step, StepTrace(deltas=400, usage=usage))
+        return running.completed(said, started_at + TURN_TAKES / 2)
+
+    def _id(self, at: datetime) -> str:
+        return uuid7(milliseconds(at), self.random.randbytes(10))
+
+    def _attempt(self) -> Attempt:
+        return Attempt(fingerprint=self.random.randbytes(16).hex())

@@ -1,0 +1,207 @@
+"""The official clients, unmodified, against the real server: what they ask for works, and what they see is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.client_script import VERSIONS, ClientScript, run_script
+from tests.e2e.seen_by_model import asked, seen
+from tests.fakes.openai_answers import Answer, built_in_answer, call_answer, error_answer, text_answer
+from tests.fakes.openai_server import ModelServer
+from tests.servers import ServerProcess
+
+START_OF_TURN = ["turn_start", "step_start inference"]
+TEXT = ["step_progress inference text", "step_complete inference"]
+CALL = ["step_progress inference tool_call", "step_complete inference"]
+RESUMED = ["step_complete tool_execution", "step_start inference", *TEXT, "turn_complete"]
+SERVER_TOOL = ["step_start tool_execution", "step_progress tool_execution tool_call", "step_complete tool_execution"]
+
+pytestmark = [pytest.mark.parametrize("version", VERSIONS), pytest.mark.timeout(120)]
+
+
+def answer_unless_broken(body: Mapping[str, Any]) -> Answer:
+    return error_answer(400, "out of order") if body["model"] == "broken" else built_in_answer(body)
+
+
+@pytest.fixture
+def model() -> Iterator[ModelServer]:
+    """A loopback model server with its built-in models, and one named broken."""
+    with ModelServer(answer_unless_broken) as server:
+        yield server
+
+
+@pytest.fixture
+def server(model: ModelServer, tmp_path: Path) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path, model_url=model.url) as server:
+        yield server
+
+
+@pytest.mark.parametrize("mode", ["streaming", "whole"])
+def test_a_turn_paused_for_a_client_tool_outlives_the_server(version: str, mode: str, tmp_path: Path) -> None:
+    answers = (
+        text_answer("Hello", "."),
+        call_answer(("get_weather", '{"city": "Oslo"}')),
+        text_answer("It ", "rains", "."),
+        text_answer("Quite."),
+    )
+    with (
+        ModelServer(answers) as model,
+        ServerProcess(tmp_path, model_url=model.url) as server,
+        ClientScript(version, "pause_and_resume", server.url, mode) as script,
+    ):
+        before = script.hear()
+        server.restart()
+        script.go_on()
+        after = script.hear_all()
+
+    first_kinds, first = before["first"]
+    paused_kinds, paused = before["paused"]
+    resumed_kinds, resumed = after["resumed"]
+    third_kinds, third = after["third"]
+    if mode == "streaming":
+        assert first_kinds == third_kinds == [*START_OF_TURN, *TEXT, "turn_complete"]
+        assert paused_kinds == [*START_OF_TURN, *CALL, "turn_awaiting_input"]
+        assert resumed_kinds == RESUMED
+
+    assert (paused["steps"], paused["stop_reason"], paused["is_over"]) == (["inference"], "end_of_message", False)
+    assert [call[:2] for call in paused["calls"]] == [["get_weather", {"city": "Oslo"}]]
+    assert after["waiting"] == paused
+    assert after["waiting_step"] == ["inference", paused["step_ids"][0]]
+
+    assert resumed["turn_id"] == paused["turn_id"]
+    assert resumed["steps"] == ["inference", "tool_execution", "inference"]
+    assert resumed["step_ids"][0] == paused["step_ids"][0]
+    assert len(set(resumed["step_ids"])) == 3
+    assert (resumed["content"], resumed["calls"], resumed["is_over"]) == ("It rains.", [], True)
+    assert after["retrieved"] == resumed
+
+    assert after["session_name"] == "weather"
+    assert after["turns"] == [first, resumed, third]
+    assert [turn["input"] for turn in after["turns"]] == [["hello"], ["How is the weather in Oslo?"], ["Are you sure?"]]
+    assert len(model.requests) == 4
+    assert seen(model.requests[3]) == [
+        "system: Be brief.",
+        "user: hello",
+        "assistant: Hello.",
+        "user: How is the weather in Oslo?",
+        'assistant: get_weather({"city": "Oslo"})',
+        "tool: rain, 7 °C",
+        "assistant: It rains.",
+        "user: Are you sure?",
+    ]
+
+
+def test_a_session_is_read_with_the_turns_that_the_client_chooses(version: str, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        told = run_script(version, "chosen_turns", server.url)
+    assert told["one_got"] == told["one_wanted"]
+    assert told["two_got"] == told["two_wanted"]
+
+
+def test_the_agent_class_runs_its_tool_with_the_offline_model(version: str, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        told = run_script(version, "agent_loop", server.url, "offline", "please add(a=3, b=4)")
+    assert told["ran"] == [[3, 4], [3, 4]]
+    assert told["streamed"]["content"].startswith("add returned: 7\n")
+    assert told["whole"]["content"] == told["streamed"]["content"]
+    expect_agent_loop(told)
+
+
+def test_the_agent_class_runs_its_tool_with_a_model_server(
+    version: str, server: ServerProcess, model: ModelServer
+) -> None:
+    told = run_script(version, "agent_loop", server.url, "tool:add", "How much is it?")
+    # The last turn, which says thanks, calls the tool as well: that model always does.
+    assert told["ran"] == [[1, 2], [1, 2], [1, 2]]
+    assert told["whole"]["content"] == told["streamed"]["content"] == "ok"
+    expect_agent_loop(told)
+    assert len(model.requests) == 6
+    assert seen(model.requests[5]) == [
+        "system: Be brief.",
+        "user: How much is it?",
+        "assistant: add({})",
+        "tool: 3",
+        "assistant: ok",
+        "user: thanks",
+        "assistant: add({})",
+        "tool: 3",
+    ]
+
+
+def expect_agent_loop(told: Mapping[str, Any]) -> None:
+    """Check what is the same with every model."""
+    assert told["kinds"] == [*START_OF_TURN, *CALL, "turn_awaiting_input", *RESUMED]
+    assert told["streamed"]["steps"] == told["whole"]["steps"] == ["inference", "tool_execution", "inference"]
+    assert told["turn_ids"] == [told["whole"]["turn_id"], told["again"]["turn_id"]]
+    printed = [line for line in told["printed"].splitlines() if line.startswith("tool_execution> ")]
+    assert [line.partition(":")[2].partition(" ")[0] for line in printed] == ["add", "add"]
+    assert printed[1].partition(" Response:")[2] in ("3", "7")
+    assert f"inference> {told['streamed']['content']}\n" in told["printed"]
+
+
+@pytest.mark.parametrize(("model_id", "text"), [("offline", "please add(a=1, b=2)"), ("tool:add", "How much?")])
+def test_the_asynchronous_agent_class_runs_its_tool(
+    version: str, model_id: str, text: str, model: ModelServer, tmp_path: Path
+) -> None:
+    model_url = None if model_id == "offline" else model.url
+    with ServerProcess(tmp_path, model_url=model_url) as server:
+        told = run_script(version, "async_agent", server.url, model_id, text)
+    assert told["kinds"] == [*START_OF_TURN, *CALL, "turn_awaiting_input", *RESUMED]
+    assert told["streamed"]["steps"] == told["whole"]["steps"] == ["inference", "tool_execution", "inference"]
+    assert told["whole"]["content"] == told["streamed"]["content"]
+    assert told["turn_ids"] == [told["streamed"]["turn_id"], told["whole"]["turn_id"]]
+    if model_url:
+        assert [seen(request)[-1] for request in model.requests[1::2]] == ["tool: 3", "tool: 3"]
+    else:
+        assert told["whole"]["content"].startswith("add returned: 3\n")
+
+
+def test_what_goes_wrong_reaches_the_client_as_the_error_it_is(
+    version: str, server: ServerProcess, model: ModelServer
+) -> None:
+    told = run_script(version, "errors", server.url)
+
+    for unknown in ("agent", "session", "session_streaming", "turn", "turn_resumed"):
+        error = told[f"unknown_{unknown}"]
+        assert (error["error"], error["status"]) == ("NotFoundError", 404), unknown
+        assert "unknown" in error["message"]
+
+    for refused, reason in (("shield", "input_shields"), ("no_messages", "messages")):
+        error = told[refused]
+        assert (error["error"], error["status"]) == ("BadRequestError", 400), refused
+        assert reason in error["message"]
+
+    for second in ("second_turn", "second_turn_streaming"):
+        error = told[second]
+        assert (error["error"], error["status"]) == ("ConflictError", 409), second
+        assert told["first_turn"]["turn_id"] in error["message"]
+        assert error["retry"] != "false", "a retry does cure this"
+    assert told["first_turn"]["content"] == told["second_turn_with_retries"]["content"] == "ok"
+    assert told["turns_of_busy_session"] == ["first", "third"]
+    assert asked(model.requests, "second") == asked(model.requests, "other") == []
+
+    error = told["broken_model"]
+    assert (error["error"], error["status"], error["retry"]) == ("InternalServerError", 502, "false")
+    for message in (error["message"], told["broken_model_streaming"], told["broken_model_in_agent"]):
+        assert "out of order" in message
+
+
+def test_a_server_tool_runs_on_the_server(version: str, server: ServerProcess, model: ModelServer) -> None:
+    told = run_script(version, "server_tool", server.url)
+    assert told["kinds"] == [*START_OF_TURN, *CALL, *SERVER_TOOL, "step_start inference", *TEXT, "turn_complete"]
+    assert told["turn"]["steps"] == ["inference", "tool_execution", "inference"]
+    assert told["turn"]["content"] == "ok"
+    assert told["tools"] == ["current_time"]
+    age = datetime.now(UTC) - datetime.fromisoformat(told["time"])
+    assert timedelta(0) <= age < timedelta(minutes=5)
+    assert seen(model.requests[1]) == [
+        "system: Be brief.",
+        "user: What time is it?",
+        "assistant: current_time({})",
+        f"tool: {told['time']}",
+    ]
