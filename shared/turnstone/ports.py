@@ -208,7 +208,7 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """The whole answer; the text is that of all chunks. `usage` is None where the provider reports none."""
+    """The whole answer: the text of all chunks, and calls whose ids differ. `usage` is None if none was reported."""
 
     message: CompletionMessage
     usage: TokenUsage | None = None

@@ -173,7 +173,14 @@ def test_a_deprecated_field_fills_the_tool_config_and_is_told_as_well(field: str
     config = config_of(**{field: value}, **sent)
     assert ToolConfig(**{field: value}) == config.tool_config
     assert value == getattr(config, field)
-    assert ToolConfig(**{field: value}) == overrides_of(**{field: value}, **sent).tool_config
+
+
+@pytest.mark.parametrize("field", ["tool_choice", "tool_prompt_format"])
+def test_a_deprecated_override_changes_only_its_part_of_the_agents_tool_config(field: str) -> None:
+    agent = CONFIG.model_copy(update={"tool_config": ToolConfig(tool_choice="none", system_message_behavior="replace")})
+    value = {"tool_choice": "required", "tool_prompt_format": "json"}[field]
+    changed = overrides_of(**{field: value}).applied_to(agent)
+    assert agent.tool_config.model_copy(update={field: value}) == changed.tool_config
 
 
 def test_a_deprecated_field_may_say_what_the_tool_config_says() -> None:

@@ -18,6 +18,7 @@ from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMe
 from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns import InferenceStep, Step, StepTrace, ToolExecutionStep, Turn, TurnState, silent_output
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
+from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
 from turnstone.ports import ToolResult
 
@@ -75,6 +76,7 @@ class Engine:
         self.tools = tools or shop()
         self.deps = EngineDeps(
             config=config,
+            offer=build_offer(config, self.tools),
             history=tuple(history),
             inference=self.inference,
             tools=self.tools,

@@ -121,11 +121,6 @@ class TurnOverrides(NullMeansDefault):
     tool_config: ToolConfig | None = None
     max_infer_iters: int | None = Field(default=None, ge=1)
 
-    @model_validator(mode="before")
-    @classmethod
-    def fill_tool_config(cls, fields: Any) -> Any:
-        return tool_config_from_deprecated(fields)
-
     @model_validator(mode="after")
     def agree_with_deprecated(self) -> Self:
         if self.tool_config is not None:
@@ -134,10 +129,17 @@ class TurnOverrides(NullMeansDefault):
 
     def applied_to(self, config: AgentConfig) -> AgentConfig:
         """Return the configuration of this turn."""
-        changes = {name: value for name in TurnOverrides.model_fields if (value := getattr(self, name)) is not None}
+        changes = {name: value for name in OVERRIDING if (value := getattr(self, name)) is not None}
+        deprecated = {name: value for name in DEPRECATED if (value := getattr(self, name)) is not None}
+        if self.tool_config is None and deprecated:
+            changes["tool_config"] = config.tool_config.model_copy(update=deprecated)
         if self.toolgroups is not None:
             changes["toolgroups"] = (*config.toolgroups, *(g for g in self.toolgroups if g not in config.toolgroups))
         return config.model_copy(update=changes)
+
+
+DEPRECATED = ("tool_choice", "tool_prompt_format")
+OVERRIDING = tuple(name for name in TurnOverrides.model_fields if name not in (*DEPRECATED, "toolgroups"))
 
 
 def tool_config_from_deprecated(fields: Any) -> Any:
@@ -147,7 +149,7 @@ def tool_config_from_deprecated(fields: Any) -> Any:
     """
     if not isinstance(fields, dict) or fields.get("tool_config") is not None:
         return fields
-    deprecated = {name: fields[name] for name in ("tool_choice", "tool_prompt_format") if fields.get(name) is not None}
+    deprecated = {name: fields[name] for name in DEPRECATED if fields.get(name) is not None}
     return {**fields, "tool_config": deprecated} if deprecated else fields
 
 

@@ -111,11 +111,11 @@ def newest_within(messages: Sequence[Message], budget_tokens: int) -> tuple[Mess
     """Return the longest tail that fits; a call is never parted from its answers."""
     start = len(messages)
     for index in range(len(messages) - 1, -1, -1):
-        if isinstance(messages[index], ToolResponseMessage):
-            continue
-        if tokens_of(messages[index:]) > budget_tokens:
+        budget_tokens -= _tokens(messages[index])
+        if budget_tokens < 0:
             break
-        start = index
+        if not isinstance(messages[index], ToolResponseMessage):
+            start = index
     return tuple(messages[start:])
 
 

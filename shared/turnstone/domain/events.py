@@ -78,5 +78,10 @@ class TurnFailed(Frozen):
 TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput | TurnFailed
 
 
+def call_delta(call: ToolCall) -> ToolCallDelta:
+    """Return what is told of a call the model has made."""
+    return ToolCallDelta(tool_call=call, parse_status="failed" if isinstance(call.arguments, str) else "succeeded")
+
+
 def step_completed(step: Step) -> StepCompleted:
     return StepCompleted(step_type=step.step_type, step_id=step.step_id, step_details=step)

@@ -42,7 +42,7 @@ def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCal
     try:
         # stricter than the json module: no NaN, no half of a surrogate pair, which could not be stored
         arguments = from_json(arguments_json or "{}", allow_inf_nan=False)
-    except ValueError:
+    except (ValueError, TypeError):
         arguments = arguments_json
     if not isinstance(arguments, dict) or is_too_deep(arguments):
         arguments = arguments_json

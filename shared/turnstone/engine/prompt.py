@@ -7,11 +7,10 @@ from turnstone.domain.context import tokens_of, told_now
 from turnstone.domain.messages import Message, SystemMessage
 from turnstone.domain.turns import TurnState
 from turnstone.engine.steps import EngineDeps
-from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import InferenceRequest
 
 
-def build_request(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> InferenceRequest:
+def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
     """Return the next question to the model.
 
     A required or named tool is forced in the turn's first inference only: forced again after its answer, the model
@@ -22,7 +21,7 @@ def build_request(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> Infer
     return InferenceRequest(
         model=deps.config.model,
         messages=(*system_message(deps.config), *deps.history, *told_now(state.turn)),
-        tools=offer.definitions,
+        tools=deps.offer.definitions,
         tool_choice="auto" if is_forced and state.inference_count else choice,
         sampling=deps.config.sampling_params,
         response_format=deps.config.response_format,

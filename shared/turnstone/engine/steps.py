@@ -6,6 +6,7 @@ from typing import Protocol
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.messages import CompletionMessage, Message
 from turnstone.domain.turns import Step, TurnState
+from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import Clock, IdGenerator, Inference, ToolRuntime
 
 
@@ -20,10 +21,12 @@ class EngineDeps:
 
     Attributes:
         config: the agent's configuration with the turn's overrides.
+        offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
     """
 
     config: AgentConfig
+    offer: ToolOffer
     history: tuple[Message, ...]
     inference: Inference
     tools: ToolRuntime

@@ -11,15 +11,15 @@ from turnstone.domain.events import (
     StepProgressed,
     StepStarted,
     TextDelta,
-    ToolCallDelta,
     TurnEvent,
+    call_delta,
     step_completed,
 )
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.turns import InferenceStep, StepTrace, TurnState
 from turnstone.engine.prompt import build_request
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
-from turnstone.engine.tool_plan import ToolOffer, ToolPlan, build_offer, plan_tools
+from turnstone.engine.tool_plan import ToolPlan, plan_tools
 from turnstone.engine.tools import run_tools
 from turnstone.ports import Inferred, TextChunk
 
@@ -28,23 +28,22 @@ Move = Generator[TurnEvent, None, NextStep]
 
 def advance(state: TurnState, deps: EngineDeps) -> Move:
     """Make the turn's next move. Raises ModelError, LeaseLost and StoreUnavailable; everything else is a value."""
-    offer = build_offer(deps.config, deps.tools)
     calls = unanswered_calls(state.turn)
     if not calls:
-        return (yield from _infer(state, deps, offer))
-    plan = plan_tools(calls, offer)
+        return (yield from _infer(state, deps))
+    plan = plan_tools(calls, deps.offer)
     if plan.ours:
         return (yield from run_tools(plan, state, deps))
     return _await_client(state, plan, is_saved=True)
 
 
-def _infer(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> Move:
+def _infer(state: TurnState, deps: EngineDeps) -> Move:
     step_id = deps.ids.new_id()
     started_at = deps.clock.now()
     yield StepStarted(step_type="inference", step_id=step_id)
     deltas = 0
     answer: Inferred | None = None
-    for chunk in deps.inference.stream(build_request(state, deps, offer)):
+    for chunk in deps.inference.stream(build_request(state, deps)):
         match chunk:
             case TextChunk(text):
                 deltas += 1
@@ -53,10 +52,8 @@ def _infer(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> Move:
                 answer = chunk
     assert answer is not None, "an Inference ends with Inferred"  # noqa: S101 - the port's promise
     for call in answer.message.tool_calls:
-        parsed = "failed" if isinstance(call.arguments, str) else "succeeded"
-        delta = ToolCallDelta(tool_call=call, parse_status=parsed)
         deltas += 1
-        yield StepProgressed(step_type="inference", step_id=step_id, delta=delta)
+        yield StepProgressed(step_type="inference", step_id=step_id, delta=call_delta(call))
     step = InferenceStep(
         turn_id=state.turn_id,
         step_id=step_id,
@@ -65,7 +62,7 @@ def _infer(state: TurnState, deps: EngineDeps, offer: ToolOffer) -> Move:
         model_response=answer.message,
     )
     inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
-    plan = plan_tools(answer.message.tool_calls, offer)
+    plan = plan_tools(answer.message.tool_calls, deps.offer)
     following = _after_inference(inferred, answer.message, plan, deps.config.max_infer_iters)
     if isinstance(following, RunAgain):
         deps.recorder.save_step(inferred)

@@ -11,6 +11,7 @@ from turnstone.domain.events import (
     TurnEvent,
     TurnFailed,
     TurnStarted,
+    call_delta,
     step_completed,
 )
 from turnstone.domain.turns import Failure, InferenceStep, Step, StepTrace, ToolExecutionStep, TurnState, TurnStatus
@@ -67,9 +68,7 @@ def _progress(step: Step) -> list[TurnEvent]:
         text = text_of(step.model_response.content)
         if text:
             deltas.append(TextDelta(text=text))
-        for call in step.model_response.tool_calls:
-            parsed = "failed" if isinstance(call.arguments, str) else "succeeded"
-            deltas.append(ToolCallDelta(tool_call=call, parse_status=parsed))
+        deltas += map(call_delta, step.model_response.tool_calls)
     elif isinstance(step, ToolExecutionStep):
         deltas += (ToolCallDelta(tool_call=call, parse_status="in_progress") for call in step.tool_calls)
     return [StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta) for delta in deltas]

@@ -163,10 +163,11 @@ class _Run:
 
     def _engine(self, state: TurnState) -> EngineDeps:
         config = self._launch.config
-        definitions = build_offer(config, self._deps.tools).definitions
-        left = self._deps.context_tokens - fixed_tokens(state, config, definitions)
+        offer = build_offer(config, self._deps.tools)
+        left = self._deps.context_tokens - fixed_tokens(state, config, offer.definitions)
         return EngineDeps(
             config=config,
+            offer=offer,
             history=self._deps.turns.history(self._launch.ref, self._launch.segments, left),
             inference=self._deps.inference,
             tools=self._deps.tools,

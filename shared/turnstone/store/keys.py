@@ -64,7 +64,7 @@ def all_turns(ref: SessionRef, after: str | None = None) -> Range:
 
 
 def step_key(ref: SessionRef, order: str, index: int) -> Key:
-    return Key(session_partition(ref), f"step:{component(order)}:{index:04d}")
+    return Key(session_partition(ref), f"step:{component(order)}:{index:06d}")
 
 
 def steps_of_turn(ref: SessionRef, order: str) -> Range:
