@@ -301,7 +301,7 @@ BODIES = {
     ),
 }
 
-JUNK = [None, True, False, 0, -1, 1, 3.0, 0.5, 2**63, -(10**30), 10**400, 1e308, float("nan"), float("inf")]
+JUNK: list[Any] = [None, True, False, 0, -1, 1, 3.0, 0.5, 2**63, -(10**30), 10**400, 1e308, float("nan"), float("inf")]
 JUNK += ["", "x", "10", "yes", "²", "٣", "\x00", "\ud800", "\udfff\ud800", "😀", "a" * 5_000, "add", "grammar"]
 JUNK += [[], {}, [[]], [None], [{}], ["x"], {"": None}, {"type": "text"}, {"\ud800": 1}, {"role": "tool"}]
 LITERALS = {"@deep@": "[" * 10_000 + "]" * 10_000, "@deeper@": '{"a":' * 10_000 + "0" + "}" * 10_000}
