@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from functions.agents import create_agent, get_agent
 from functions.models import list_models
@@ -23,6 +24,7 @@ from turnstone.bootstrap import LocalServer
 from turnstone.config import InvalidSettings, Settings, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.http.app import build_app
+from turnstone.http.local_only import LocalOnly
 
 HOST = "127.0.0.1"
 GREETING = """Turnstone serves on {url} (model: {model}). Try, in another terminal:
@@ -51,7 +53,7 @@ MODULES = (
 ROUTES = tuple(module.ROUTE for module in MODULES)
 
 
-def build_local_app(settings: Settings, server: LocalServer) -> Starlette:
+def build_local_app(settings: Settings, server: LocalServer) -> ASGIApp:
     """Return the ASGI app of the server, which it starts and stops with itself."""
 
     @asynccontextmanager
@@ -60,7 +62,7 @@ def build_local_app(settings: Settings, server: LocalServer) -> Starlette:
         yield
         await asyncio.to_thread(server.stop)
 
-    return build_app(ROUTES, server.core.application, settings.max_body_bytes, lifespan)
+    return LocalOnly(build_app(ROUTES, server.core.application, settings.max_body_bytes, lifespan))
 
 
 class DrainingServer(uvicorn.Server):

@@ -61,10 +61,19 @@ def test_the_form_a_body_is_stored_in(
     assert Record(A, body, {"status": "running"}, 1) == store.get(A)
 
 
-def test_the_same_again_is_one_blob_and_a_partition_shares_a_prefix(store: OversizeStore, folder: Path) -> None:
+def test_each_write_has_a_blob_of_its_own_and_a_partition_shares_a_prefix(store: OversizeStore, folder: Path) -> None:
     for key in (A, A, B, Key("q", "a")):
         store.write([Put(key, LARGE)])
-    assert sorted(len(list(partition.iterdir())) for partition in folder.iterdir()) == [1, 2]
+    assert sorted(len(list(partition.iterdir())) for partition in folder.iterdir()) == [1, 3]
+
+
+def test_a_refused_write_leaves_no_blob(store: OversizeStore, folder: Path) -> None:
+    store.write([Put(A, LARGE)])
+    before = sorted(folder.glob("*/*"))
+    with pytest.raises(Conflict):
+        store.write([Put(B, LARGE), Put(A, LARGE, {}, (Absent(),))])
+    assert before == sorted(folder.glob("*/*"))
+    assert Record(A, LARGE, {}, 1) == store.get(A)
 
 
 def test_the_blob_of_a_replaced_record_is_left(store: OversizeStore, folder: Path) -> None:

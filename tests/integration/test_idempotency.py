@@ -34,8 +34,17 @@ from tests.harness import (
     together,
 )
 from turnstone.domain.agents import AgentConfig
+from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.errors import Conflict, IdempotencyMismatch, ModelFailed, StoreUnavailable, TurnRunning
+from turnstone.domain.errors import (
+    Conflict,
+    IdempotencyMismatch,
+    ModelFailed,
+    StoreUnavailable,
+    TurnNotAwaiting,
+    TurnRunning,
+)
+from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.services.broadcast import Heard, Listener, TurnBroadcast
@@ -242,6 +251,55 @@ def test_a_request_that_reads_key_and_lock_at_different_moments_joins_too(serve:
     late.clock.advance(LEASE_S)
     late.attend_due()
     assert (joined.ref, outline(late.hear(joined))) == (first[0].ref, "start S:infer P C:infer complete")
+
+
+@pytest.mark.parametrize("by", [KEY, AGAIN], ids=["key", "retry"])
+@pytest.mark.parametrize("as_messages", [False, True], ids=["resume", "tool messages"])
+def test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself(
+    serve: Serve, by: Attempt, as_messages: bool
+) -> None:
+    """The other one resumes the turn between two reads of this one, which sees no trace of it, and a running turn."""
+    thinking = Held("A door.")
+    server = serve([LOOK, thinking])
+    ref = server.session(client_tools=[client_tool()])
+    turn = server.paused(ref)
+    late, first = server.another(), list[TurnBroadcast]()
+
+    def resume(at: Harness, by: Attempt) -> TurnBroadcast:
+        if as_messages:
+            return at.start(ref, [ToolResponseMessage(call_id="c1", content="seen")], by=by)
+        return at.resume(turn, answer("c1"), by=by)
+
+    late.store.is_backwards = True
+    is_between = (lambda call: call.verb == "gather") if as_messages else reads("ctx:" if by is AGAIN else SINGLE)
+    late.store.after(is_between, lambda: first.append(resume(server, by.model_copy(update={"is_retry": False}))))
+    try:
+        joined = resume(late, by)
+    except TurnNotAwaiting as refused:
+        pytest.fail(f"the request was refused because of its own effect: {refused}")
+    finally:
+        thinking.open()
+        server.hear(first[0])
+    late.attend_after_leases()
+    assert outline(late.hear(joined)).endswith("C:tool S:infer P C:infer complete")
+    server.assert_whole(ref)
+
+
+def test_who_waited_here_for_a_turn_that_was_paused_elsewhere_hears_all_of_it_when_it_is_resumed_here(
+    serve: Serve,
+) -> None:
+    thinking = Held(LOOK)
+    server = serve([thinking])
+    ref = server.session(client_tools=[client_tool()])
+    broadcast = server.start(ref, by=FIRST)
+    thinking.wait()
+    second = server.another(["A door."])
+    joined = second.start(ref, by=AGAIN)
+    thinking.open()
+    server.hear(broadcast)
+    second.hear(second.resume(broadcast.ref, answer("c1")))
+    second.attend_after_leases()
+    assert outline(second.hear(joined)).startswith("start S:infer P C:infer")
 
 
 def test_a_retry_joins_the_running_turn_from_its_first_event_on(serve: Serve) -> None:

@@ -28,7 +28,7 @@ class OfflineInference:
         """Yield the answer word by word; it never fails. `max_tokens` counts words here."""
         calls, text = answer_to(request)
         if isinstance(request.response_format, JsonSchemaFormat) and not calls:
-            text = json.dumps({"offline": True, "message": text}, ensure_ascii=False)
+            text = json.dumps({"offline": True, "message": text})
         words = re.findall(r"\s*\S+", text)
         limit = request.sampling.max_tokens or len(words)
         for word in words[:limit]:
@@ -57,10 +57,7 @@ def answer_to(request: InferenceRequest) -> tuple[tuple[ToolCall, ...], str]:
     except CallSyntaxError as exc:
         name = exc.tool_name
         return (), f"I can't read what is in the parentheses of {name}. Write it like this: {example_call(tools[name])}"
-    calls = (
-        call_from_json(f"call_{uuid4().hex}", call.name, json.dumps(call.arguments, ensure_ascii=False))
-        for call in wanted
-    )
+    calls = (call_from_json(f"call_{uuid4().hex}", call.name, json.dumps(call.arguments)) for call in wanted)
     return tuple(calls), "" if wanted else told_offline(question, tuple(tools.values()))
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from turnstone.domain.model import Frozen, JsonObject, NullMeansDefault
+from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
 from turnstone.domain.tools import ToolDef
 
 ToolChoice = Literal["auto", "required", "none"]
@@ -38,7 +38,7 @@ class SamplingParams(NullMeansDefault):
     strategy: Strategy = Greedy()
     max_tokens: int = Field(default=0, ge=0)
     repetition_penalty: float = 1.0
-    stop: tuple[str, ...] | None = None
+    stop: Many[str] | None = None
 
 
 class ToolConfig(NullMeansDefault):
@@ -68,6 +68,9 @@ class ToolGroupWithArgs(Frozen):
 
 
 ToolGroup = str | ToolGroupWithArgs
+MAX_TOOLS = 1_000  # more than any model takes
+ToolGroups = Annotated[Many[ToolGroup], Field(max_length=MAX_TOOLS)]
+ClientTools = Annotated[Many[ToolDef], Field(max_length=MAX_TOOLS)]
 
 
 def toolgroup_name(toolgroup: ToolGroup) -> str:
@@ -79,10 +82,10 @@ class AgentConfig(NullMeansDefault):
     """What an agent is made of. Field order is the order on the wire."""
 
     sampling_params: SamplingParams = SamplingParams()
-    input_shields: tuple[str, ...] = ()
-    output_shields: tuple[str, ...] = ()
-    toolgroups: tuple[ToolGroup, ...] = ()
-    client_tools: tuple[ToolDef, ...] = ()
+    input_shields: Many[str] = ()
+    output_shields: Many[str] = ()
+    toolgroups: ToolGroups = ()
+    client_tools: ClientTools = ()
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
     tool_config: ToolConfig = ToolConfig()
@@ -112,10 +115,10 @@ class TurnOverrides(NullMeansDefault):
 
     instructions: str | None = None
     sampling_params: SamplingParams | None = None
-    input_shields: tuple[str, ...] | None = None
-    output_shields: tuple[str, ...] | None = None
-    toolgroups: tuple[ToolGroup, ...] | None = None
-    client_tools: tuple[ToolDef, ...] | None = None
+    input_shields: Many[str] | None = None
+    output_shields: Many[str] | None = None
+    toolgroups: ToolGroups | None = None
+    client_tools: ClientTools | None = None
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
     tool_config: ToolConfig | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from turnstone.domain.model import Frozen
+from turnstone.domain.model import Frozen, Many
 
 
 class Url(Frozen):
@@ -29,7 +29,7 @@ class ImageItem(Frozen):
 
 
 ContentItem = Annotated[TextItem | ImageItem, Field(discriminator="type")]
-Content = str | ContentItem | tuple[ContentItem, ...]
+Content = str | ContentItem | Many[ContentItem]
 
 
 def items_of(content: Content) -> tuple[TextItem | ImageItem, ...]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from turnstone.domain.content import Content
-from turnstone.domain.model import Frozen, NullMeansDefault
+from turnstone.domain.model import Frozen, Many, NullMeansDefault
 from turnstone.domain.tools import ToolCall
 
 StopReason = Literal["end_of_turn", "end_of_message", "out_of_tokens"]
@@ -34,7 +34,7 @@ class CompletionMessage(NullMeansDefault):
     role: Literal["assistant"] = "assistant"
     content: Content
     stop_reason: StopReason
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: Many[ToolCall] = ()
 
 
 InputMessage = Annotated[UserMessage | ToolResponseMessage, Field(discriminator="role")]

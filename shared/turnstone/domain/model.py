@@ -1,8 +1,8 @@
 """What every domain model is made of: two base classes, and objects of JSON that anything may be in."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_DEPTH = 64
 
@@ -10,7 +10,9 @@ MAX_DEPTH = 64
 class Frozen(BaseModel):
     """An immutable value; a new one is made with `model_copy(update=…)`. Unknown fields are ignored."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True, extra="ignore", protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, defer_build=True, extra="ignore", protected_namespaces=(), allow_inf_nan=False
+    )
 
 
 class NullMeansDefault(Frozen):
@@ -43,5 +45,8 @@ def refuse_too_deep(value: Any) -> Any:
     return value
 
 
+Member = TypeVar("Member")
+# stops at the first wrong member: a list of a million of them must not become a list of a million complaints
+Many = Annotated[tuple[Member, ...], Field(fail_fast=True)]
 JsonValue = Annotated[Any, AfterValidator(refuse_too_deep)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(refuse_too_deep)]

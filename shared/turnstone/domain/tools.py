@@ -3,7 +3,7 @@
 from pydantic_core import from_json
 
 from turnstone.domain.content import Content
-from turnstone.domain.model import Frozen, JsonObject, JsonValue, NullMeansDefault, is_too_deep
+from turnstone.domain.model import Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
 
 
 class ToolParameter(NullMeansDefault):
@@ -17,7 +17,7 @@ class ToolParameter(NullMeansDefault):
 class ToolDef(Frozen):
     name: str
     description: str | None = None
-    parameters: tuple[ToolParameter, ...] | None = None
+    parameters: Many[ToolParameter] | None = None
     metadata: JsonObject | None = None
 
 

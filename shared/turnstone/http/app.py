@@ -47,7 +47,9 @@ def build_app(
         StarletteRoute(route.path, _Endpoint(route, application, pool, max_body_bytes), methods=[route.method])
         for route in routes
     ]
-    return Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
+    app = Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
+    app.router.redirect_slashes = False
+    return app
 
 
 class _Endpoint:
@@ -65,8 +67,10 @@ class _Endpoint:
             body = await _body(receive, self._max_body_bytes)
         except ClientDisconnect:
             return
-        if body is None:
-            answer: Answer = error_reply(BodyTooLarge(self._max_body_bytes))
+        if scope["path"].endswith("\n") and not self._route.path.endswith("}"):
+            answer: Answer = detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
+        elif body is None:
+            answer = error_reply(BodyTooLarge(self._max_body_bytes))
         else:
             request = self._request(scope, body)
             loop = asyncio.get_running_loop()
@@ -165,7 +169,7 @@ async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncIterator[
 
 async def _unrouted(_: StarletteRequest, error: Exception) -> Response:
     """Answer for a path or method that no route serves."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else "internal server error"
-    reply = detail_reply(status, detail)
-    return Response(reply.body, status, {"content-type": "application/json"})
+    if not isinstance(error, HTTPException):
+        raise error
+    reply = detail_reply(error.status_code, error.detail)
+    return Response(reply.body, reply.status, {"content-type": "application/json", **(error.headers or {})})

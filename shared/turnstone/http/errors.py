@@ -6,12 +6,11 @@ The only place with an `except Exception`: whatever nobody expected becomes a 50
 import logging
 from collections.abc import Callable
 
-from pydantic import ValidationError
 from pydantic_core import to_json
 
 from turnstone.domain import errors
 from turnstone.domain.turns import Failure, FailureKind
-from turnstone.http.routes import Answer, Reply, Request
+from turnstone.http.routes import Answer, InvalidBody, Reply, Request
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +24,6 @@ STATUS: dict[type[Exception], int] = {
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
     errors.Overloaded: 503,
-    errors.StoreUnavailable: 503,
 }
 FAILURE_STATUS: dict[FailureKind, int] = {
     "model_failed": 502,
@@ -37,6 +35,8 @@ FAILURE_STATUS: dict[FailureKind, int] = {
 }
 NO_RETRY = {"x-should-retry": "false"}
 RETRY_SOON = {"retry-after": "1"}
+HANG_UP = {"connection": "close"}
+STORE_MESSAGE = "the store can't be read or written now, try again shortly"
 
 
 def answer_or_error(endpoint: Callable[[Request], Answer], request: Request) -> Answer:
@@ -49,11 +49,13 @@ def answer_or_error(endpoint: Callable[[Request], Answer], request: Request) -> 
 
 def error_reply(error: Exception) -> Reply:
     """Return the reply for an error: a true status, and what a person can do about it."""
-    if isinstance(error, ValidationError):
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        return _validation_reply([{"loc": e["loc"], "msg": e["msg"], "type": e["type"]} for e in found])
+    if isinstance(error, InvalidBody):
+        return _validation_reply(error.problems)
     if isinstance(error, errors.InvalidRequest) and error.location:
         return _validation_reply([{"loc": error.location, "msg": str(error), "type": "value_error"}])
+    if isinstance(error, errors.StoreUnavailable):
+        log.warning("the store is unavailable: %s", error)
+        return detail_reply(503, STORE_MESSAGE, RETRY_SOON)
     for kind in type(error).__mro__:
         if kind in STATUS:
             return detail_reply(STATUS[kind], str(error), _headers(error, STATUS[kind]))
@@ -76,6 +78,8 @@ def _headers(error: Exception, status: int) -> dict[str, str]:
         return RETRY_SOON
     if status == 409:
         return NO_RETRY
+    if status == 413:
+        return HANG_UP
     return RETRY_SOON if status == 503 else {}
 
 

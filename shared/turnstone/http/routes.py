@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
@@ -117,11 +118,39 @@ class Route:
 
 
 Model = TypeVar("Model", bound=BaseModel)
+MAX_PROBLEMS = 20
+
+
+class InvalidBody(Exception):
+    """The request's body is not what its model says."""
+
+    def __init__(self, problems: list[dict[str, object]]) -> None:
+        super().__init__("invalid body")
+        self.problems = problems
 
 
 def parse(request: Request, model: type[Model]) -> Model:
-    """Return the body as the model. Raises pydantic's ValidationError, which the error table knows."""
-    return model.model_validate_json(request.body)
+    """Return the body as the model. Raises InvalidBody."""
+    return checked(json_of(request.body), model)
+
+
+def json_of(body: bytes) -> object:
+    """Return what the JSON text says, which knows no NaN and no half characters. Raises InvalidBody."""
+    try:
+        value: object = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidBody([{"loc": (), "msg": f"Invalid JSON: {error}", "type": "json_invalid"}]) from error
+    return value
+
+
+def checked(value: object, model: type[Model]) -> Model:
+    """Return the value as the model. Raises InvalidBody."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]
+        problems: list[dict[str, object]] = [{"loc": e["loc"], "msg": e["msg"], "type": e["type"]} for e in found]
+        raise InvalidBody(problems) from error
 
 
 def reply(value: BaseModel) -> Reply:

@@ -37,9 +37,10 @@ def refuse_unsupported(config: AgentConfig, tools: ToolRuntime) -> None:
 
 
 def refuse_clashing_tools(config: AgentConfig) -> None:
-    names = [tool.name for tool in config.client_tools]
-    for index, name in enumerate(names):
-        if not name:
+    seen: set[str] = set()
+    for index, tool in enumerate(config.client_tools):
+        if not tool.name:
             raise InvalidRequest("a client tool needs a name", ("client_tools", index, "name"))
-        if name in names[:index]:
-            raise InvalidRequest(f"two client tools are named {name!r}", ("client_tools", index, "name"))
+        if tool.name in seen:
+            raise InvalidRequest(f"two client tools are named {tool.name!r}", ("client_tools", index, "name"))
+        seen.add(tool.name)

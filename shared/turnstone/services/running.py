@@ -96,7 +96,8 @@ class TurnRunner:
             except (LeaseLost, Conflict):
                 last_events = _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
             except StoreUnavailable as unavailable:
-                last_events = _told(launch, "store_unavailable", str(unavailable))
+                log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
+                last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will go on later")
                 self._leave_to_supervisor(launch)
         # whoever hears the end may start the next turn at once
         place.give_back()

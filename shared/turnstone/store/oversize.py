@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.ports import (
@@ -35,12 +36,12 @@ _ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
 class OversizeStore:
     """A RangeStore for bodies of any size, over one whose records are limited.
 
-    A body that is too large goes to the blob store before the record that points to it is written, under a name made
-    of hashes of key and content: putting the same again is harmless, and the blobs of a partition share a prefix.
+    A body that is too large goes to the blob store before the record that points to it is written, under a name of its
+    own: each write has new blobs, which are removed if the write is refused. The blobs of a partition share a prefix.
 
-    Blobs are never deleted here. One that no record points to, because its record was replaced or deleted, or because
-    the write failed, is left for a clean-up job. That job must spare young blobs: a put makes its blob new
-    before its record is written, and a reader may be about to fetch what the record it has just read points to.
+    A blob whose record was replaced or deleted, or whose write had no answer, is left for a clean-up job. That job must
+    spare young blobs: a put stores its blob before its record, and a reader may be about to fetch what the record it
+    has just read points to.
 
     The attribute `codec` tells how a body is stored; it belongs to this class and is never seen outside.
     """
@@ -69,17 +70,20 @@ class OversizeStore:
             Conflict: names the first operation whose condition failed.
             ValueError: an operation sets `codec`, or the store accepts no such operations.
         """
-        encoded = [self._encoded(operation) for operation in operations]
+        blobs: list[str] = []
+        encoded = [self._encoded(operation, blobs) for operation in operations]
         try:
             self._store.write(encoded, nonce)
         except Conflict as conflict:
+            for name in blobs:
+                self._blobs.delete(name)
             raise Conflict(conflict.operation, conflict.key, self._decoded_or_none(conflict.found)) from conflict
 
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
         """Return keys of the records whose attribute `open` equals the shard, in key order."""
         return self._store.open_keys(shard, limit, after)
 
-    def _encoded(self, operation: Operation) -> Operation:
+    def _encoded(self, operation: Operation, blobs: list[str]) -> Operation:
         if isinstance(operation, Put | Update) and _CODEC in operation.attributes:
             raise ValueError(f"the attribute {_CODEC!r} of {operation.key!r} is not the caller's")
         if not isinstance(operation, Put) or len(operation.body) <= COMPRESS_ABOVE_BYTES:
@@ -89,15 +93,16 @@ class OversizeStore:
         smaller = len(compressed) < len(operation.body)
         stored = compressed if smaller else operation.body
         if len(stored) > RECORD_BYTES:
-            pointer = self._put_blob(operation.key, stored)
+            name, pointer = self._put_blob(operation.key, stored)
+            blobs.append(name)
             return _with_codec(operation, pointer, _ZLIB_BLOB if smaller else _BLOB)
         return _with_codec(operation, compressed, _ZLIB) if smaller else operation
 
-    def _put_blob(self, key: Key, payload: bytes) -> bytes:
+    def _put_blob(self, key: Key, payload: bytes) -> tuple[str, bytes]:
         content = _sha256(payload)
-        name = f"{_sha256(key.pk.encode())[:32]}/{_sha256(key.sk.encode())[:32]}-{content}"
+        name = f"{_sha256(key.pk.encode())[:32]}/{_sha256(key.sk.encode())[:32]}-{uuid4().hex}"
         self._blobs.put(name, payload)
-        return json.dumps({"name": name, "sha256": content, "size": len(payload)}).encode()
+        return name, json.dumps({"name": name, "sha256": content, "size": len(payload)}).encode()
 
     def _decoded_page(self, page: Page) -> Page:
         # What fits in one answer of the store may be hundreds of blobs: never hold more than a few at once.

@@ -5,12 +5,12 @@ Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nu
 
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from turnstone.domain.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages import InputMessage
-from turnstone.domain.model import Frozen, NullMeansDefault
+from turnstone.domain.model import Frozen, Many, NullMeansDefault
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn
 
@@ -29,9 +29,9 @@ class CreateSession(NullMeansDefault):
 
 
 class CreateTurn(TurnOverrides):
-    messages: tuple[InputMessage, ...] = Field(min_length=1)
+    messages: Many[InputMessage] = Field(min_length=1)
     stream: bool = False
-    documents: tuple[Any, ...] = ()
+    documents: Many[Any] = ()
 
     def to_new_turn(self) -> NewTurn:
         """Return what is asked of the turn. Raises Unsupported."""
@@ -42,24 +42,24 @@ class CreateTurn(TurnOverrides):
 
 
 class ResumeTurn(NullMeansDefault):
-    tool_responses: tuple[ToolResponse, ...] = Field(min_length=1)
+    tool_responses: Many[ToolResponse] = Field(min_length=1)
     stream: bool = False
 
 
 class WantedTurns(NullMeansDefault):
-    turn_ids: tuple[str, ...] | None = None
+    """Which turns a reader of a session asks for, None for all. Source: the contract; a body of the GET may say it."""
+
+    turn_ids: Many[str] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def take_a_bare_list(cls, given: Any) -> Any:
+        return {"turn_ids": given} if given is None or isinstance(given, list) else given
 
 
-def wanted_turn_ids(in_query: list[str] | None, body: bytes) -> tuple[str, ...] | None:
-    """Return the turns a reader of a session asks for, None for all.
+def turn_ids_in_query(values: list[str]) -> tuple[str, ...]:
+    """Return the ids of a repeated parameter, each of which may hold several, parted by commas.
 
-    Source: the contract and the official clients; the parameter is repeated in the query, or holds several ids parted
-    by commas, or is a list in the body of the GET.
+    Source: the contract repeats the parameter; the official clients send commas.
     """
-    if in_query is not None:
-        return tuple(turn_id for value in in_query for turn_id in value.split(",") if turn_id)
-    if not body.strip():
-        return None
-    if body.lstrip().startswith(b"["):
-        body = b'{"turn_ids":' + body + b"}"
-    return WantedTurns.model_validate_json(body).turn_ids
+    return tuple(turn_id for value in values for turn_id in value.split(",") if turn_id)
