@@ -6,9 +6,11 @@ from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
 
 def get_session(request: Request) -> PiecesReply:
-    turn_ids = parse(request, WantedTurns).turn_ids if request.body else None
+    turn_ids = None
     if "turn_ids" in request.query:
         turn_ids = turn_ids_in_query(request.query["turn_ids"])
+    elif request.body:
+        turn_ids = parse(request, WantedTurns).turn_ids
     session, turns = request.application.sessions.read(request.session_ref, turn_ids)
     head, tail = session_frame(session)
     return PiecesReply(joined(head, turns, tail))

@@ -54,7 +54,7 @@ class WantedTurns(NullMeansDefault):
     @model_validator(mode="before")
     @classmethod
     def take_a_bare_list(cls, given: Any) -> Any:
-        return {"turn_ids": given} if given is None or isinstance(given, list) else given
+        return {"turn_ids": given} if isinstance(given, list) else given
 
 
 def turn_ids_in_query(values: list[str]) -> tuple[str, ...]:
