@@ -15,6 +15,7 @@ from tests.harness import (
     answer,
     attempt,
     client_tool,
+    completes_turn,
     discards_steps,
     eventually,
     finished_steps,
@@ -194,6 +195,19 @@ def test_steps_are_kept_while_the_close_could_not_be_stored(serve: Serve, is_dea
     server.assert_whole(ref)
 
 
+def test_a_turn_whose_close_could_not_be_stored_is_left_to_the_supervisor(serve: Serve) -> None:
+    server = serve([ROLL, "You rolled 4.", "You rolled 4, I said."], DICE)
+    ref = server.session(toolgroups=["dice"])
+    server.store.before(completes_turn, unavailable)
+    broadcast = server.start(ref)
+    assert outline(server.hear(broadcast)).endswith("failed:store_unavailable")
+    assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
+    server.attend_after_leases()
+    state = server.state(broadcast.ref)
+    assert (state.status, len(server.tools.invocations)) == (TurnStatus.COMPLETED, 1)
+    server.assert_whole(ref)
+
+
 def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) -> None:
     """The client answers so fast that the run before has still to clean up behind itself, if it does."""
     tidying, thinking = Gate(), Held("done")
@@ -366,34 +380,29 @@ def stood_still(server: Harness, broadcast: TurnBroadcast) -> None:
     server.attend_due()
 
 
-def test_a_process_that_stood_still_tells_its_listeners_one_story(serve: Serve) -> None:
-    """It may go on with the run it has, or take the turn over from itself."""
-    thinking, thinking_again = Held("one"), Held("two")
-    server = serve([thinking, thinking_again], DICE)
+def test_a_process_that_stood_still_goes_on_with_the_run_it_has(serve: Serve) -> None:
+    thinking = Held("one")
+    server = serve([thinking, "two"], DICE)
     ref, broadcast = running(server, thinking)
     stood_still(server, broadcast)
-    thinking_again.open()
+    assert server.header(ref).lock.is_live(server.clock.now())
     thinking.open()
-    server.settle()
-    words = outline(heard_from(broadcast)).split()
-    assert (words.count("start"), words.count("complete") + words.count("failed:lease_lost")) == (1, 1), words
+    assert outline(server.hear(broadcast)) == "start S:infer P C:infer complete"
     state = server.state(broadcast.ref)
-    assert (state.status, len(state.turn.steps)) == (TurnStatus.COMPLETED, 1)
+    assert (len(server.inference.requests), state.takeovers, len(state.turn.steps)) == (1, 0, 1)
     server.assert_whole(ref)
 
 
 def test_who_joins_a_turn_of_a_process_that_stood_still_hears_it_end(serve: Serve) -> None:
-    thinking, thinking_again = Held("one"), Held("two")
-    server = serve([thinking, thinking_again], DICE)
+    thinking = Held("one")
+    server = serve([thinking, "two"], DICE)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref, by=attempt("request"))
     thinking.wait()
     stood_still(server, broadcast)
-    thinking.open()
-    heard_from(broadcast)
     joined = server.start(ref, by=attempt("request", is_retry=True))
-    thinking_again.open()
-    assert outline(server.hear(joined)).endswith("complete")
+    thinking.open()
+    assert server.hear(broadcast) == server.hear(joined)
     server.assert_whole(ref)
 
 
