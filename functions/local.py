@@ -27,6 +27,7 @@ from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
 
 HOST = "127.0.0.1"
+KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them
 GREETING = """Turnstone serves on {url} (model: {model}). Try, in another terminal:
 
   curl {url}/v1/agents -d '{{"agent_config": {{"model": "offline", "instructions": "Be brief."}}}}'
@@ -101,6 +102,7 @@ def main() -> None:
         build_local_app(settings, server),
         log_level="warning",
         access_log=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
     url = f"http://{HOST}:{listening.getsockname()[1]}"

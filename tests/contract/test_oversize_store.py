@@ -40,8 +40,8 @@ def store(inner: SqliteRangeStore, folder: Path) -> OversizeStore:
 @pytest.mark.parametrize(
     ("body", "codec", "most_bytes"),
     [
-        (b"x" * 1024, None, 1024),
-        (b"x" * 1025, "zlib", 100),
+        (b"x" * 768, None, 768),
+        (b"x" * 769, "zlib", 100),
         (noise(1025), None, 1025),
         (noise(350 * 1024), None, 350 * 1024),
         (noise(350 * 1024 + 1), "blob", 300),

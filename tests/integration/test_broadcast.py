@@ -130,6 +130,31 @@ def test_who_stops_to_listen_half_way_leaves() -> None:
     assert broadcast._listeners == []
 
 
+class InterruptedLock:
+    """A lock that lets something happen as soon as it is free again, the first time only."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self._lock = threading.Lock()
+        self._happens = [happens]
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        if self._happens:
+            self._happens.pop()()
+
+
+def test_an_event_right_behind_a_look_wakes_the_listener() -> None:
+    broadcast = TurnBroadcast(REF)
+    wakes: list[int] = []
+    listener = broadcast.listen(lambda: wakes.append(1))
+    broadcast.lock = InterruptedLock(lambda: broadcast.publish(event(0)))
+    assert (listener.take().events, wakes) == ((), [1])
+    assert numbers(listener.take().events) == [0]
+
+
 def test_no_event_is_lost_between_a_look_and_the_wait() -> None:
     """A listener that only ever looks when it is woken misses nothing, not even the very last event."""
     for _ in range(150):

@@ -25,7 +25,7 @@ from turnstone.ports import (
     Update,
 )
 
-COMPRESS_ABOVE_BYTES = 1024
+COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
 
