@@ -101,14 +101,21 @@ class Broadcasts:
         self._by_turn: dict[TurnRef, TurnBroadcast] = {}
 
     def begin(self, ref: TurnRef, before: tuple[TurnEvent, ...] = ()) -> TurnBroadcast:
-        """Return the broadcast a new run publishes to: the one that is waited for, unless another run has it."""
+        """Return the broadcast a new run publishes to; who already waits for the turn here will hear of it.
+
+        `before` holds the events of earlier runs.
+        """
         with self._lock:
-            broadcast = self._by_turn.get(ref)
-            if broadcast is None or broadcast.is_run:
-                broadcast = self._by_turn[ref] = TurnBroadcast(ref)
+            waited_for = self._by_turn.get(ref)
+            if waited_for is not None and not waited_for.is_run and not before:
+                waited_for.is_run = True
+                return waited_for
+            broadcast = self._by_turn[ref] = TurnBroadcast(ref)
             broadcast.is_run = True
             broadcast.before = before
-            return broadcast
+        if waited_for is not None and not waited_for.is_run:
+            tell_whole(broadcast, waited_for)
+        return broadcast
 
     def expect(self, ref: TurnRef) -> TurnBroadcast:
         """Return the turn's broadcast, to be published to when this process learns how the turn goes on."""
@@ -125,3 +132,21 @@ class Broadcasts:
             if self._by_turn.get(broadcast.ref) is broadcast:
                 del self._by_turn[broadcast.ref]
         broadcast.close(*events)
+
+
+def tell_whole(running: TurnBroadcast, whole: TurnBroadcast) -> None:
+    """Have the second tell the turn from its start: what earlier runs told, then what this one tells."""
+    whole.publish(*running.before)
+    in_order = Lock()
+
+    def pass_on() -> None:
+        with in_order:
+            heard = listener.take()
+            if heard.is_last and not whole.is_over:
+                running.leave(listener)
+                whole.close(*heard.events)
+            else:
+                whole.publish(*heard.events)
+
+    listener = running.listen(pass_on)
+    pass_on()

@@ -1,11 +1,9 @@
 """Joining a turn that is under way, or over: the answer to a request that was sent before."""
 
-from threading import Lock
-
 from turnstone.domain.events import TurnEvent
 from turnstone.domain.sessions import Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.broadcast import TurnBroadcast, tell_whole
 from turnstone.services.replay import replayed, replayed_since_resume
 from turnstone.services.running import RunnerDeps
 
@@ -54,20 +52,6 @@ def _told_again(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:
 
 
 def _with_earlier(running: TurnBroadcast) -> TurnBroadcast:
-    """Return a broadcast of the whole turn: what earlier runs told, then what this one tells."""
     whole = TurnBroadcast(running.ref)
-    whole.publish(*running.before)
-    in_order = Lock()
-
-    def pass_on() -> None:
-        with in_order:
-            heard = listener.take()
-            if heard.is_last and not whole.is_over:
-                running.leave(listener)
-                whole.close(*heard.events)
-            else:
-                whole.publish(*heard.events)
-
-    listener = running.listen(pass_on)
-    pass_on()
+    tell_whole(running, whole)
     return whole

@@ -1,6 +1,6 @@
 """Turns: start one, resume one, read one. Every refusal happens here, before the first event."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -54,23 +54,16 @@ class Turns:
         responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
         if responses and len(responses) != len(new.messages):
             raise InvalidRequest("tool responses and user messages can't be sent in one turn", ("messages",))
-        seen: set[str] = set()
-        for _ in range(ATTEMPTS_UNDER_CONTENTION):
+
+        def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.context_tokens, attempt)
             if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
-            try:
-                if responses:
-                    return self._resume_by_messages(ref, view, responses, attempt)
-                return self._open(ref, view, new, attempt)
-            except Conflict:
-                continue
-            except TurnRunning as refused:
-                # key and lock are read at the same time, not at once: the running turn may be this request's own
-                if attempt.key is None or view.session.last_request != attempt.fingerprint or refused.turn_id in seen:
-                    raise
-                seen.add(refused.turn_id)
-        raise StoreUnavailable("the session changes too fast, try again")
+            if responses:
+                return self._resume_by_messages(ref, view, responses, attempt)
+            return self._open(ref, view, new, attempt)
+
+        return _settled(act, attempt)
 
     def resume(self, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt) -> TurnBroadcast:
         """Go on with a turn that awaits its client's tool responses; return where its events are told.
@@ -81,15 +74,14 @@ class Turns:
             TurnNotAwaiting: the turn runs, or has ended.
             Overloaded: the server runs as many turns as it takes.
         """
-        for _ in range(ATTEMPTS_UNDER_CONTENTION):
+
+        def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
             if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
-            try:
-                return self._resume(ref, view, responses, attempt)
-            except Conflict:
-                continue
-        raise StoreUnavailable("the session changes too fast, try again")
+            return self._resume(ref, view, responses, attempt)
+
+        return _settled(act, attempt)
 
     def get(self, ref: TurnRef) -> Turn:
         """Return the turn with every step that has finished. Raises NotFound."""
@@ -206,3 +198,20 @@ class Turns:
             started_at=now,
         )
         return TurnState(turn=turn, order=order, overrides=new.overrides)
+
+
+def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:
+    """Return what the act returns, tried again while others are faster. Raises StoreUnavailable if they always are."""
+    was_refused = False
+    for _ in range(ATTEMPTS_UNDER_CONTENTION):
+        try:
+            return act()
+        except Conflict:
+            continue
+        except (TurnRunning, TurnNotAwaiting):
+            # Header, turn and key are read at the same time, not at once. What refuses a repeated request may be the
+            # effect of its first copy, which a second look will find.
+            if was_refused or not (attempt.is_retry or attempt.key):
+                raise
+            was_refused = True
+    raise StoreUnavailable("the session changes too fast, try again")
