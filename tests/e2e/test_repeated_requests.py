@@ -242,5 +242,22 @@ def test_a_retry_with_another_body_waits_for_the_running_turn(
     assert asked(model.requests, other) == []
 
 
+def test_a_second_equal_message_that_is_refused_is_not_to_be_sent_again(
+    client: PlainClient, server: ServerProcess
+) -> None:
+    """Its client's retry would be taken for a repetition of the first message, and its words would be lost."""
+    session, text = client.open_session(ONE_SECOND), fresh_text()
+    with client.streaming(f"{session}/turn", said(text)) as events:
+        next(events)
+        with PlainClient(server.url) as second:
+            # not byte for byte what the first client sent, which asked for a stream
+            other = second.post(f"{session}/turn", said(text))
+            equal = second.post(f"{session}/turn", {**said(text), "stream": True})
+        list(events)
+    assert [other.status_code, equal.status_code] == [409, 409]
+    assert "x-should-retry" not in other.headers
+    assert equal.headers["x-should-retry"] == "false"
+
+
 def steps_in(events: list[Json]) -> list[str]:
     return [event["event_type"] for event in events if event["event_type"] != "step_progress"]

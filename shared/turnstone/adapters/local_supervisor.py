@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from itertools import count
 from threading import Condition, Thread
 
 from turnstone.domain.errors import StoreUnavailable
@@ -26,7 +27,8 @@ class LocalSupervisor:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = Condition()
-        self._due: list[tuple[datetime, str, TurnRef]] = []
+        self._due: list[tuple[datetime, int, TurnRef]] = []
+        self._pushed = count()
         self._earliest: dict[TurnRef, datetime] = {}
         self._is_closed = False
         self._thread: Thread | None = None
@@ -46,7 +48,7 @@ class LocalSupervisor:
             if known is not None and known <= due_at:
                 return
             self._earliest[turn] = due_at
-            heapq.heappush(self._due, (due_at, turn.turn_id, turn))
+            heapq.heappush(self._due, (due_at, next(self._pushed), turn))
             self._changed.notify()
 
     def close(self) -> None:

@@ -24,7 +24,13 @@ from typing import Any
 
 
 class TurnstoneError(Exception):
-    """The root of the tree."""
+    """The root of the tree.
+
+    Attributes:
+        may_be_repeated: False where the same request, sent again, would be taken for an earlier one.
+    """
+
+    may_be_repeated = True
 
 
 class InvalidRequest(TurnstoneError):

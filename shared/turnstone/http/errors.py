@@ -74,6 +74,8 @@ def detail_reply(status: int, message: str, headers: dict[str, str] | None = Non
 
 
 def _headers(error: Exception, status: int) -> dict[str, str]:
+    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
+        return NO_RETRY
     if isinstance(error, errors.TurnRunning):
         return RETRY_SOON
     if status == 409:

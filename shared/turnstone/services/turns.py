@@ -10,6 +10,7 @@ from turnstone.domain.errors import (
     Conflict,
     InvalidRequest,
     NotFound,
+    Overloaded,
     StoreUnavailable,
     TurnNotAwaiting,
     TurnRunning,
@@ -61,7 +62,12 @@ class Turns:
                 return earlier
             if responses:
                 return self._resume_by_messages(ref, view, responses, attempt)
-            return self._open(ref, view, new, attempt)
+            try:
+                return self._open(ref, view, new, attempt)
+            except (TurnRunning, Overloaded) as refused:
+                # Sent again by the client, a second equal message would be taken for a repetition of the first.
+                refused.may_be_repeated = view.session.last_request != attempt.fingerprint
+                raise
 
         return _settled(act, attempt)
 
