@@ -4,7 +4,7 @@ At most one turn of a session is open. The lock says which, who may write to it 
 and until when (the lease of the process that runs it, or the deadline of the client it waits for).
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from turnstone.domain.model import Frozen
@@ -90,6 +90,3 @@ class TurnRef(SessionRef):
     @property
     def session(self) -> SessionRef:
         return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)
-
-
-LEASE = timedelta(seconds=30)
