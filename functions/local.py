@@ -28,14 +28,14 @@ from turnstone.http.local_only import LocalOnly
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them
-GREETING = """Turnstone serves on {url} (model: {model}). Try, in another terminal:
+GREETING = """Turnstone serves on {url} (process {pid}, {provider}). Try, in another terminal:
 
-  curl {url}/v1/agents -d '{{"agent_config": {{"model": "offline", "instructions": "Be brief."}}}}'
+  curl {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
   curl {url}/v1/agents/AGENT_ID/session -d '{{"session_name": "first"}}'
   curl -N {url}/v1/agents/AGENT_ID/session/SESSION_ID/turn \\
     -d '{{"stream": true, "messages": [{{"role": "user", "content": "hello"}}]}}'
 
-README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what was said stays in .turnstone.
+README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what was said stays in {data_dir}.
 """
 MODULES = (
     create_agent,
@@ -106,7 +106,10 @@ def main() -> None:
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
     url = f"http://{HOST}:{listening.getsockname()[1]}"
-    print(GREETING.format(url=url, model=settings.model_url or "offline"), flush=True)
+    model = {"model": "MODEL", "provider": f"models of {settings.model_url}, see {url}/v1/models"}
+    if settings.model_url is None:
+        model = {"model": "offline", "provider": "offline model"}
+    print(GREETING.format(url=url, pid=os.getpid(), data_dir=settings.data_dir, **model), flush=True)
     with suppress(KeyboardInterrupt):
         DrainingServer(config, server).run(sockets=[listening])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for

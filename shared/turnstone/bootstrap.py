@@ -1,5 +1,6 @@
 """The only place that builds adapters and puts them into the services."""
 
+import logging
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,8 @@ from turnstone.store.agents import AgentStore
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.sessions import SessionStore
 from turnstone.store.turns import TurnStore
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,9 @@ class LocalServer:
     def begin_to_stop(self) -> None:
         """Take no more turns; from now on the running ones have their time to finish."""
         self._stop_by = time.monotonic() + self._settings.drain_seconds
-        self.core.executor.refuse_more()
+        running = self.core.executor.refuse_more()
+        if running:
+            log.info("stopping: waiting %g s at most for %d running turns", self._settings.drain_seconds, running)
 
     def stop(self) -> None:
         """Wait for running turns while there is time, then stop. What is still running is left to its lease."""

@@ -12,6 +12,11 @@ YEAR_S = 365 * DAY_S
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 
+SAID_BETTER = {
+    "extra_forbidden": "there is no such setting",
+    "string_pattern_mismatch": "this is no such value: a URL begins with http:// and a host, a key is visible ASCII",
+}
+
 
 class InvalidSettings(Exception):
     """A setting can't be used; the message names the variable."""
@@ -24,7 +29,7 @@ class Settings(BaseModel):
 
     port: int = Field(default=8321, ge=0, le=65535)
     data_dir: Path = Path(".turnstone")
-    model_url: str | None = Field(default=None, pattern="^https?://")
+    model_url: str | None = Field(default=None, pattern=r"^https?://[^/\s]+\S*$")
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     model_timeout_seconds: Seconds = Field(default=600, gt=0, le=DAY_S)
     context_tokens: int = Field(default=32_000, ge=0, le=10_000_000)
@@ -45,5 +50,8 @@ def load_settings() -> Settings:
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
-        problems = [f"{PREFIX}{str(p['loc'][0]).upper()}: {p['msg']}" for p in error.errors(include_input=False)]
+        problems = [
+            f"{PREFIX}{str(problem['loc'][0]).upper()}: {SAID_BETTER.get(problem['type'], problem['msg'])}"
+            for problem in error.errors(include_input=False)
+        ]
         raise InvalidSettings("; ".join(problems)) from None

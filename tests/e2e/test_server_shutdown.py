@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -11,7 +12,7 @@ from tests.e2e.plain_client import PlainClient, said, text_in
 from tests.e2e.scenarios import ONE_SECOND, WORDS, Served, begin_and_leave, heard_until_killed
 from tests.e2e.seen_by_model import asked
 from tests.fakes.openai_server import ModelServer
-from tests.servers import get_json, wait_until
+from tests.servers import ServerProcess, get_json, wait_until
 
 pytestmark = pytest.mark.timeout(120)
 ENDED_AS_TOLD = (0, -signal.SIGTERM)
@@ -105,3 +106,33 @@ def test_a_drain_that_runs_out_is_no_crash(served: Served) -> None:
     server.terminate()
     server.wait(timeout_s=10)
     assert "Traceback" not in server.log
+
+
+def test_who_listens_when_the_drain_runs_out_is_told_that_the_turn_goes_on(served: Served) -> None:
+    server, client = served(drain_seconds=0.5)
+    session = client.open_session("stream-3")
+    url = f"http://127.0.0.1:{server.port}{session}/turn"
+    with httpx.stream("POST", url, json={**said("a story"), "stream": True}, timeout=20) as response:
+        lines = response.iter_lines()
+        assert "turn_start" in next(lines)
+        server.terminate()
+        told = [line for line in lines if line.startswith("data:")]
+    assert '"error"' in told[-1]
+    assert "goes on later" in told[-1]
+
+
+def test_who_waits_when_the_drain_runs_out_is_told_to_ask_again(served: Served) -> None:
+    server, client = served(drain_seconds=0.5)
+    session = client.open_session("slow-5")
+    with ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(client.post, f"{session}/turn", said("a story"))
+        wait_until(lambda: client_sees_a_turn(server, session), 10, "the turn did not begin")
+        server.terminate()
+        response = answered.result()
+    assert response.status_code == 503
+    assert "send the request again" in response.json()["detail"]
+
+
+def client_sees_a_turn(server: ServerProcess, session: str) -> bool:
+    with PlainClient(f"http://127.0.0.1:{server.port}") as reader:
+        return bool(reader.get(session)["turns"])

@@ -500,3 +500,16 @@ def test_a_superseding_turn_whose_answer_was_lost_is_joined(serve: Serve) -> Non
     server.assert_whole(ref)
     assert outline(heard_from(server.start(ref, "never mind", by=AGAIN))).endswith("complete")
     eventually(lambda: len(server.states(ref)) == 2)
+
+
+@pytest.mark.parametrize(("waited_s", "turns"), [(0, 1), (89, 1), (91, 2)])
+def test_equal_words_long_after_a_turn_ended_are_words_of_their_own(serve: Serve, waited_s: float, turns: int) -> None:
+    """The user says "yes" again, and the first attempt never reached the server."""
+    server = serve(["first", "second"])
+    ref = server.session()
+    server.hear(server.start(ref, by=FIRST))
+    server.clock.advance(waited_s)
+    events = server.hear(server.start(ref, by=AGAIN))
+    assert outline(events).endswith("complete")
+    assert len(server.states(ref)) == turns
+    server.assert_whole(ref)

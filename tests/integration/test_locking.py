@@ -198,8 +198,9 @@ def test_tool_responses_and_user_messages_in_one_turn_are_refused(serve: Serve) 
         [answer("c1"), answer("c2"), answer("x")],
         [answer("c1"), answer("c1")],
         [answer("c1"), answer("c2"), answer("c2")],
+        [answer("c1"), answer("c2", tool_name="another")],
     ],
-    ids=["none", "missing", "wrong", "one too many", "twice and missing", "twice"],
+    ids=["none", "missing", "wrong", "one too many", "twice and missing", "twice", "another tool's"],
 )
 def test_responses_must_be_exactly_those_to_the_pending_calls(serve: Serve, responses: list[ToolResponse]) -> None:
     server = serve([calls(LOOK, call("look", "c2")), "done"])

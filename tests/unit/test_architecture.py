@@ -50,6 +50,8 @@ def imported_modules(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} imports relatively"
             yield str(node.module)
+            if node.module == "turnstone":
+                yield from (f"turnstone.{alias.name}" for alias in node.names if alias.name != "VERSION")
 
 
 def functions_in(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

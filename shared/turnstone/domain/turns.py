@@ -143,6 +143,12 @@ class TurnState(Frozen):
         """How often the model has answered, over all resumes."""
         return sum(isinstance(step, InferenceStep) for step in self.turn.steps)
 
+    @property
+    def last_moment(self) -> datetime:
+        """When something last happened to it, as far as it is stored."""
+        steps = self.turn.steps
+        return self.turn.completed_at or (steps[-1].completed_at if steps else None) or self.turn.started_at
+
     def with_step(self, step: Step, trace: StepTrace | None = None) -> "TurnState":
         """Return the state with one more finished step."""
         turn = self.turn.model_copy(update={"steps": (*self.turn.steps, step)})

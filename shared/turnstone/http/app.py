@@ -18,9 +18,9 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.errors import BodyTooLarge, StoreUnavailable
+from turnstone.domain.errors import BodyTooLarge
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
-from turnstone.http.errors import answer_or_error, detail_reply, error_reply, failure_reply
+from turnstone.http.errors import RETRY_SOON, answer_or_error, detail_reply, error_reply, failure_reply
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
 from turnstone.http.sse import heard, sse_chunks
 from turnstone.services.application import Application
@@ -125,7 +125,7 @@ async def _outcome(broadcast: TurnBroadcast) -> Reply:
                 if isinstance(event, TurnFailed):
                     return failure_reply(event.failure)
     except asyncio.CancelledError:
-        return error_reply(StoreUnavailable("the server stops; send the request again, it will find its turn"))
+        return detail_reply(503, "the server stops; send the request again, it will find its turn", RETRY_SOON)
     return detail_reply(500, "internal server error")
 
 
@@ -158,11 +158,8 @@ async def _send_whole(reply: Reply, send: Send) -> int:
 
 async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncIterator[bytes], send: Send) -> int:
     await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
-    try:
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    except asyncio.CancelledError:
-        log.info("a stream is cut off because the server stops; its turn is gone on with after the next start")
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
     return 200
 

@@ -153,9 +153,10 @@ def checked(value: object, model: type[Model]) -> Model:
         raise InvalidBody(problems) from error
 
 
-def reply(value: BaseModel) -> Reply:
-    """Return the value as the whole answer, nulls included."""
-    return Reply(value.model_dump_json().encode())
+def reply(value: BaseModel, **headers: str) -> Reply:
+    """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    return Reply(value.model_dump_json().encode(), headers=named)
 
 
 def joined(head: bytes, values: Iterator[bytes], tail: bytes) -> Iterator[bytes]:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
-from turnstone.domain.events import TurnEvent
+from turnstone.domain.events import TurnEvent, TurnFailed
+from turnstone.domain.turns import Failure
 from turnstone.services.broadcast import TurnBroadcast
 
 PING = b": ping\n\n"
@@ -41,5 +42,11 @@ async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncItera
 
 async def sse_chunks(broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes]) -> AsyncIterator[bytes]:
     """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
-    async for events in heard(broadcast, PING_AFTER_S):
-        yield b"".join(map(encode, events)) if events else PING
+    try:
+        async for events in heard(broadcast, PING_AFTER_S):
+            yield b"".join(map(encode, events)) if events else PING
+    except asyncio.CancelledError:
+        # only the server cancels, when its time to stop is over
+        turn_id = broadcast.ref.turn_id
+        failure = Failure(kind="ended", message=f"the server stops; turn {turn_id!r} goes on later, read it again")
+        yield encode(TurnFailed(turn_id=turn_id, failure=failure))

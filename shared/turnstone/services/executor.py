@@ -36,10 +36,11 @@ class TurnExecutor:
             if not place.is_used:
                 place.give_back()
 
-    def refuse_more(self) -> None:
-        """Take no more turns."""
+    def refuse_more(self) -> int:
+        """Take no more turns; return how many run."""
         with self._lock:
             self._is_draining = True
+            return len(self._running)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the running turns; tell whether all ended in time."""

@@ -1,11 +1,16 @@
 """Joining a turn that is under way, or over: the answer to a request that was sent before."""
 
+from datetime import timedelta
+
 from turnstone.domain.events import TurnEvent
 from turnstone.domain.sessions import Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import TurnBroadcast, tell_whole
 from turnstone.services.replay import replayed, replayed_since_resume
 from turnstone.services.running import RunnerDeps
+
+# how long the official clients wait for an answer, and before they ask again
+REPEATED_WITHIN = timedelta(seconds=60 + 30)
 
 
 class Joining:
@@ -25,6 +30,18 @@ class Joining:
         if state.status is not TurnStatus.IN_PROGRESS:
             return _told_again(ref, replayed_since_resume(state) if is_resume else replayed(state))
         return self._expected(ref, session)
+
+    def join_recent(self, ref: TurnRef, *, is_resume: bool) -> TurnBroadcast | None:
+        """Return what `join` returns if the turn goes on or has just come to rest, None if that is long ago.
+
+        A client sends a request again at once, or after it waited in vain; later, equal words are words of their own.
+        """
+        if self._deps.broadcasts.find(ref) is None:
+            _, state = self._deps.turns.load(ref)
+            at_rest = state.status is not TurnStatus.IN_PROGRESS
+            if at_rest and self._deps.clock.now() - state.last_moment > REPEATED_WITHIN:
+                return None
+        return self.join(ref, is_resume=is_resume)
 
     def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
         """Wait for a turn that another process runs, or ran: whoever takes it over here will tell it all."""

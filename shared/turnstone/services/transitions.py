@@ -83,6 +83,9 @@ def answered_by_client(
         raise CallsMismatch(f"no pending call has the id {unknown[0]!r}", ("tool_responses",))
     if missing := [call_id for call_id in pending if call_id not in answers]:
         raise CallsMismatch(f"the pending call {missing[0]!r} is not answered", ("tool_responses",))
+    for call_id, call in pending.items():
+        if answers[call_id].tool_name != call.tool_name:
+            raise CallsMismatch(f"call {call_id!r} is one of {call.tool_name!r}, not another tool", ("tool_responses",))
     last = state.turn.steps[-1]
     return ToolExecutionStep(
         turn_id=state.turn_id,

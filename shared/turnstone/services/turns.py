@@ -89,11 +89,15 @@ class Turns:
 
         return _settled(act, attempt)
 
-    def get(self, ref: TurnRef) -> Turn:
-        """Return the turn with every step that has finished. Raises NotFound."""
+    def read(self, ref: TurnRef) -> TurnState:
+        """Return the turn with every step that has finished, and where its life stands. Raises NotFound."""
         session, state = self._store.load(ref)
         attend_if_due(self._deps, ref, session)
-        return state.turn
+        return state
+
+    def get(self, ref: TurnRef) -> Turn:
+        """Return the turn as the wire shows it. Raises NotFound."""
+        return self.read(ref).turn
 
     def get_step(self, ref: TurnRef, step_id: str) -> Step:
         """Return one finished step. Raises NotFound."""
@@ -184,7 +188,7 @@ class Turns:
             return self._joining.join(turn_of(ref, answer["turn_id"]), is_resume=is_resume)
         session = view.session
         if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
-            return self._joining.join(turn_of(ref, session.last_order), is_resume=is_resume)
+            return self._joining.join_recent(turn_of(ref, session.last_order), is_resume=is_resume)
         return None
 
     def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
