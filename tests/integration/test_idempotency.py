@@ -513,3 +513,14 @@ def test_equal_words_long_after_a_turn_ended_are_words_of_their_own(serve: Serve
     assert outline(events).endswith("complete")
     assert len(server.states(ref)) == turns
     server.assert_whole(ref)
+
+
+def test_who_repeats_later_says_so_by_its_timeouts(serve: Serve) -> None:
+    """A client that waited for minutes before it tried again means the same request."""
+    server = serve(["first", "second"])
+    ref = server.session()
+    server.hear(server.start(ref, by=FIRST))
+    server.clock.advance(600)
+    patient = AGAIN.model_copy(update={"repeated_within_s": 700})
+    server.hear(server.start(ref, by=patient))
+    assert len(server.states(ref)) == 1

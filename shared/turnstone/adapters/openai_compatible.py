@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from urllib3 import BaseHTTPResponse, PoolManager, Retry, Timeout
+from urllib3 import BaseHTTPResponse, Retry, Timeout
 from urllib3.connection import HTTPConnection
 from urllib3.exceptions import (
     ConnectTimeoutError,
@@ -20,6 +20,7 @@ from urllib3.exceptions import (
 )
 from urllib3.util import parse_url
 
+from turnstone.adapters.connections import patient_pools
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
 from turnstone.adapters.openai_wire import request_body
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
@@ -32,8 +33,8 @@ SILENCE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 MODELS_TIMEOUT_S = 5.0
 POOL_SIZE = 64
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 READ_BYTES = 64 * 1024
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
 QUOTED_CHARACTERS = 500
 REDACTED = "[redacted]"
 SHORTEST_REDACTED_TEXT = 12
@@ -84,7 +85,7 @@ class OpenAICompatibleInference:
             **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
         }
         self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
-        self._pool = PoolManager(maxsize=POOL_SIZE, block=False)
+        self._pool = patient_pools(POOL_SIZE)
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
@@ -212,8 +213,12 @@ class OpenAICompatibleInference:
 
     def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         """Yield the body's bytes as soon as they arrive. Raises ModelError."""
+        left_bytes = MAX_ANSWER_BYTES
         try:
             while chunk := response.read1(READ_BYTES):
+                left_bytes -= len(chunk)
+                if left_bytes < 0:
+                    raise ModelFailed(f"the model server at {self._shown_url} answers without end")
                 yield chunk
         except ReadTimeoutError as exc:
             raise ModelTimedOut(f"the model server at {self._shown_url} fell silent while it answered") from exc

@@ -31,8 +31,9 @@ JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
-POOL_THREADS = 16
+ROUTE_THREADS = 8
 PIECES_AT_ONCE = 50
+BYTES_AT_ONCE = 1_000_000
 
 
 def build_app(
@@ -42,9 +43,8 @@ def build_app(
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
 ) -> Starlette:
     """Return the ASGI app that serves the routes."""
-    pool = ThreadPoolExecutor(POOL_THREADS, thread_name_prefix="route")
     served = [
-        StarletteRoute(route.path, _Endpoint(route, application, pool, max_body_bytes), methods=[route.method])
+        StarletteRoute(route.path, _Endpoint(route, application, max_body_bytes), methods=[route.method])
         for route in routes
     ]
     app = Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
@@ -55,10 +55,11 @@ def build_app(
 class _Endpoint:
     """One route as an ASGI app."""
 
-    def __init__(self, route: Route, application: Application, pool: ThreadPoolExecutor, max_body_bytes: int) -> None:
+    def __init__(self, route: Route, application: Application, max_body_bytes: int) -> None:
         self._route = route
         self._application = application
-        self._pool = pool
+        # a pool of its own, so that no route waits for the threads of one whose model or disk is slow
+        self._pool = ThreadPoolExecutor(ROUTE_THREADS, thread_name_prefix=f"{route.method} {route.path}")
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,7 +113,13 @@ class _Endpoint:
 
 
 def _some_of(pieces: Iterator[bytes]) -> bytes:
-    return b"".join(piece for _, piece in zip(range(PIECES_AT_ONCE), pieces, strict=False))
+    """Return a few of the pieces in one, not many and not much; nothing at the end."""
+    some = bytearray()
+    for number, piece in enumerate(pieces, 1):
+        some += piece
+        if number == PIECES_AT_ONCE or len(some) >= BYTES_AT_ONCE:
+            break
+    return bytes(some)
 
 
 async def _outcome(broadcast: TurnBroadcast) -> Reply:

@@ -48,14 +48,17 @@ class Request:
     def attempt(self) -> Attempt:
         """How this request can be recognised when it comes again.
 
-        Source: the official clients count their retries in `x-stainless-retry-count`.
+        Source: the official clients count their retries in `x-stainless-retry-count`, tell their timeout in
+        `x-stainless-read-timeout`, and wait eight seconds at most before they try again.
         """
-        retry_count = self.headers.get("x-stainless-retry-count", "0")
+        retries = _number(self.headers.get("x-stainless-retry-count"), 0)
+        timeout_s = _number(self.headers.get("x-stainless-read-timeout"), CLIENT_TIMEOUT_S)
         key = self.headers.get("idempotency-key")
         return Attempt(
             fingerprint=self._digest(self.body),
-            is_retry=retry_count.isdecimal() and int(retry_count[:9]) > 0,
+            is_retry=retries > 0,
             key=self._digest(key.encode()) if key else None,
+            repeated_within_s=min(retries * (timeout_s + LONGEST_BACKOFF_S) + SLACK_S, LONGEST_REPEATED_S),
         )
 
     def _digest(self, part: bytes) -> str:
@@ -119,6 +122,16 @@ class Route:
 
 Model = TypeVar("Model", bound=BaseModel)
 MAX_PROBLEMS = 20
+CLIENT_TIMEOUT_S = 60.0
+LONGEST_BACKOFF_S = 8.0
+SLACK_S = 15.0
+LONGEST_REPEATED_S = 3_600.0
+
+
+def _number(text: str | None, otherwise: float) -> float:
+    """Return the number a client's header holds, if it is one that makes sense."""
+    is_plain = text is not None and len(text) <= 9 and text.isascii() and text.replace(".", "", 1).isdigit()
+    return float(text) if text is not None and is_plain else otherwise
 
 
 class InvalidBody(Exception):

@@ -126,6 +126,15 @@ class Broadcasts:
         with self._lock:
             return self._by_turn.get(ref)
 
+    def tell_waiting(self, ref: TurnRef, *events: TurnEvent) -> None:
+        """Tell those who wait here for a turn that no run of this process publishes; a run is not interrupted."""
+        with self._lock:
+            broadcast = self._by_turn.get(ref)
+            if broadcast is None or broadcast.is_run:
+                return
+            del self._by_turn[ref]
+        broadcast.close(*events)
+
     def end(self, broadcast: TurnBroadcast, *events: TurnEvent) -> None:
         """Publish the run's last events and forget it; whoever comes later reads the store."""
         with self._lock:

@@ -87,8 +87,8 @@ class Place:
                 log.error("a turn crashed", exc_info=crash)
                 on_crash(crash)
 
-        self.is_used = True
         self._start(run, ended)
+        self.is_used = True
 
     def give_back(self) -> None:
         """Let another turn have the place; nothing happens the second time."""

@@ -9,9 +9,6 @@ from turnstone.services.broadcast import TurnBroadcast, tell_whole
 from turnstone.services.replay import replayed, replayed_since_resume
 from turnstone.services.running import RunnerDeps
 
-# how long the official clients wait for an answer, and before they ask again
-REPEATED_WITHIN = timedelta(seconds=60 + 30)
-
 
 class Joining:
     def __init__(self, deps: RunnerDeps) -> None:
@@ -31,7 +28,7 @@ class Joining:
             return _told_again(ref, replayed_since_resume(state) if is_resume else replayed(state))
         return self._expected(ref, session)
 
-    def join_recent(self, ref: TurnRef, *, is_resume: bool) -> TurnBroadcast | None:
+    def join_recent(self, ref: TurnRef, within: timedelta, *, is_resume: bool) -> TurnBroadcast | None:
         """Return what `join` returns if the turn goes on or has just come to rest, None if that is long ago.
 
         A client sends a request again at once, or after it waited in vain; later, equal words are words of their own.
@@ -39,7 +36,7 @@ class Joining:
         if self._deps.broadcasts.find(ref) is None:
             _, state = self._deps.turns.load(ref)
             at_rest = state.status is not TurnStatus.IN_PROGRESS
-            if at_rest and self._deps.clock.now() - state.last_moment > REPEATED_WITHIN:
+            if at_rest and self._deps.clock.now() - state.last_moment > within:
                 return None
         return self.join(ref, is_resume=is_resume)
 

@@ -31,7 +31,8 @@ class Recovery:
         if state.status.is_terminal:
             self._tell_listeners(ref, state)
             return None
-        if session.lock.order != state.order:
+        is_waiting = state.status is TurnStatus.AWAITING_INPUT
+        if session.lock.order != state.order or is_waiting is not (session.lock.state is LockState.AWAITING):
             # header and turn were read at different moments
             return self._deps.clock.now() + SOON
         try:
@@ -86,12 +87,8 @@ class Recovery:
 
     def _tell_listeners(self, ref: TurnRef, state: TurnState) -> None:
         """Tell those who wait here for a turn that ended elsewhere."""
-        broadcast = self._deps.broadcasts.find(ref)
-        if broadcast is not None and not broadcast.events:
-            self._deps.broadcasts.end(broadcast, *replayed(state))
+        self._deps.broadcasts.tell_waiting(ref, *replayed(state))
 
     def _tell_gone(self, ref: TurnRef, missing: NotFound) -> None:
-        broadcast = self._deps.broadcasts.find(ref)
-        if broadcast is not None and not broadcast.events:
-            failure = Failure(kind="ended", message=str(missing))
-            self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=ref.turn_id, failure=failure))
+        failure = Failure(kind="ended", message=str(missing))
+        self._deps.broadcasts.tell_waiting(ref, TurnFailed(turn_id=ref.turn_id, failure=failure))

@@ -70,7 +70,7 @@ def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
 def answered_by_client(
     state: TurnState, responses: Sequence[ToolResponse], step_id: str, now: datetime
 ) -> ToolExecutionStep:
-    """Return the step that holds the client's answers, in the order of the calls.
+    """Return the step that holds the client's answers, in the order of the calls, under the names that were called.
 
     Raises:
         CallsMismatch: the answers are not exactly those to the pending calls.
@@ -83,9 +83,6 @@ def answered_by_client(
         raise CallsMismatch(f"no pending call has the id {unknown[0]!r}", ("tool_responses",))
     if missing := [call_id for call_id in pending if call_id not in answers]:
         raise CallsMismatch(f"the pending call {missing[0]!r} is not answered", ("tool_responses",))
-    for call_id, call in pending.items():
-        if answers[call_id].tool_name != call.tool_name:
-            raise CallsMismatch(f"call {call_id!r} is one of {call.tool_name!r}, not another tool", ("tool_responses",))
     last = state.turn.steps[-1]
     return ToolExecutionStep(
         turn_id=state.turn_id,
@@ -93,5 +90,7 @@ def answered_by_client(
         started_at=last.completed_at,
         completed_at=now,
         tool_calls=state.pending_calls,
-        tool_responses=tuple(answers[call_id] for call_id in pending),
+        tool_responses=tuple(
+            answers[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in state.pending_calls
+        ),
     )

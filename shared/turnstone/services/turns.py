@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import (
@@ -64,7 +64,7 @@ class Turns:
                 return self._resume_by_messages(ref, view, responses, attempt)
             try:
                 return self._open(ref, view, new, attempt)
-            except (TurnRunning, Overloaded) as refused:
+            except (TurnRunning, Overloaded, StoreUnavailable) as refused:
                 # Sent again by the client, a second equal message would be taken for a repetition of the first.
                 refused.may_be_repeated = view.session.last_request != attempt.fingerprint
                 raise
@@ -111,7 +111,8 @@ class Turns:
         config = new.overrides.applied_to(view.agent.agent_config)
         refuse_unsupported(config, self._deps.tools)
         lock = view.session.lock
-        if lock.is_live(now):
+        is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
+        if lock.is_live(now) or is_mine:
             raise TurnRunning(str(lock.order))
         state = self._new_state(view.session, new, now)
         change = opened(view.session, state, now + self._deps.leases.duration, attempt.fingerprint)
@@ -169,10 +170,14 @@ class Turns:
     ) -> TurnBroadcast:
         """Resume the waiting turn by a new turn's tool messages, as clients did before there was a resume."""
         lock = view.session.lock
+        if lock.order is not None and view.session.last_request == attempt.fingerprint:
+            raise TurnRunning(lock.order)  # by this very request, as a second look at its key will tell
         if lock.state is not LockState.AWAITING or lock.order is None:
             raise CallsMismatch("no turn of this session awaits tool responses", ("messages",))
         waiting = turn_of(ref, lock.order)
         view = self._store.view(ref, self._deps.context_tokens, attempt, lock.order)
+        if earlier := self._earlier(waiting, view, attempt, is_resume=True):
+            return earlier
         names = {call.call_id: call.tool_name for call in view.state.pending_calls} if view.state else {}
         responses = [
             ToolResponse(call_id=m.call_id, tool_name=names.get(m.call_id, ""), content=m.content) for m in messages
@@ -188,7 +193,8 @@ class Turns:
             return self._joining.join(turn_of(ref, answer["turn_id"]), is_resume=is_resume)
         session = view.session
         if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
-            return self._joining.join_recent(turn_of(ref, session.last_order), is_resume=is_resume)
+            within = timedelta(seconds=attempt.repeated_within_s)
+            return self._joining.join_recent(turn_of(ref, session.last_order), within, is_resume=is_resume)
         return None
 
     def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
