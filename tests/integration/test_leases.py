@@ -31,9 +31,10 @@ from tests.harness import (
     turn_in,
 )
 from turnstone.domain.errors import StoreUnavailable, TurnRunning
-from turnstone.domain.sessions import LockState, SessionRef
+from turnstone.domain.events import TurnStarted
+from turnstone.domain.sessions import LockState, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.recovery import MAX_TAKEOVERS
 
 Serve = Callable[..., Harness]
@@ -417,3 +418,26 @@ def test_when_the_keeper_closes_what_is_held_runs_out(serve: Serve) -> None:
     server.hear(broadcast)
     assert until is not None
     assert renewals == len([call for call in server.store.calls if renews(call)])
+
+
+def test_a_turn_that_lives_here_is_not_declared_dead_by_a_clock_that_jumped(serve: Serve) -> None:
+    """After a suspend its lease is over, but the next request comes before the keeper."""
+    thinking = Held("done")
+    server = serve([thinking], DICE)
+    ref, broadcast = running(server, thinking)
+    server.clock.advance(LEASE_S)
+    with pytest.raises(TurnRunning):
+        server.start(ref)
+    thinking.open()
+    assert outline(server.hear(broadcast)).endswith("complete")
+    server.assert_whole(ref)
+
+
+def test_recovery_does_not_interrupt_a_run_that_has_told_nothing_yet(serve: Serve) -> None:
+    server = serve([])
+    ref = server.session()
+    broadcasts = Broadcasts()
+    turn = TurnRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id, turn_id="t")
+    run = broadcasts.begin(turn)
+    broadcasts.tell_waiting(turn, TurnStarted(turn_id="t"))
+    assert (run.events, run.is_over, broadcasts.find(turn)) == ([], False, run)
