@@ -13,26 +13,27 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 SEND_TIMEOUT_S = 600.0
 
 
-class PatientHTTPConnection(HTTPConnection):
+class Patient:
+    """Gives a connection's socket its time again whenever a request begins."""
+
+    sock: Any
+
     def connect(self) -> None:
-        super().connect()
+        super().connect()  # type: ignore[misc] # mixed into urllib3's connections
         self.sock.settimeout(SEND_TIMEOUT_S)
 
     def putrequest(self, *args: Any, **more: Any) -> None:
         if self.sock is not None:
             self.sock.settimeout(SEND_TIMEOUT_S)
-        super().putrequest(*args, **more)
+        super().putrequest(*args, **more)  # type: ignore[misc] # as above
 
 
-class PatientHTTPSConnection(HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        self.sock.settimeout(SEND_TIMEOUT_S)
+class PatientHTTPConnection(Patient, HTTPConnection):
+    pass
 
-    def putrequest(self, *args: Any, **more: Any) -> None:
-        if self.sock is not None:
-            self.sock.settimeout(SEND_TIMEOUT_S)
-        super().putrequest(*args, **more)
+
+class PatientHTTPSConnection(Patient, HTTPSConnection):
+    pass
 
 
 class PatientHTTPPool(HTTPConnectionPool):
