@@ -18,6 +18,7 @@ from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import TokenUsage
 
 Scalar = str | int
+MAX_OPERATIONS = 100
 LAST_SORT_KEY = "\U0010ffff"
 
 
@@ -161,7 +162,7 @@ class RangeStore(Protocol):
         """Return the answers to several reads, made at the same time where the store allows it."""
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
-        """Apply all operations or none; at most 100, each on a key of its own.
+        """Apply all operations or none; at most MAX_OPERATIONS, each on a key of its own.
 
         The nonce is stored with every record that is put or updated: a write whose condition fails, but which finds
         its own nonce, was applied before (its answer was lost) and succeeds. Without one, each call gets its own.

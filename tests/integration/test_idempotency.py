@@ -46,6 +46,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.turns import TurnStatus
+from turnstone.http.errors import error_reply
 from turnstone.ports import InferenceRequest
 from turnstone.services.broadcast import Heard, Listener, TurnBroadcast
 from turnstone.store.idempotency import KEPT
@@ -524,3 +525,30 @@ def test_who_repeats_later_says_so_by_its_timeouts(serve: Serve) -> None:
     patient = AGAIN.model_copy(update={"repeated_within_s": 700})
     server.hear(server.start(ref, by=patient))
     assert len(server.states(ref)) == 1
+
+
+def test_tool_messages_whose_key_is_read_before_their_own_effect_join_it(serve: Serve) -> None:
+    """The twin resumes the turn after this one looked for its key, and before it looks at the lock."""
+    thinking = Held("A door.")
+    server = serve([LOOK, thinking])
+    ref = server.session(client_tools=[client_tool()])
+    server.paused(ref)
+    late, first = server.another(), list[TurnBroadcast]()
+    said = [ToolResponseMessage(call_id="c1", content="seen")]
+    late.store.after(nth(2, reads(SINGLE)), lambda: first.append(server.start(ref, said, by=KEY)))
+    joined = late.start(ref, said, by=KEY)
+    thinking.open()
+    server.hear(first[0])
+    late.attend_after_leases()
+    assert outline(late.hear(joined)).endswith("C:tool S:infer P C:infer complete")
+    server.assert_whole(ref)
+
+
+def test_a_second_equal_message_that_the_store_refuses_is_not_to_be_sent_again(serve: Serve) -> None:
+    server = serve(["first"])
+    ref = server.session()
+    server.hear(server.start(ref, by=FIRST))
+    server.store.before(opens_turn, unavailable)
+    with pytest.raises(StoreUnavailable) as refused:
+        server.start(ref, by=FIRST)
+    assert error_reply(refused.value).headers == {"x-should-retry": "false"}

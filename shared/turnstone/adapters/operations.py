@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from turnstone.ports import Operation, Put, Update
-
-MAX_OPERATIONS = 100
+from turnstone.ports import MAX_OPERATIONS, Operation, Put, Update
 
 
 def check_operations(operations: Sequence[Operation]) -> None:

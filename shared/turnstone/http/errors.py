@@ -55,7 +55,7 @@ def error_reply(error: Exception) -> Reply:
         return _validation_reply([{"loc": error.location, "msg": str(error), "type": "value_error"}])
     if isinstance(error, errors.StoreUnavailable):
         log.warning("the store is unavailable: %s", error)
-        return detail_reply(503, STORE_MESSAGE, RETRY_SOON)
+        return detail_reply(503, STORE_MESSAGE, _headers(error, 503))
     for kind in type(error).__mro__:
         if kind in STATUS:
             return detail_reply(STATUS[kind], str(error), _headers(error, STATUS[kind]))

@@ -170,8 +170,8 @@ class Turns:
     ) -> TurnBroadcast:
         """Resume the waiting turn by a new turn's tool messages, as clients did before there was a resume."""
         lock = view.session.lock
-        if lock.order is not None and view.session.last_request == attempt.fingerprint:
-            raise TurnRunning(lock.order)  # by this very request, as a second look at its key will tell
+        if lock.state is LockState.RUNNING and view.session.last_request == attempt.fingerprint:
+            raise TurnRunning(str(lock.order))  # by this very request, as a second look at its key will tell
         if lock.state is not LockState.AWAITING or lock.order is None:
             raise CallsMismatch("no turn of this session awaits tool responses", ("messages",))
         waiting = turn_of(ref, lock.order)

@@ -14,7 +14,7 @@ from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnState
-from turnstone.ports import AttributeIs, Condition, Delete, Get, Put, RangeStore, Record, RevIs, Update
+from turnstone.ports import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Put, RangeStore, Record, RevIs, Update
 from turnstone.store.agents import agent_of
 from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered
@@ -31,8 +31,6 @@ from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.turn_records import put_step, put_turn, turn_state_of
 from turnstone.store.whole_turns import whole_state
-
-MAX_OPERATIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
