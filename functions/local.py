@@ -20,11 +20,12 @@ from functions.sessions import create_session, get_session
 from functions.steps import get_step
 from functions.tools import list_tools
 from functions.turns import create_turn, get_turn, resume_turn
-from turnstone.bootstrap import LocalServer
-from turnstone.config import InvalidSettings, Settings, load_settings
+from turnstone.bootstrap.local import LocalServer
+from turnstone.config import OFFLINE, InvalidSettings, LocalSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
+from turnstone.http.surroundings import OneMachine
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them
@@ -54,7 +55,7 @@ MODULES = (
 ROUTES = tuple(module.ROUTE for module in MODULES)
 
 
-def build_local_app(settings: Settings, server: LocalServer) -> ASGIApp:
+def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
     """Return the ASGI app of the server, which it starts and stops with itself."""
 
     @asynccontextmanager
@@ -63,7 +64,7 @@ def build_local_app(settings: Settings, server: LocalServer) -> ASGIApp:
         yield
         await asyncio.to_thread(server.stop)
 
-    return LocalOnly(build_app(ROUTES, server.core.application, settings.max_body_bytes, lifespan))
+    return LocalOnly(build_app(ROUTES, server.core, settings.max_body_bytes, OneMachine(), lifespan))
 
 
 class DrainingServer(uvicorn.Server):
@@ -91,7 +92,7 @@ def main() -> None:
     """Serve until interrupted."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        settings = load_settings()
+        settings = load_settings(LocalSettings)
         listening = listen(settings.port)
         server = LocalServer(settings)
     except OSError as problem:
@@ -107,8 +108,8 @@ def main() -> None:
     )
     url = f"http://{HOST}:{listening.getsockname()[1]}"
     model = {"model": "MODEL", "provider": f"models of {settings.model_url}, see {url}/v1/models"}
-    if settings.model_url is None:
-        model = {"model": "offline", "provider": "offline model"}
+    if settings.model_url == OFFLINE:
+        model = {"model": OFFLINE, "provider": "offline model"}
     print(GREETING.format(url=url, pid=os.getpid(), data_dir=settings.data_dir, **model), flush=True)
     with suppress(KeyboardInterrupt):
         DrainingServer(config, server).run(sockets=[listening])

@@ -21,7 +21,7 @@ from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedToo
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds
-from turnstone.bootstrap import Ports, build_core
+from turnstone.bootstrap.core import Core, Ports
 from turnstone.config import Settings
 from turnstone.domain.agents import AgentConfig, TurnOverrides
 from turnstone.domain.attempts import Attempt
@@ -30,12 +30,12 @@ from turnstone.domain.context import Segment, rebuilt
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
 from turnstone.domain.messages import InputMessage, Message, UserMessage
-from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
 from turnstone.domain.tools import ToolDef, ToolResponse
 from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus
 from turnstone.ports import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, RangeStore, Record, Update
+from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.joining import turn_of
 from turnstone.store.keys import all_turns, session_key, session_partition, steps_of_turn
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.ranges import all_records
@@ -240,17 +240,24 @@ class ManualSupervisor:
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
         self.watched: dict[TurnRef, datetime] = {}
+        self.woken: list[str] = []
         self.on_watch: Act = lambda: None
 
-    def watch(self, turn: TurnRef, due_at: datetime) -> None:
+    def watch(self, turn: TurnRef, lock: SessionLock) -> None:
         self.on_watch()
+        self.attend_at(turn, lock.look_again_at() or self._clock.now())
+
+    def wake(self, token: str) -> None:
+        self.woken.append(token)
+
+    def attend_at(self, turn: TurnRef, due_at: datetime) -> None:
         self.watched[turn] = min(due_at, self.watched.get(turn, due_at))
 
     def attend_due(self, attend: Callable[[TurnRef], datetime | None]) -> None:
         for turn in [turn for turn, due_at in self.watched.items() if due_at <= self._clock.now()]:
             del self.watched[turn]
             if (again_at := attend(turn)) is not None:
-                self.watch(turn, again_at)
+                self.attend_at(turn, again_at)
 
 
 class Harness:
@@ -273,8 +280,9 @@ class Harness:
         self.tools = ScriptedTools(tools or {})
         self.supervisor = ManualSupervisor(self.clock)
         ports = Ports(self.store, self.inference, self.tools, self.supervisor, self.clock, RandomIds())
-        self.core = build_core(ports, Settings(**self._settings))
-        self.turns = self.core.application.turns
+        self.core = Core(ports, Settings(**self._settings)).load()
+        self.turns = self.core.turns
+        self.reader = self.core.reader
 
     def another(
         self,
@@ -295,12 +303,12 @@ class Harness:
 
     def agent(self, **config: Any) -> str:
         full = AgentConfig(**{"model": "scripted", "instructions": "", **config})
-        return self.core.application.agents.create(LOCAL_CALLER, full, attempt())
+        return self.core.agents.create(LOCAL_CALLER, full, attempt())
 
     def session(self, agent_id: str | None = None, **config: Any) -> SessionRef:
         """Return a new session, of a new agent unless one is named."""
         agent_id = agent_id or self.agent(**config)
-        session_id = self.core.application.sessions.create(LOCAL_CALLER, agent_id, "a session", attempt())
+        session_id = self.core.sessions.create(LOCAL_CALLER, agent_id, "a session", attempt())
         return SessionRef(tenant=LOCAL_CALLER.tenant, agent_id=agent_id, session_id=session_id)
 
     def start(
@@ -338,13 +346,16 @@ class Harness:
         executor = self.core.executor
         eventually(lambda: executor._taken == 0 and not executor._running)
 
+    def attend(self, turn: TurnRef) -> datetime | None:
+        return self.core.recovery.attend(turn).look_again_at
+
     def attend_due(self) -> None:
-        self.supervisor.attend_due(self.core.recovery.attend)
+        self.supervisor.attend_due(self.attend)
 
     def attend_open(self) -> None:
         """Attend to every open turn, as a process does that starts."""
-        for turn in self.core.turns.open_turns():
-            self.supervisor.watch(turn, self.clock.now())
+        for turn in self.core.turn_store.open_turns():
+            self.supervisor.attend_at(turn, self.clock.now())
         self.attend_due()
 
     def attend_after_leases(self) -> None:

@@ -2,6 +2,7 @@
 
 from turnstone.dialects.llama_stack.replies import AgentCreated
 from turnstone.dialects.llama_stack.requests import CreateAgent
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 
@@ -12,3 +13,4 @@ def create_agent(request: Request) -> Reply:
 
 
 ROUTE = Route("POST", "/v1/agents", create_agent, AgentCreated, CreateAgent)
+handler = LambdaHandler(ROUTE, loads="agents")

@@ -1,6 +1,7 @@
 """GET /v1/agents/{agent_id}: an agent with its configuration."""
 
 from turnstone.domain.agents import Agent
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
@@ -9,3 +10,4 @@ def get_agent(request: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/agents/{agent_id}", get_agent, Agent)
+handler = LambdaHandler(ROUTE, loads="agents")

@@ -1,6 +1,8 @@
 """GET /v1/models: the models that agents can name."""
 
 from turnstone.dialects.llama_stack.replies import Model, ModelList
+from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
@@ -9,4 +11,5 @@ def list_models(request: Request) -> Reply:
     return reply(ModelList(data=tuple(Model(identifier=name, provider_resource_id=name) for name in ids)))
 
 
-ROUTE = Route("GET", "/v1/models", list_models, ModelList)
+ROUTE = Route("GET", "/v1/models", list_models, ModelList, raises=(ModelError, ModelTimedOut))
+handler = LambdaHandler(ROUTE, loads="inference")

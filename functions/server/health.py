@@ -1,6 +1,7 @@
 """GET /v1/health: whether the server answers."""
 
 from turnstone.dialects.llama_stack.replies import Health
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
@@ -9,3 +10,4 @@ def health(_: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/health", health, Health)
+handler = LambdaHandler(ROUTE)

@@ -2,6 +2,7 @@
 
 from turnstone import VERSION
 from turnstone.dialects.llama_stack.replies import Version
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
@@ -10,3 +11,4 @@ def version(_: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/version", version, Version)
+handler = LambdaHandler(ROUTE)

@@ -2,6 +2,7 @@
 
 from turnstone.dialects.llama_stack.replies import SessionCreated
 from turnstone.dialects.llama_stack.requests import CreateSession
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 
@@ -16,3 +17,4 @@ def create_session(request: Request) -> Reply:
 
 
 ROUTE = Route("POST", "/v1/agents/{agent_id}/session", create_session, SessionCreated, CreateSession)
+handler = LambdaHandler(ROUTE, loads="sessions")

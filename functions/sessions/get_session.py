@@ -2,6 +2,7 @@
 
 from turnstone.dialects.llama_stack.replies import SessionWithTurns, session_frame
 from turnstone.dialects.llama_stack.requests import WantedTurns, turn_ids_in_query
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
 
@@ -16,4 +17,6 @@ def get_session(request: Request) -> PiecesReply:
     return PiecesReply(joined(head, turns, tail))
 
 
-ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}", get_session, SessionWithTurns)
+QUERY = {"turn_ids": "Only these turns; repeated, or several of them parted by commas."}
+ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}", get_session, SessionWithTurns, query=QUERY)
+handler = LambdaHandler(ROUTE, loads="sessions")

@@ -1,12 +1,14 @@
 """GET …/turn/{turn_id}/step/{step_id}: one finished step of a turn."""
 
 from turnstone.dialects.llama_stack.replies import StepReply
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_step(request: Request) -> Reply:
-    step = request.application.turns.get_step(request.turn_ref, request.path_params["step_id"])
+    step = request.application.reader.get_step(request.turn_ref, request.path_params["step_id"])
     return reply(StepReply(step=step))
 
 
 ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/step/{step_id}", get_step, StepReply)
+handler = LambdaHandler(ROUTE, loads="reader")

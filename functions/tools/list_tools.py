@@ -1,6 +1,7 @@
 """GET /v1/tools: the tools that run on the server, of one toolgroup or of all."""
 
 from turnstone.dialects.llama_stack.replies import ToolList, tool_reply
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
@@ -11,4 +12,6 @@ def list_tools(request: Request) -> Reply:
     return reply(ToolList(data=tuple(found)))
 
 
-ROUTE = Route("GET", "/v1/tools", list_tools, ToolList)
+QUERY = {"toolgroup_id": "Only the tools of this group."}
+ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY)
+handler = LambdaHandler(ROUTE, loads="tools")

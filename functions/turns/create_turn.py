@@ -3,6 +3,7 @@
 from turnstone.dialects.llama_stack.requests import CreateTurn
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.domain.turns import Turn
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 
 
@@ -13,3 +14,4 @@ def create_turn(request: Request) -> TurnReply | TurnStreamReply:
 
 
 ROUTE = Route("POST", "/v1/agents/{agent_id}/session/{session_id}/turn", create_turn, Turn, CreateTurn)
+handler = LambdaHandler(ROUTE, loads="turns")

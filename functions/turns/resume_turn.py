@@ -3,6 +3,7 @@
 from turnstone.dialects.llama_stack.requests import ResumeTurn
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.domain.turns import Turn
+from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 
 
@@ -14,3 +15,4 @@ def resume_turn(request: Request) -> TurnReply | TurnStreamReply:
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume"
 ROUTE = Route("POST", PATH, resume_turn, Turn, ResumeTurn)
+handler = LambdaHandler(ROUTE, loads="turns")

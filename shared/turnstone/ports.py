@@ -1,7 +1,4 @@
-"""Every port: what the domain needs from the world, in the domain's words.
-
-Adapters implement these; the engine, the services and the store know nothing else of the outside.
-"""
+"""Every port: what the domain needs from the world, in its own words. Nothing else of the outside is known inside."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any, Protocol
 from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
 from turnstone.domain.content import Content
 from turnstone.domain.messages import CompletionMessage, Message
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.sessions import SessionLock, TurnRef
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import TokenUsage
 
@@ -277,11 +274,15 @@ class ToolRuntime(Protocol):
 class Supervisor(Protocol):
     """Looks after turns that nobody's request looks after: paused ones, and those whose process died."""
 
-    def watch(self, turn: TurnRef, due_at: datetime) -> None:
-        """See to it that the turn is attended to soon after `due_at`, and from then on until it ends.
+    def watch(self, turn: TurnRef, lock: SessionLock) -> None:
+        """See to it that the turn is attended to soon after its lock's time is over, and from then on until it ends.
 
-        Watching a turn that is watched already only brings the time forward. Returns when that is durable.
+        The lock is the last known one. Watching a turn that is watched already only brings the time forward. Returns
+        when that is durable. Raises StoreUnavailable.
         """
+
+    def wake(self, token: str) -> None:
+        """Tell whoever waits with a turn, and left this token in it, that it moves on. Raises StoreUnavailable."""
 
 
 class Clock(Protocol):

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 from functions.local import build_local_app
-from turnstone.bootstrap import LocalServer
-from turnstone.config import Settings
+from turnstone.bootstrap.local import LocalServer
+from turnstone.config import LocalSettings
 
 HOST = (b"host", b"127.0.0.1:8321")
 INSIDE = re.compile(rb"Traceback|pydantic|site-packages|sqlite|turnstone[./]|\.py\b|\.db\b")
@@ -158,7 +158,7 @@ class Served:
 @contextmanager
 def served(data_dir: Path, **settings: Any) -> Iterator[Served]:
     """Serve what `make run` serves, without the socket."""
-    chosen = Settings(data_dir=data_dir, drain_seconds=SETTLED_WITHIN_S, **settings)
+    chosen = LocalSettings(data_dir=data_dir, drain_seconds=SETTLED_WITHIN_S, **settings)
     server = LocalServer(chosen)
     client = AsgiClient(build_local_app(chosen, server))
     with client.lifespan(), closing(sqlite3.connect(data_dir / "turnstone.db", isolation_level=None)) as watcher:

@@ -34,7 +34,7 @@ from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import Step, TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.joining import turn_of
+from turnstone.services.attention import turn_of
 
 Serve = Callable[..., Harness]
 DICE = {"dice": {"roll": lambda arguments: "4"}}
@@ -301,7 +301,7 @@ def _act_at_random(
     if chance == 0:
         server.clock.advance(LEASE_S)
     elif chance < 6:
-        for turn in server.core.turns.open_turns():
+        for turn in server.core.turn_store.open_turns():
             server.core.recovery.attend(turn)
     elif chance < 16 and lock.order is not None:
         begun.append(server.resume(turn_of(ref, lock.order), answer("l")))

@@ -35,11 +35,11 @@ from turnstone.adapters import local_supervisor
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.system import SystemClock
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
-from turnstone.domain.sessions import LockState, SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import Delete
 from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.joining import turn_of
+from turnstone.services.attention import turn_of
 from turnstone.store.keys import agent_key
 
 Serve = Callable[..., Harness]
@@ -102,15 +102,15 @@ def test_a_turn_whose_deadline_is_over_expires(serve: Serve) -> None:
 
 def test_a_reader_has_an_overdue_turn_attended_to(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
-    for read in (lambda: server.turns.get(turn), lambda: server.core.application.sessions.read(ref, None)):
+    for read in (lambda: server.reader.get(turn), lambda: server.core.sessions.read(ref, None)):
         server.supervisor.watched.clear()
         read()
         assert not server.supervisor.watched
     server.clock.advance(AWAIT_S)
-    server.turns.get(turn)
+    server.reader.get(turn)
     assert server.supervisor.watched == {turn: server.clock.now()}
     server.supervisor.watched.clear()
-    server.core.application.sessions.read(ref, None)
+    server.core.sessions.read(ref, None)
     assert server.supervisor.watched == {turn: server.clock.now()}
     server.attend_due()
     assert_expired(server, turn)
@@ -230,7 +230,7 @@ def test_a_turn_that_ends_while_it_is_read_is_looked_at_again(serve: Serve, is_b
     joined = reader.start(ref, by=attempt("request", is_retry=True))
     reader.store.is_backwards = is_backwards
     reader.clock.advance(LEASE_S - 1)
-    reader.supervisor.watch(running.ref, reader.clock.now())
+    reader.supervisor.attend_at(running.ref, reader.clock.now())
 
     def end() -> None:
         thinking.open()
@@ -283,7 +283,7 @@ def test_who_waits_for_a_turn_that_is_gone_is_told(serve: Serve) -> None:
     gone = turn_of(ref, "019b76da-a800-7000-8000-000000000000")
     broadcast = TurnBroadcast(gone)
     second.core.recovery._deps.broadcasts._by_turn[gone] = broadcast
-    assert second.core.recovery.attend(gone) is None
+    assert second.core.recovery.attend(gone).look_again_at is None
     assert outline(heard_from(broadcast)) == "failed:ended"
 
 
@@ -334,6 +334,10 @@ def test_two_processes_at_once_take_a_turn_over_once(serve: Serve) -> None:
     dead.assert_whole(ref)
 
 
+def waits_until(at: datetime) -> SessionLock:
+    return SessionLock(state=LockState.AWAITING, order="t", await_until=at)
+
+
 def ref_of(name: str) -> TurnRef:
     return TurnRef(tenant="local", agent_id="a", session_id="s", turn_id=name)
 
@@ -356,7 +360,7 @@ def test_the_local_supervisor_attends_when_due_in_order_of_time(supervisors: lis
     begun = clock.now()
     due = {"last": 0.12, "second": 0.05, "again": 0.01}
     for name, seconds in due.items():
-        supervisor.watch(ref_of(name), begun + timedelta(seconds=seconds))
+        supervisor.watch(ref_of(name), waits_until(begun + timedelta(seconds=seconds)))
     supervisor.start(attend, [ref_of("first")])
     assert done.wait(5)
     names = [name for name, _ in attended]
@@ -380,7 +384,7 @@ def test_watching_again_only_brings_the_time_forward(supervisors: list[LocalSupe
     supervisor.start(attend, [])
     begun = clock.now()
     for seconds in (0.15, 0.05, 0.2, 90):
-        supervisor.watch(ref_of("t"), begun + timedelta(seconds=seconds))
+        supervisor.watch(ref_of("t"), waits_until(begun + timedelta(seconds=seconds)))
     assert seen.wait(5)
     seen.clear()
     assert attended[0] >= begun + timedelta(seconds=0.05)
@@ -411,7 +415,7 @@ def test_the_local_supervisor_closes_while_it_waits_and_before_it_started() -> N
     supervisor = LocalSupervisor(SystemClock())
     supervisor.close()
     waiting_long = LocalSupervisor(SystemClock())
-    waiting_long.watch(ref_of("t"), SystemClock().now() + timedelta(hours=1))
+    waiting_long.watch(ref_of("t"), waits_until(SystemClock().now() + timedelta(hours=1)))
     waiting_long.start(lambda turn: None, [])
     waiting_long.close()
     assert "supervisor" not in {thread.name for thread in threading.enumerate()}
@@ -429,7 +433,7 @@ def test_open_turns_are_attended_to_after_a_restart(serve: Serve, supervisors: l
     server.clock.advance(LEASE_S)
     supervisor = LocalSupervisor(server.clock)
     supervisors.append(supervisor)
-    supervisor.start(heir.core.recovery.attend, heir.core.turns.open_turns())
+    supervisor.start(heir.attend, heir.core.turn_store.open_turns())
     eventually(lambda: heir.state(overdue).status.is_terminal and heir.state(abandoned).status.is_terminal)
     heir.settle()
     assert heir.state(overdue).status is TurnStatus.EXPIRED
@@ -442,9 +446,9 @@ def test_the_manual_supervisor_is_like_the_local_one() -> None:
     clock = FakeClock()
     supervisor = ManualSupervisor(clock)
     attended: list[TurnRef] = []
-    supervisor.watch(ref_of("t"), clock.now() + timedelta(seconds=2))
-    supervisor.watch(ref_of("t"), clock.now() + timedelta(seconds=1))
-    supervisor.watch(ref_of("t"), clock.now() + timedelta(seconds=3))
+    supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=2)))
+    supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=1)))
+    supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(seconds=3)))
     supervisor.attend_due(lambda turn: attended.append(turn))
     assert attended == []
     clock.advance(1)

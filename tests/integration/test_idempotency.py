@@ -74,7 +74,7 @@ def unavailable() -> None:
 
 def creating(server: Harness, what: str) -> Callable[..., str]:
     """Return what creates an agent, or a session of one agent."""
-    application = server.core.application
+    application = server.core
     if what == "agent":
         config = AgentConfig(model="scripted", instructions="")
         return lambda by: application.agents.create(LOCAL_CALLER, config, by)

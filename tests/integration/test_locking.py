@@ -41,7 +41,7 @@ from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.joining import turn_of
+from turnstone.services.attention import turn_of
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")

@@ -12,7 +12,7 @@ from itertools import count
 from threading import Condition, Thread
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.sessions import SessionLock, TurnRef
 from turnstone.ports import Clock
 
 log = logging.getLogger(__name__)
@@ -38,11 +38,17 @@ class LocalSupervisor:
         """Begin to attend, to the turns that were open when the last process ended first of all."""
         now = self._clock.now()
         for ref in open_turns:
-            self.watch(ref, now)
+            self._attend_at(ref, now)
         self._thread = Thread(target=self._attend_forever, args=(attend,), name="supervisor", daemon=True)
         self._thread.start()
 
-    def watch(self, turn: TurnRef, due_at: datetime) -> None:
+    def watch(self, turn: TurnRef, lock: SessionLock) -> None:
+        self._attend_at(turn, lock.look_again_at() or self._clock.now())
+
+    def wake(self, token: str) -> None:
+        """Nothing waits with a token here."""
+
+    def _attend_at(self, turn: TurnRef, due_at: datetime) -> None:
         with self._changed:
             known = self._earliest.get(turn)
             if known is not None and known <= due_at:
@@ -66,9 +72,9 @@ class LocalSupervisor:
             if problem := attended.exception():
                 expected = isinstance(problem, StoreUnavailable)
                 log.warning("turn %s is not attended to yet: %s", turn.turn_id, problem, exc_info=not expected)
-                self.watch(turn, self._clock.now() + RETRY_AFTER)
+                self._attend_at(turn, self._clock.now() + RETRY_AFTER)
             elif (again_at := attended.result()) is not None:
-                self.watch(turn, again_at)
+                self._attend_at(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:
         """Wait for the next turn that is due and forget it; None once closed."""

@@ -4,6 +4,7 @@ TurnstoneError
 ├── InvalidRequest             the caller sent something that can't be accepted
 │   ├── Unsupported            a field whose function this server does not offer
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
+├── Unauthenticated            the request proves no identity
 ├── NotFound                   no such thing, or not yours
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
@@ -47,6 +48,13 @@ class Unsupported(InvalidRequest):
 
 class CallsMismatch(InvalidRequest):
     """The tool responses are not exactly those the turn waits for."""
+
+
+class Unauthenticated(TurnstoneError):
+    """The request proves no identity."""
+
+    def __init__(self) -> None:
+        super().__init__("this request proves no identity; sign it with credentials that may call this API")
 
 
 class NotFound(TurnstoneError):

@@ -100,7 +100,9 @@ class StepTrace(Frozen):
     usage: TokenUsage | None = None
 
 
-FailureKind = Literal["model_failed", "model_timed_out", "lease_lost", "ended", "store_unavailable", "internal"]
+FailureKind = Literal[
+    "model_failed", "model_timed_out", "lease_lost", "ended", "handed_over", "store_unavailable", "internal"
+]
 
 
 class Failure(Frozen):
@@ -120,7 +122,9 @@ class TurnState(Frozen):
         overrides: what this turn changes of its agent, remembered over resume.
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
-        takeovers: how often a process took the turn over from one that died.
+        takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
+        steps_at_takeover: how many steps there were when it was last taken over.
+        token: what wakes the supervisor that waits with the turn for its client; gone when the turn moves on.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -132,6 +136,8 @@ class TurnState(Frozen):
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
     takeovers: int = 0
+    steps_at_takeover: int = 0
+    token: str | None = None
     rev: int = 0
 
     @property
@@ -148,6 +154,11 @@ class TurnState(Frozen):
         """When something last happened to it, as far as it is stored."""
         steps = self.turn.steps
         return self.turn.completed_at or (steps[-1].completed_at if steps else None) or self.turn.started_at
+
+    @property
+    def takeovers_in_vain(self) -> int:
+        """How often in a row it was taken over since a step was stored last."""
+        return self.takeovers if len(self.turn.steps) == self.steps_at_takeover else 0
 
     def with_step(self, step: Step, trace: StepTrace | None = None) -> "TurnState":
         """Return the state with one more finished step."""

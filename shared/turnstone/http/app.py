@@ -1,12 +1,15 @@
 """The ASGI app made of declared routes: reads the size-capped body, calls the route in a pool, sends its answer."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager
-from typing import assert_never
+from contextlib import AbstractAsyncContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -17,14 +20,15 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
-from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.errors import BodyTooLarge
-from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
-from turnstone.http.errors import RETRY_SOON, answer_or_error, detail_reply, error_reply, failure_reply
+from turnstone.domain.caller import Caller
+from turnstone.domain.errors import BodyTooLarge, Unauthenticated
+from turnstone.http.errors import answer_or_error, detail_reply, error_reply
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
-from turnstone.http.sse import heard, sse_chunks
+from turnstone.http.surroundings import Surroundings
 from turnstone.services.application import Application
-from turnstone.services.broadcast import TurnBroadcast
+
+if TYPE_CHECKING:
+    from turnstone.services.broadcast import TurnBroadcast
 
 log = logging.getLogger(__name__)
 JSON = (b"content-type", b"application/json")
@@ -34,17 +38,19 @@ READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 PIECES_AT_ONCE = 50
 BYTES_AT_ONCE = 1_000_000
+LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 
 
 def build_app(
     routes: Sequence[Route],
     application: Application,
     max_body_bytes: int,
+    surroundings: Surroundings,
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
 ) -> Starlette:
     """Return the ASGI app that serves the routes."""
     served = [
-        StarletteRoute(route.path, _Endpoint(route, application, max_body_bytes), methods=[route.method])
+        StarletteRoute(route.path, _Endpoint(route, application, max_body_bytes, surroundings), methods=[route.method])
         for route in routes
     ]
     app = Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
@@ -55,8 +61,9 @@ def build_app(
 class _Endpoint:
     """One route as an ASGI app."""
 
-    def __init__(self, route: Route, application: Application, max_body_bytes: int) -> None:
+    def __init__(self, route: Route, application: Application, max_body_bytes: int, surroundings: Surroundings) -> None:
         self._route = route
+        self._surroundings = surroundings
         self._application = application
         # a pool of its own, so that no route waits for the threads of one whose model or disk is slow
         self._pool = ThreadPoolExecutor(ROUTE_THREADS, thread_name_prefix=f"{route.method} {route.path}")
@@ -65,45 +72,71 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         try:
+            caller = self._surroundings.caller(scope)
             body = await _body(receive, self._max_body_bytes)
+            answer = await self._answer(scope, body, caller)
         except ClientDisconnect:
             return
-        if scope["path"].endswith("\n") and not self._route.path.endswith("}"):
-            answer: Answer = detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
-        elif body is None:
-            answer = error_reply(BodyTooLarge(self._max_body_bytes))
-        else:
-            request = self._request(scope, body)
-            loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(self._pool, answer_or_error, self._route.endpoint, request)
-        status = await self._send(answer, send)
-        took_ms = (time.perf_counter() - began) * 1_000
-        log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms)
+        except Unauthenticated as refused:
+            answer = error_reply(refused)
+        status = await self._send(answer, scope, send)
+        took_ms = round((time.perf_counter() - began) * 1_000, 1)
+        told = {"status": status, "took_ms": took_ms, "request_id": self._surroundings.request_id(scope)}
+        log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms, extra=told)
 
-    def _request(self, scope: Scope, body: bytes) -> Request:
-        return Request(
+    async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
+        """Return what the route answers, or what is wrong with the request."""
+        if scope["path"].endswith("\n") and not self._route.path.endswith("}"):
+            return detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
+        if body is None:
+            return error_reply(BodyTooLarge(self._max_body_bytes))
+        request = Request(
             method=scope["method"],
             path=scope["path"],
             path_params=scope["path_params"],
             query=parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True),
             headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
             body=body,
-            caller=LOCAL_CALLER,
+            caller=caller,
             application=self._application,
         )
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, answer_or_error, self._route.endpoint, request)
 
-    async def _send(self, answer: Answer, send: Send) -> int:
+    async def _send(self, answer: Answer, scope: Scope, send: Send) -> int:
         match answer:
-            case TurnReply(broadcast):
-                return await _send_whole(await _outcome(broadcast), send)
             case Reply():
                 return await _send_whole(answer, send)
             case PiecesReply(pieces):
                 return await _send_chunks(JSON, self._in_pool(pieces), send)
+            case TurnReply(broadcast):
+                from turnstone.http.turn_answers import outcome  # only where turns are answered
+
+                with self._handing_over(broadcast, scope):
+                    return await _send_whole(await outcome(broadcast), send)
             case TurnStreamReply(broadcast, encode):
-                return await _send_chunks(SSE, sse_chunks(broadcast, encode), send)
+                from turnstone.http.sse import sse_chunks
+
+                with self._handing_over(broadcast, scope):
+                    return await _send_chunks(SSE, sse_chunks(broadcast, encode), send)
             case _:
                 assert_never(answer)
+
+    @contextmanager
+    def _handing_over(self, broadcast: TurnBroadcast, scope: Scope) -> Iterator[None]:
+        """Within the block, leave the turn to another process when there is little time left for this one."""
+        ends_at = self._surroundings.ends_at(scope)
+        if ends_at is None:
+            yield
+            return
+        left = ends_at - LEFT_FOR_HAND_OVER - datetime.now(UTC)
+        timer = asyncio.get_running_loop().call_later(
+            max(0.0, left.total_seconds()), self._pool.submit, self._application.turns.hand_over, broadcast.ref
+        )
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def _in_pool(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         """Yield what the iterator yields, drawn from it in the pool because it reads the store."""
@@ -120,20 +153,6 @@ def _some_of(pieces: Iterator[bytes]) -> bytes:
         if number == PIECES_AT_ONCE or len(some) >= BYTES_AT_ONCE:
             break
     return bytes(some)
-
-
-async def _outcome(broadcast: TurnBroadcast) -> Reply:
-    """Return the whole answer for a turn, once it has ended or waits for its client."""
-    try:
-        async for events in heard(broadcast, timeout_s=None):
-            for event in events:
-                if isinstance(event, TurnCompleted | TurnAwaitsInput):
-                    return Reply(event.turn.model_dump_json().encode())
-                if isinstance(event, TurnFailed):
-                    return failure_reply(event.failure)
-    except asyncio.CancelledError:
-        return detail_reply(503, "the server stops; send the request again, it will find its turn", RETRY_SOON)
-    return detail_reply(500, "internal server error")
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 STATUS: dict[type[Exception], int] = {
     errors.InvalidRequest: 400,
+    errors.Unauthenticated: 401,
     errors.NotFound: 404,
     errors.TurnConflict: 409,
     errors.IdempotencyMismatch: 409,
@@ -30,6 +31,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "model_timed_out": 504,
     "lease_lost": 409,
     "ended": 409,
+    "handed_over": 503,
     "store_unavailable": 503,
     "internal": 500,
 }

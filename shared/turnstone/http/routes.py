@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.events import TurnEvent
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.services.application import Application
@@ -111,6 +112,9 @@ class Route:
         path: with the version prefix and `{parameters}`.
         body: model of the request body, None if there is none.
         reply: model of the whole answer.
+        query: what each query parameter does, by name; each may be repeated.
+        headers: type of what each header of its own says, by name in lower case.
+        raises: errors that neither path, body nor kind of answer let expect.
     """
 
     method: str
@@ -118,6 +122,9 @@ class Route:
     endpoint: Callable[[Request], Answer]
     reply: type[BaseModel]
     body: type[BaseModel] | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    raises: tuple[type[TurnstoneError], ...] = ()
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -1,17 +1,32 @@
 """All use cases of the server, as the edge gets them."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from turnstone.ports import Inference, ToolRuntime
-from turnstone.services.agents import Agents
-from turnstone.services.sessions import Sessions
-from turnstone.services.turns import Turns
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
+    from turnstone.ports import Inference, ToolRuntime
+    from turnstone.services.agents import Agents
+    from turnstone.services.reading import TurnReader
+    from turnstone.services.sessions import Sessions
+    from turnstone.services.turns import Turns
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
-    agents: Agents
-    sessions: Sessions
-    turns: Turns
-    inference: Inference
-    tools: ToolRuntime
+class Application(Protocol):
+    @property
+    def agents(self) -> Agents: ...
+
+    @property
+    def sessions(self) -> Sessions: ...
+
+    @property
+    def turns(self) -> Turns: ...
+
+    @property
+    def reader(self) -> TurnReader: ...
+
+    @property
+    def inference(self) -> Inference: ...
+
+    @property
+    def tools(self) -> ToolRuntime: ...

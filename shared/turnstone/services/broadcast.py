@@ -84,8 +84,10 @@ class TurnBroadcast:
 
     def _tell(self, events: Iterable[TurnEvent], *, is_over: bool) -> None:
         with self.lock:
+            if self.is_over:
+                return  # a run that was handed over may find out only later
             self.events += events
-            self.is_over = self.is_over or is_over
+            self.is_over = is_over
             asleep = [listener for listener in self._listeners if not listener.is_awake]
             for listener in asleep:
                 listener.is_awake = True

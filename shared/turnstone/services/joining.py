@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from turnstone.domain.events import TurnEvent
-from turnstone.domain.sessions import Session, SessionRef, TurnRef
+from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import TurnBroadcast, tell_whole
 from turnstone.services.replay import replayed, replayed_since_resume
@@ -43,20 +43,9 @@ class Joining:
     def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
         """Wait for a turn that another process runs, or ran: whoever takes it over here will tell it all."""
         broadcast = self._deps.broadcasts.expect(ref)
-        self._deps.supervisor.watch(ref, session.lock.look_again_at() or self._deps.clock.now())
+        self._deps.supervisor.watch(ref, session.lock)
+        self._deps.follow(ref)
         return broadcast
-
-
-def turn_of(ref: SessionRef, turn_id: str) -> TurnRef:
-    return TurnRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id, turn_id=turn_id)
-
-
-def attend_if_due(deps: RunnerDeps, ref: SessionRef, session: Session) -> None:
-    """Have the session's open turn looked after if its process is gone or its client's deadline is over."""
-    now = deps.clock.now()
-    lock = session.lock
-    if lock.order is not None and (lock.is_abandoned(now) or lock.is_overdue(now)):
-        deps.supervisor.watch(turn_of(ref, lock.order), now)
 
 
 def _told_again(ref: TurnRef, events: tuple[TurnEvent, ...]) -> TurnBroadcast:

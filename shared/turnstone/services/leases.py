@@ -61,6 +61,21 @@ class LeaseKeeper:
         with self._changed:
             return any(lease.ref == ref and lease.fence == fence for lease in self._held)
 
+    def give_back(self, ref: TurnRef) -> int | None:
+        """End the lease of the run here, which may not write any more; return its fence, None if nothing runs here.
+
+        Raises:
+            LeaseLost: the run has just ended, or was taken over.
+        """
+        with self._changed:
+            lease = next((lease for lease in self._held if lease.ref == ref), None)
+            if lease is None:
+                return None
+            self._held.discard(lease)
+            lease.is_lost = True
+        self._turns.renew(ref, lease.fence, self._clock.now())
+        return lease.fence
+
     def close(self) -> None:
         """Stop renewing; what is still held runs out."""
         with self._changed:

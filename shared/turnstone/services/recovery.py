@@ -1,18 +1,33 @@
 """Attending to a turn that no request looks after: expire it, take it over, or see that it needs nothing."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from threading import Timer
 
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
 from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import LockState, Session, TurnRef
-from turnstone.domain.turns import Failure, TurnState, TurnStatus
+from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.services.executor import TurnExecutor
-from turnstone.services.replay import replayed
+from turnstone.services.replay import replayed, told_as_gone
 from turnstone.services.running import Launch, RunnerDeps, TurnRunner
 from turnstone.services.transitions import closed, given_up, taken_over
 
 MAX_TAKEOVERS = 3
 SOON = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is to come of a turn.
+
+    Attributes:
+        status: where its life stands, None if it is gone.
+        look_again_at: when somebody has to attend to it again, None when it has ended.
+    """
+
+    status: TurnStatus | None
+    look_again_at: datetime | None
 
 
 class Recovery:
@@ -21,48 +36,60 @@ class Recovery:
         self._runner = runner
         self._executor = executor
 
-    def attend(self, ref: TurnRef) -> datetime | None:
-        """Do what the turn needs now; return when to look again, None if never. Raises StoreUnavailable."""
+    def attend(self, ref: TurnRef) -> Outlook:
+        """Do what the turn needs now. What it takes over runs in this process. Raises StoreUnavailable."""
         try:
             session, state = self._deps.turns.load(ref)
         except NotFound as missing:
-            self._tell_gone(ref, missing)
-            return None
+            return self._gone(ref, missing)
         if state.status.is_terminal:
-            self._tell_listeners(ref, state)
-            return None
+            return self._over(ref, state)
         is_waiting = state.status is TurnStatus.AWAITING_INPUT
         if session.lock.order != state.order or is_waiting is not (session.lock.state is LockState.AWAITING):
             # header and turn were read at different moments
-            return self._deps.clock.now() + SOON
+            return self._soon(state)
         try:
             return self._acted_on(ref, session, state)
         except (Conflict, LeaseLost, Overloaded):
-            return self._deps.clock.now() + SOON
+            return self._soon(state)
         except NotFound as missing:
-            self._tell_gone(ref, missing)
-            return None
+            return self._gone(ref, missing)
 
-    def _acted_on(self, ref: TurnRef, session: Session, state: TurnState) -> datetime | None:
+    def see_through(self, ref: TurnRef, until: datetime) -> Outlook:
+        """Attend to the turn and stay while it runs here, until that time at most; then it is for another to go on."""
+        outlook = self.attend(ref)
+        running = self._deps.broadcasts.find(ref)
+        if running is None:
+            return outlook
+        seconds = (until - self._deps.clock.now()).total_seconds()
+        leave = Timer(max(0.0, seconds), self._runner.hand_over, (ref,))
+        leave.start()
+        try:
+            last = list(running.wait())[-1]
+        finally:
+            leave.cancel()
+        if isinstance(last, TurnFailed) and last.failure.kind == "handed_over":
+            return Outlook(TurnStatus.IN_PROGRESS, self._deps.clock.now())
+        return self.attend(ref)
+
+    def _acted_on(self, ref: TurnRef, session: Session, state: TurnState) -> Outlook:
         now = self._deps.clock.now()
         if session.lock.state is LockState.AWAITING:
             if not session.lock.is_overdue(now):
                 self._tell_listeners(ref, state)
-                return session.lock.await_until
-            self._give_up(ref, session, given_up(state, TurnStatus.EXPIRED, now))
-            return None
+                return Outlook(state.status, session.lock.await_until)
+            return self._give_up(ref, session, given_up(state, TurnStatus.EXPIRED, now))
         if session.lock.is_live(now):
-            return session.lock.lease_until
+            return Outlook(state.status, session.lock.lease_until)
         if self._deps.leases.is_held(ref, session.lock.fence):
             # this process stood still for a while, but it still runs the turn
             self._deps.turns.renew(ref, session.lock.fence, now + self._deps.leases.duration)
-            return now + self._deps.leases.duration
-        if state.takeovers >= MAX_TAKEOVERS:
-            self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
-            return None
+            return Outlook(state.status, now + self._deps.leases.duration)
+        if state.takeovers_in_vain >= MAX_TAKEOVERS:
+            return self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
         return self._take_over(ref, session, state, now)
 
-    def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> datetime | None:
+    def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Go on from the last stored step, in this process, under a fence that shuts out the old one."""
         view = self._deps.turns.view(ref, self._deps.context_tokens)
         with self._executor.place() as place:
@@ -78,17 +105,24 @@ class Recovery:
                 told=replayed(going_on),
             )
             self._runner.launch(launch, place)
-        return committed.session.lock.lease_until
+        return Outlook(going_on.status, committed.session.lock.lease_until)
 
-    def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> None:
+    def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.context_tokens)
         self._deps.turns.commit(ref, closed(session, ended, view.open_segment))
+        return self._over(ref, ended)
+
+    def _over(self, ref: TurnRef, ended: TurnState) -> Outlook:
         self._tell_listeners(ref, ended)
+        return Outlook(ended.status, None)
+
+    def _soon(self, state: TurnState) -> Outlook:
+        return Outlook(state.status, self._deps.clock.now() + SOON)
 
     def _tell_listeners(self, ref: TurnRef, state: TurnState) -> None:
         """Tell those who wait here for a turn that ended elsewhere."""
         self._deps.broadcasts.tell_waiting(ref, *replayed(state))
 
-    def _tell_gone(self, ref: TurnRef, missing: NotFound) -> None:
-        failure = Failure(kind="ended", message=str(missing))
-        self._deps.broadcasts.tell_waiting(ref, TurnFailed(turn_id=ref.turn_id, failure=failure))
+    def _gone(self, ref: TurnRef, missing: NotFound) -> Outlook:
+        self._deps.broadcasts.tell_waiting(ref, told_as_gone(missing, ref.turn_id))
+        return Outlook(None, None)

@@ -1,6 +1,7 @@
 """A stored turn told again, as the events its stream had; a step's deltas come as one."""
 
 from turnstone.domain.content import text_of
+from turnstone.domain.errors import NotFound
 from turnstone.domain.events import (
     StepProgressed,
     StepStarted,
@@ -53,6 +54,11 @@ def told_as_failed(state: TurnState) -> TurnFailed:
     """Return the event that tells why the ended turn has no answer."""
     failure = state.failure or Failure(kind="ended", message=f"turn {state.turn_id!r} is {state.status}")
     return TurnFailed(turn_id=state.turn_id, failure=failure)
+
+
+def told_as_gone(missing: NotFound, turn_id: str) -> TurnFailed:
+    """Return the event that tells that the turn was removed."""
+    return TurnFailed(turn_id=turn_id, failure=Failure(kind="ended", message=str(missing)))
 
 
 def _step(step: Step, trace: StepTrace) -> list[TurnEvent]:

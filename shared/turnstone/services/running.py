@@ -1,10 +1,10 @@
 """Running a turn: drains the engine, publishes what happens, and commits how it ends. The one place that does."""
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import assert_never
 
 from turnstone.domain.agents import AgentConfig
@@ -19,8 +19,8 @@ from turnstone.domain.errors import (
     StoreUnavailable,
     TurnstoneError,
 )
-from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, step_completed
-from turnstone.domain.sessions import Session, SessionRef, TurnRef
+from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
+from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
@@ -39,7 +39,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunnerDeps:
-    """What running a turn takes, whatever the turn."""
+    """What running a turn takes, whatever the turn.
+
+    Attributes:
+        follow: has those who wait here for a turn of another process told how it goes on there.
+        tidies_up: whether a run may still work when its end has been told.
+    """
 
     turns: TurnStore
     inference: Inference
@@ -51,6 +56,8 @@ class RunnerDeps:
     broadcasts: Broadcasts
     context_tokens: int
     await_duration: timedelta
+    follow: Callable[[TurnRef], None]
+    tidies_up: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,25 @@ class TurnRunner:
         place.start(lambda: self._run(launch, broadcast, place), lambda _: self._give_up_crashed(launch, broadcast))
         return broadcast
 
+    def hand_over(self, ref: TurnRef) -> None:
+        """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
+        broadcast = self._deps.broadcasts.find(ref)
+        if broadcast is None:
+            return
+        try:
+            fence = self._deps.leases.give_back(ref)
+            if fence is not None:
+                now = self._deps.clock.now()
+                lock = SessionLock(state=LockState.RUNNING, order=ref.turn_id, fence=fence, lease_until=now)
+                self._deps.supervisor.watch(ref, lock)
+        except LeaseLost:
+            return  # the run has just ended, and is about to say so
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is left to its lease: %s", ref.turn_id, unavailable)
+        message = f"turn {ref.turn_id!r} goes on in the background; read it to see how it ends"
+        failure = Failure(kind="handed_over", message=message)
+        self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=ref.turn_id, failure=failure))
+
     def _run(self, launch: Launch, broadcast: TurnBroadcast, place: Place) -> None:
         with self._deps.leases.hold(launch.ref, launch.session.lock.fence) as lease:
             run = _Run(self._deps, launch, lease, broadcast)
@@ -121,7 +147,10 @@ class TurnRunner:
 
     def _leave_to_supervisor(self, launch: Launch) -> None:
         """Have the turn taken over once its lease is out, because this run can't store how it goes on."""
-        self._deps.supervisor.watch(launch.ref, self._deps.clock.now() + self._deps.leases.duration)
+        try:
+            self._deps.supervisor.watch(launch.ref, launch.session.lock)
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is left to its lease: %s", launch.ref.turn_id, unavailable)
 
 
 class _Run:
@@ -151,7 +180,7 @@ class _Run:
 
     def tidy(self) -> None:
         """Remove step records that the turn, if this run ended it, holds itself; readers ignore what is left behind."""
-        if not (self._has_ended and self._has_step_records):
+        if not (self._deps.tidies_up and self._has_ended and self._has_step_records):
             return
         try:
             self._deps.turns.discard_steps(self._launch.ref, self._launch.state.order)
@@ -159,6 +188,7 @@ class _Run:
             log.info("steps of turn %s are left to a later clean-up: %s", self._launch.ref.turn_id, unavailable)
 
     def save_step(self, state: TurnState) -> None:
+        self._lease.check()
         self._has_step_records = True
         self._session = self._deps.turns.save_step(self._launch.ref, self._session, state)
 
@@ -194,7 +224,7 @@ class _Run:
             case AwaitClientTools(state, output, unsaved):
                 await_until = now + self._deps.await_duration
                 change = self._commit(paused(self._session, state, output, await_until))
-                self._have_watched(await_until)
+                self._have_watched(change.session.lock)
                 return (*_completed(unsaved), TurnAwaitsInput(turn=change.turns[0].turn))
             case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
                 ended = state.completed(output, now)
@@ -212,14 +242,15 @@ class _Run:
         self._has_ended = True
         return (told_as_failed(failed),)
 
-    def _have_watched(self, await_until: datetime) -> None:
+    def _have_watched(self, lock: SessionLock) -> None:
         try:
-            self._deps.supervisor.watch(self._launch.ref, await_until)
+            self._deps.supervisor.watch(self._launch.ref, lock)
         except StoreUnavailable as unavailable:
             # the pause is stored all the same: whoever reads the turn after its deadline has it expired
             log.warning("paused turn %s is not watched: %s", self._launch.ref.turn_id, unavailable)
 
     def _commit(self, change: Change) -> Change:
+        self._lease.check()
         ref: SessionRef = self._launch.ref
         return self._deps.turns.commit(ref, change)
 

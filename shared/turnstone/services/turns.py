@@ -1,5 +1,6 @@
-"""Turns: start one, resume one, read one. Every refusal happens here, before the first event."""
+"""Turns: start one, resume one. Every refusal happens here, before the first event."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -19,10 +20,11 @@ from turnstone.domain.events import TurnStarted, step_completed
 from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
-from turnstone.services.joining import Joining, attend_if_due, turn_of
+from turnstone.services.joining import Joining
 from turnstone.services.refusals import refuse_unsupported
 from turnstone.services.replay import replayed_before_resume
 from turnstone.services.running import Launch, RunnerDeps, TurnRunner
@@ -30,6 +32,7 @@ from turnstone.services.transitions import answered_by_client, closed, given_up,
 from turnstone.store.idempotency import answer_in, put_remembered
 from turnstone.store.turns import SessionView
 
+log = logging.getLogger(__name__)
 ATTEMPTS_UNDER_CONTENTION = 8
 
 
@@ -89,22 +92,9 @@ class Turns:
 
         return _settled(act, attempt)
 
-    def read(self, ref: TurnRef) -> TurnState:
-        """Return the turn with every step that has finished, and where its life stands. Raises NotFound."""
-        session, state = self._store.load(ref)
-        attend_if_due(self._deps, ref, session)
-        return state
-
-    def get(self, ref: TurnRef) -> Turn:
-        """Return the turn as the wire shows it. Raises NotFound."""
-        return self.read(ref).turn
-
-    def get_step(self, ref: TurnRef, step_id: str) -> Step:
-        """Return one finished step. Raises NotFound."""
-        for step in self.get(ref).steps:
-            if step.step_id == step_id:
-                return step
-        raise NotFound("step", step_id)
+    def hand_over(self, ref: TurnRef) -> None:
+        """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
+        self._runner.hand_over(ref)
 
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()
@@ -117,8 +107,10 @@ class Turns:
         state = self._new_state(view.session, new, now)
         change = opened(view.session, state, now + self._deps.leases.duration, attempt.fingerprint)
         segments = view.segments
+        token: str | None = None
         if lock.order is not None:
             old = self._ended_holder(turn_of(ref, lock.order), is_overdue=lock.is_overdue(now), now=now)
+            token = old.token
             ended = closed(view.session, old, view.open_segment)
             change = superseding(change, ended)
             segments = view.segments_with(*ended.segments)
@@ -133,7 +125,9 @@ class Turns:
                 segments=segments,
                 told=(TurnStarted(turn_id=state.turn_id),),
             )
-            return self._runner.launch(launch, place)
+            broadcast = self._runner.launch(launch, place)
+        self._wake(token)
+        return broadcast
 
     def _resume(
         self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt
@@ -163,7 +157,18 @@ class Turns:
                 told=(step_completed(step),),
                 before=replayed_before_resume(state),
             )
-            return self._runner.launch(launch, place)
+            broadcast = self._runner.launch(launch, place)
+        self._wake(state.token)
+        return broadcast
+
+    def _wake(self, token: str | None) -> None:
+        """Tell the supervisor that waits for the client that it need not; it finds out by itself, too, but later."""
+        if token is None:
+            return
+        try:
+            self._deps.supervisor.wake(token)
+        except StoreUnavailable as unavailable:
+            log.warning("a supervisor was not woken: %s", unavailable)
 
     def _resume_by_messages(
         self, ref: SessionRef, view: SessionView, messages: Sequence[ToolResponseMessage], attempt: Attempt

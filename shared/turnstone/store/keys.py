@@ -59,6 +59,10 @@ def turn_key(ref: SessionRef, order: str) -> Key:
     return Key(session_partition(ref), f"turn:{component(order)}")
 
 
+def turn_key_of(ref: TurnRef) -> Key:
+    return turn_key(ref, ref.turn_id)
+
+
 def all_turns(ref: SessionRef, after: str | None = None) -> Range:
     return Range(session_partition(ref), start="turn:", end="turn:~", after=after)
 

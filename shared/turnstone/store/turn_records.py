@@ -13,7 +13,8 @@ from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import open_shard, step_key, turn_key
 
 _STEP: TypeAdapter[Step] = TypeAdapter(Step)
-_NOT_PRIVATE = {"turn", "order", "status", "rev", "overrides"}
+TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
+_NOT_PRIVATE = {"turn", "order", "status", "rev", "token", "overrides"}
 
 
 def put_turn(ref: SessionRef, state: TurnState) -> Put:
@@ -46,7 +47,8 @@ def turn_state_of(record: Record, step_records: tuple[Record, ...] = ()) -> Turn
     private = private_part(record.body)
     order = order_of(record)
     status = TurnStatus(str(record.attributes["status"]))
-    state = TurnState.model_validate({**private, "turn": turn, "order": order, "status": status, "rev": record.rev})
+    told = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
+    state = TurnState.model_validate({**private, **told})
     if status.is_terminal:
         return state
     for step_record in step_records:

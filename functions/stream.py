@@ -1,0 +1,32 @@
+"""A route whose answer is streamed, as a web server in its Lambda: what `stream.sh` starts behind the web adapter."""
+
+import sys
+from importlib import import_module
+
+import uvicorn
+
+from turnstone.config import LambdaSettings, load_settings
+from turnstone.http.surroundings import BehindAdapter
+
+HOST = "127.0.0.1"
+KEEP_ALIVE_S = 900  # the adapter closes first
+
+
+def main(port: int) -> None:
+    """Serve the route whose module TURNSTONE_ROUTE_MODULE names until the process is ended."""
+    module = import_module(str(load_settings(LambdaSettings).route_module))
+    app = module.handler.app(BehindAdapter())
+    uvicorn.run(
+        app,
+        host=HOST,
+        port=port,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_keep_alive=KEEP_ALIVE_S,
+        server_header=False,
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,5 @@
+"""The worker of the state machine beside this file: attends to one turn, given by its ids."""
+
+from turnstone.edge.worker import TurnWorker
+
+handler = TurnWorker()

@@ -1,0 +1,49 @@
+"""Clients of AWS, made when first used: a function pays only for the services that its request needs."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Any
+
+import botocore.config
+import botocore.session
+
+CONFIG = botocore.config.Config(
+    connect_timeout=2,
+    read_timeout=10,
+    max_pool_connections=16,
+    retries={"mode": "standard", "total_max_attempts": 4},
+)
+
+
+class AwsClients:
+    """Makes clients with the credentials and the region of this process."""
+
+    def __init__(self) -> None:
+        self._session = botocore.session.get_session()
+        self._lock = Lock()
+
+    def client(self, service: str) -> Any:
+        """Return a new client."""
+        with self._lock:  # sessions are not safe to share between threads
+            return self._session.create_client(service, config=CONFIG)
+
+    def lazy_client(self, service: str) -> LazyClient:
+        """Return what becomes a client when it is first used."""
+        return LazyClient(self, service)
+
+
+class LazyClient:
+    """A client that is made when its first method is asked for."""
+
+    def __init__(self, clients: AwsClients, service: str) -> None:
+        self._clients = clients
+        self._service = service
+        self._lock = Lock()
+        self._made: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._clients.client(self._service)
+        return getattr(self._made, name)

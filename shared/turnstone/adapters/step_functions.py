@@ -1,0 +1,79 @@
+"""The supervisor on AWS: an execution of the state machine TurnSupervisor per turn that has to be looked after.
+
+The machine is `functions/turn_supervisor/state_machine.asl.json`. It only waits and wakes things up: what is true
+stands in the table, and every act on it is guarded there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.sessions import LockState, SessionLock, TurnRef
+from turnstone.domain.supervision import NextLook, next_look
+from turnstone.domain.turns import TurnStatus
+from turnstone.ports import Clock, Key
+
+NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
+LONGEST_NAME = 80
+
+
+class StepFunctionsSupervisor:
+    """A Supervisor that starts executions named by the turn: a second start of the same turn is none."""
+
+    def __init__(self, client: Any, state_machine_arn: str, clock: Clock, key_of: Callable[[TurnRef], Key]) -> None:
+        """Take a botocore client of Step Functions; `key_of` tells where a turn's record is."""
+        self._client = client
+        self._state_machine_arn = state_machine_arn
+        self._clock = clock
+        self._key_of = key_of
+
+    def watch(self, turn: TurnRef, lock: SessionLock) -> None:
+        """Have the turn looked after. Raises StoreUnavailable.
+
+        An execution that there is already looks again by itself. But one that waits for the client of a turn whose
+        lease is over was left waiting by a process that died before it could wake it: so a run whose time is over gets
+        an execution of its own, once.
+        """
+        if lock.state is LockState.IDLE:
+            return
+        status = TurnStatus.AWAITING_INPUT if lock.state is LockState.AWAITING else TurnStatus.IN_PROGRESS
+        look = next_look(status, lock.look_again_at() or self._clock.now(), self._clock.now())
+        if not self._start(turn.turn_id, turn, look) and look.next == "attend":
+            self._start(f"{turn.turn_id}-{lock.fence}", turn, look)
+
+    def wake(self, token: str) -> None:
+        """Tell the execution that waits under this token that it need not. Raises StoreUnavailable."""
+        try:
+            self._client.send_task_success(taskToken=token, output="{}")
+        except ClientError as error:
+            code = _code(error)
+            if code not in NOBODY_WAITS:
+                raise StoreUnavailable(f"the state machine can't be told: {code}") from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
+
+    def _start(self, name: str, turn: TurnRef, look: NextLook) -> bool:
+        """Tell whether an execution of that name was started; False if there is, or was, another."""
+        key = self._key_of(turn)
+        given = {"turn": turn.model_dump(), "key": {"pk": key.pk, "sk": key.sk}, **look.model_dump()}
+        try:
+            self._client.start_execution(
+                stateMachineArn=self._state_machine_arn, name=name[:LONGEST_NAME], input=json.dumps(given)
+            )
+        except ClientError as error:
+            code = _code(error)
+            if code == "ExecutionAlreadyExists":
+                return False
+            raise StoreUnavailable(f"the state machine can't be started: {code}") from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
+        return True
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "unknown"))

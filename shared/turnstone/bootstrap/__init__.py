@@ -1,0 +1,1 @@
+"""The only place that builds adapters and puts them into the services."""

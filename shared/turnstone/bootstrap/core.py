@@ -1,0 +1,171 @@
+"""The services over some ports, whatever the place they run in.
+
+Each is loaded when it is first asked for: a Lambda starts in the time that its own routes need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from turnstone.config import Settings
+    from turnstone.ports import Clock, IdGenerator, Inference, RangeStore, Supervisor, ToolRuntime
+    from turnstone.services.agents import Agents
+    from turnstone.services.broadcast import Broadcasts
+    from turnstone.services.executor import TurnExecutor
+    from turnstone.services.leases import LeaseKeeper
+    from turnstone.services.reading import TurnReader
+    from turnstone.services.recovery import Recovery
+    from turnstone.services.running import RunnerDeps, TurnRunner
+    from turnstone.services.sessions import Sessions
+    from turnstone.services.turns import Turns
+    from turnstone.store.turns import TurnStore
+
+FOLLOW_S = 1.0
+
+
+class AnyPorts(Protocol):
+    """One adapter for every port, made beforehand or when it is first asked for."""
+
+    @property
+    def store(self) -> RangeStore: ...
+
+    @property
+    def inference(self) -> Inference: ...
+
+    @property
+    def tools(self) -> ToolRuntime: ...
+
+    @property
+    def supervisor(self) -> Supervisor: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def ids(self) -> IdGenerator: ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    """One adapter for every port; tests put their doubles here."""
+
+    store: RangeStore
+    inference: Inference
+    tools: ToolRuntime
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+
+
+class Core:
+    """The application over some ports, with what has to be started and stopped around it.
+
+    `is_on_lambda` tells that the process is frozen between requests: it does all its work while somebody waits for it,
+    and looks by itself at turns that other processes run, because its supervisor tells nobody here how they went.
+    """
+
+    def __init__(self, ports: AnyPorts, settings: Settings, *, is_on_lambda: bool = False) -> None:
+        self._ports = ports
+        self._settings = settings
+        self._is_on_lambda = is_on_lambda
+
+    def load(self) -> Core:
+        """Load everything now, for processes in which several threads would do so at once."""
+        _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self.tools, self.inference
+        return self
+
+    @cached_property
+    def agents(self) -> Agents:
+        from turnstone.services.agents import Agents
+        from turnstone.store.agents import AgentStore
+
+        return Agents(AgentStore(self._ports.store), self.tools, self._ports.clock, self._ports.ids)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        from turnstone.services.sessions import Sessions
+        from turnstone.store.sessions import SessionStore
+
+        ports = self._ports
+        return Sessions(SessionStore(ports.store), ports.supervisor, ports.clock, ports.ids)
+
+    @cached_property
+    def reader(self) -> TurnReader:
+        from turnstone.services.reading import TurnReader
+
+        return TurnReader(self.turn_store, self._ports.supervisor, self._ports.clock)
+
+    @cached_property
+    def turns(self) -> Turns:
+        from turnstone.services.turns import Turns
+
+        return Turns(self._runner_deps, self._runner, self.executor)
+
+    @cached_property
+    def recovery(self) -> Recovery:
+        from turnstone.services.recovery import Recovery
+
+        return Recovery(self._runner_deps, self._runner, self.executor)
+
+    @property
+    def inference(self) -> Inference:
+        return self._ports.inference
+
+    @property
+    def tools(self) -> ToolRuntime:
+        return self._ports.tools
+
+    @cached_property
+    def turn_store(self) -> TurnStore:
+        from turnstone.store.turns import TurnStore
+
+        return TurnStore(self._ports.store)
+
+    @cached_property
+    def leases(self) -> LeaseKeeper:
+        from turnstone.services.leases import LeaseKeeper
+
+        return LeaseKeeper(self.turn_store, self._ports.clock, timedelta(seconds=self._settings.lease_seconds))
+
+    @cached_property
+    def executor(self) -> TurnExecutor:
+        from turnstone.services.executor import TurnExecutor
+
+        return TurnExecutor(self._settings.max_running_turns)
+
+    @cached_property
+    def broadcasts(self) -> Broadcasts:
+        from turnstone.services.broadcast import Broadcasts
+
+        return Broadcasts()
+
+    @cached_property
+    def _runner(self) -> TurnRunner:
+        from turnstone.services.running import TurnRunner
+
+        return TurnRunner(self._runner_deps)
+
+    @cached_property
+    def _runner_deps(self) -> RunnerDeps:
+        from turnstone.services.following import Following
+        from turnstone.services.running import RunnerDeps
+
+        following = Following(self.turn_store, self.broadcasts, FOLLOW_S)
+        return RunnerDeps(
+            turns=self.turn_store,
+            inference=self._ports.inference,
+            tools=self._ports.tools,
+            supervisor=self._ports.supervisor,
+            clock=self._ports.clock,
+            ids=self._ports.ids,
+            leases=self.leases,
+            broadcasts=self.broadcasts,
+            context_tokens=self._settings.context_tokens,
+            await_duration=timedelta(seconds=self._settings.await_seconds),
+            follow=following.follow if self._is_on_lambda else lambda _: None,
+            tidies_up=not self._is_on_lambda,
+        )

@@ -1,0 +1,57 @@
+"""A server on one machine, over SQLite."""
+
+import logging
+import time
+from datetime import datetime
+
+from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.local_supervisor import LocalSupervisor
+from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.adapters.tools.builtin import BuiltinTools
+from turnstone.bootstrap.core import Core, Ports
+from turnstone.bootstrap.models import build_inference
+from turnstone.config import LocalSettings
+from turnstone.domain.sessions import TurnRef
+from turnstone.store.oversize import OversizeStore
+
+log = logging.getLogger(__name__)
+
+
+class LocalServer:
+    """Everything a server on one machine consists of, over SQLite in the data directory."""
+
+    def __init__(self, settings: LocalSettings) -> None:
+        self._settings = settings
+        self._sqlite = SqliteRangeStore(settings.data_dir / "turnstone.db")
+        store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
+        clock = SystemClock()
+        self._supervisor = LocalSupervisor(clock)
+        inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
+        ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds())
+        self.core = Core(ports, settings).load()
+        self._stop_by: float | None = None
+
+    def start(self) -> None:
+        """Attend to the turns that were open when the last process ended, and from now on."""
+        self._supervisor.start(self._attend, self.core.turn_store.open_turns())
+
+    def begin_to_stop(self) -> None:
+        """Take no more turns; from now on the running ones have their time to finish."""
+        self._stop_by = time.monotonic() + self._settings.drain_seconds
+        running = self.core.executor.refuse_more()
+        if running:
+            log.info("stopping: waiting %g s at most for %d running turns", self._settings.drain_seconds, running)
+
+    def stop(self) -> None:
+        """Wait for running turns while there is time, then stop. What is still running is left to its lease."""
+        if self._stop_by is None:
+            self.begin_to_stop()
+        have_ended = self.core.executor.wait(max(0.0, (self._stop_by or 0.0) - time.monotonic()))
+        self._supervisor.close()
+        self.core.leases.close()
+        if have_ended:
+            self._sqlite.close()
+
+    def _attend(self, turn: TurnRef) -> datetime | None:
+        return self.core.recovery.attend(turn).look_again_at

@@ -1,0 +1,71 @@
+"""Routes as a Lambda function that API Gateway's events are given to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from turnstone.config import LambdaSettings, is_on_lambda, load_settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from turnstone.http.routes import Route
+    from turnstone.http.surroundings import Surroundings
+
+Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
+MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
+TOO_LARGE = (
+    "this answer is larger than the 6 MB that a function can return at once; "
+    "read the turn as a part of its session, which is streamed: GET …/session/{session_id}?turn_ids={turn_id}"
+)
+
+
+class LambdaHandler:
+    """A function that serves some routes. On Lambda it is loaded with its module, before the first event."""
+
+    def __init__(self, *routes: Route, loads: str = "") -> None:
+        """Take the routes, and the name of the service of the `Application` that they use, none for ''."""
+        self._routes = routes
+        self._loads = loads
+        self._respond: Respond | None = None
+        if is_on_lambda():
+            self._respond = self._loaded()
+
+    def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
+        """Return the answer to an event of a REST API's proxy integration."""
+        if self._respond is None:
+            self._respond = self._loaded()
+        return _within_limit(self._respond(event, context))
+
+    def app(self, surroundings: Surroundings) -> ASGIApp:
+        """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
+        from turnstone.bootstrap.aws import build_lambda_core
+        from turnstone.edge.logs import log_as_json
+        from turnstone.edge.prefix import WithoutPrefix
+        from turnstone.http.app import build_app
+
+        log_as_json()
+        settings = load_settings(LambdaSettings)
+        core = build_lambda_core(settings)
+        if self._loads:
+            getattr(core, self._loads)
+        return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
+
+    def _loaded(self) -> Respond:
+        from mangum import Mangum
+
+        from turnstone.http.surroundings import BehindGateway
+
+        app: Any = self.app(BehindGateway())  # Mangum's own type wants a coroutine where ASGI says awaitable
+        return Mangum(app, lifespan="off")
+
+
+def _within_limit(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer, or one that tells why it can't be returned: Lambda itself would answer without a word."""
+    if len(answer["body"]) * 2 <= MOST_ANSWER_BYTES or len(json.dumps(answer)) <= MOST_ANSWER_BYTES:
+        return answer
+    headers = {"content-type": "application/json", "x-should-retry": "false"}
+    body = json.dumps({"detail": TOO_LARGE}, ensure_ascii=False)
+    return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}

@@ -1,0 +1,194 @@
+"""The OpenAPI document of declared routes: what `functions/openapi.py` prints. No route imports it."""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, get_args, get_type_hints
+
+from pydantic import Field
+
+from turnstone import VERSION
+from turnstone.domain.events import (
+    StepCompleted,
+    StepProgressed,
+    StepStarted,
+    TurnAwaitsInput,
+    TurnCompleted,
+    TurnStarted,
+)
+from turnstone.http.errors import FAILURE_STATUS, STATUS
+from turnstone.http.routes import Route, TurnReply, TurnStreamReply
+from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
+
+Told = Annotated[
+    TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput,
+    Field(discriminator="event_type"),
+]
+# the scheme as API Gateway itself writes it into the documents it exports
+SIGV4: Mapping[str, Schema] = {
+    "sigv4": {
+        "type": "apiKey",
+        "name": "Authorization",
+        "in": "header",
+        "x-amazon-apigateway-authtype": "awsSigv4",
+    }
+}
+INFO: Schema = {
+    "title": "Turnstone",
+    "version": VERSION,
+    "description": "A home for AI agents, which speaks the Llama Stack Agents API: it stores agents, sessions, turns "
+    "and steps, runs the agent loop, and pauses a turn while the client runs its own tools.",
+    "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+}
+REFUSALS: Mapping[int, tuple[str, str]] = {
+    400: ("InvalidRequest", "The request can't be accepted; what is wrong with it is named."),
+    401: ("Unauthenticated", "The request proves no identity."),
+    403: ("Forbidden", "Who asks may not talk to this server."),
+    404: ("NotFound", "There is no such thing, or the caller may not see it."),
+    409: ("Conflict", "The session, the turn or the Idempotency-Key is in a state that forbids this."),
+    413: ("BodyTooLarge", "The body has more bytes than the server takes."),
+    500: ("InternalError", "Something nobody expected went wrong."),
+    502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
+    503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
+    504: ("ModelTimedOut", "The model was silent for too long."),
+}
+RETRY_HEADERS: Schema = {
+    "retry-after": {"description": "Seconds after which to try again.", "schema": {"type": "string"}},
+    "x-should-retry": {"description": "`false` where a repetition can't help.", "schema": {"const": "false"}},
+}
+IDEMPOTENCY_KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Makes the request safe to repeat for 24 hours: a second one is answered as the first was.",
+    "schema": {"type": "string"},
+}
+PARAMETER = re.compile(r"{(\w+)}")
+
+
+def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Schema] | None = None) -> Schema:
+    """Return the OpenAPI 3.1 document of the routes; a caller has to satisfy one of the schemes, if there are any."""
+    schemas = build_wire_schemas(
+        read=[route.body for route in routes if route.body],
+        written=[Told, *(kind for route in routes for kind in (route.reply, *route.headers.values()))],
+    )
+    is_open = not security_schemes
+    paths: dict[str, Schema] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, is_open)
+    used = sorted({status for route in routes for status in _refused_with(route, is_open)})
+    named = {**schemas.named, **_envelopes(schemas)}
+    document: Schema = {
+        "openapi": "3.1.0",
+        "info": INFO,
+        "tags": [{"name": name} for name in dict.fromkeys(map(_family, routes))],
+        "paths": paths,
+        "components": {
+            "schemas": {name: named[name] for name in sorted(named)},
+            "responses": {REFUSALS[status][0]: _refusal(status, is_open) for status in used},
+            "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
+        },
+    }
+    if security_schemes:
+        document["components"]["securitySchemes"] = dict(security_schemes)
+        document["security"] = [{name: []} for name in security_schemes]
+    return document
+
+
+def answers_of(route: Route) -> tuple[type, ...]:
+    """Return which of the kinds of `Answer` the route gives, as its function is annotated."""
+    answered = get_type_hints(route.endpoint)["return"]
+    return get_args(answered) if isinstance(answered, UnionType) else (answered,)
+
+
+def _operation(route: Route, schemas: WireSchemas, is_open: bool) -> Schema:
+    _, _, said = (sys.modules[route.endpoint.__module__].__doc__ or "").partition(": ")
+    summary = said.split("\n\n")[0].strip().removesuffix(".")
+    operation: Schema = {
+        "operationId": route.endpoint.__name__,
+        "summary": summary[:1].upper() + summary[1:],
+        "tags": [_family(route)],
+    }
+    if parameters := list(_parameters(route)):
+        operation["parameters"] = parameters
+    if route.body is not None:
+        content = {"application/json": {"schema": schemas.read[route.body]}}
+        operation["requestBody"] = {"required": True, "content": content}
+    refusals = {
+        str(status): {"$ref": f"#/components/responses/{REFUSALS[status][0]}"}
+        for status in _refused_with(route, is_open)
+    }
+    operation["responses"] = {"200": _success(route, schemas), **refusals}
+    return operation
+
+
+def _parameters(route: Route) -> Iterator[Schema]:
+    for name in PARAMETER.findall(route.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    for name, description in route.query.items():
+        several = {"type": "array", "items": {"type": "string"}}
+        yield {"name": name, "in": "query", "description": description, "schema": several}
+    if route.method == "POST":
+        yield {"$ref": "#/components/parameters/IdempotencyKey"}
+
+
+def _success(route: Route, schemas: WireSchemas) -> Schema:
+    content = {"application/json": {"schema": schemas.written[route.reply]}}
+    if TurnStreamReply in answers_of(route):
+        content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
+    success: Schema = {"description": "OK", "content": content}
+    if route.headers:
+        success["headers"] = {name: {"schema": schemas.written[kind]} for name, kind in route.headers.items()}
+    return success
+
+
+def _refused_with(route: Route, is_open: bool) -> list[int]:
+    """Return the statuses of the errors the route may answer with."""
+    statuses = {403, 500, *(STATUS[error] for error in route.raises)}
+    if not is_open:
+        statuses |= {401}
+    if route.body or route.query:
+        statuses |= {400}
+    if route.body:
+        statuses |= {413}
+    if PARAMETER.search(route.path):
+        statuses |= {404, 503}
+    if route.method == "POST":
+        statuses |= {409, 503}
+    if TurnReply in answers_of(route):
+        statuses |= set(FAILURE_STATUS.values())
+    return sorted(statuses)
+
+
+def _refusal(status: int, is_open: bool) -> Schema:
+    schema: Schema = {"$ref": "#/components/schemas/Refusal"}
+    if status == 400:
+        schema = {"anyOf": [{"$ref": "#/components/schemas/InvalidFields"}, schema]}
+    elif status == 403 and not is_open:
+        schema = _object(message={"type": "string"})  # the gateway's own, no request it refuses gets as far as us
+    answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
+    return {**answer, "headers": RETRY_HEADERS} if status == 409 or status >= 500 else answer
+
+
+def _envelopes(schemas: WireSchemas) -> Schema:
+    """Return the schemas of what the dialect puts around errors and events, see `http/errors.py` and its `stream`."""
+    text = {"type": "string"}
+    location = {"type": "array", "items": {"type": ["string", "integer"]}}
+    problem = _object(loc=location, msg=text, type=text)
+    problems = {"type": "array", "items": problem, "minItems": 1}
+    told = _object(event=_object(payload=schemas.written[Told]))
+    failed = _object(error=_object(message=text))
+    says = "The data of one event of the stream. A stream that can't go on ends with an error."
+    return {
+        "Refusal": _object(detail=text),
+        "InvalidFields": _object(error=_object(detail=_object(errors=problems))),
+        "TurnStreamChunk": {"description": says, "anyOf": [told, failed]},
+    }
+
+
+def _object(**properties: Any) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _family(route: Route) -> str:
+    return route.endpoint.__module__.split(".")[-2]

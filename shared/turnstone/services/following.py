@@ -1,0 +1,65 @@
+"""Following turns that other processes run, for those who wait for them here, by a look at the store now and then."""
+
+import logging
+from threading import Condition, Thread
+
+from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.sessions import TurnRef
+from turnstone.domain.turns import TurnStatus
+from turnstone.services.broadcast import Broadcasts
+from turnstone.services.replay import replayed, told_as_gone
+from turnstone.store.turns import TurnStore
+
+log = logging.getLogger(__name__)
+
+
+class Following:
+    """Looks every so many seconds, in one thread that lives while there is something to look at."""
+
+    def __init__(self, turns: TurnStore, broadcasts: Broadcasts, every_s: float) -> None:
+        self._turns = turns
+        self._broadcasts = broadcasts
+        self._every_s = every_s
+        self._changed = Condition()
+        self._followed: set[TurnRef] = set()
+        self._is_looking = False
+
+    def follow(self, ref: TurnRef) -> None:
+        """Tell those who wait here for the turn how it ended, or where it waits for its client, once it does."""
+        with self._changed:
+            self._followed.add(ref)
+            if self._is_looking:
+                return
+            self._is_looking = True
+        Thread(target=self._look_on, name="following", daemon=True).start()
+
+    def _look_on(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait(self._every_s)
+                if not self._followed:
+                    self._is_looking = False
+                    return
+                followed = tuple(self._followed)
+            for ref in followed:
+                if not self._goes_on(ref):
+                    with self._changed:
+                        self._followed.discard(ref)
+
+    def _goes_on(self, ref: TurnRef) -> bool:
+        """Tell whether there is still something to wait for, and somebody here who waits."""
+        broadcast = self._broadcasts.find(ref)
+        if broadcast is None or broadcast.is_run:
+            return False
+        try:
+            _, state = self._turns.load(ref)
+        except NotFound as missing:
+            self._broadcasts.tell_waiting(ref, told_as_gone(missing, ref.turn_id))
+            return False
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is looked at again later: %s", ref.turn_id, unavailable)
+            return True
+        if state.status is TurnStatus.IN_PROGRESS:
+            return True
+        self._broadcasts.tell_waiting(ref, *replayed(state))
+        return False
