@@ -13,4 +13,4 @@ def create_agent(request: Request) -> Reply:
 
 
 ROUTE = Route("POST", "/v1/agents", create_agent, AgentCreated, CreateAgent)
-handler = LambdaHandler(ROUTE, loads="agents")
+handler = LambdaHandler(__name__, ROUTE, loads="agents")

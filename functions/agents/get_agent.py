@@ -10,4 +10,4 @@ def get_agent(request: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/agents/{agent_id}", get_agent, Agent)
-handler = LambdaHandler(ROUTE, loads="agents")
+handler = LambdaHandler(__name__, ROUTE, loads="agents")

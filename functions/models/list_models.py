@@ -1,6 +1,6 @@
 """GET /v1/models: the models that agents can name."""
 
-from turnstone.dialects.llama_stack.replies import Model, ModelList
+from turnstone.dialects.llama_stack.registry_replies import Model, ModelList
 from turnstone.domain.errors import ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
@@ -12,4 +12,4 @@ def list_models(request: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/models", list_models, ModelList, raises=(ModelError, ModelTimedOut))
-handler = LambdaHandler(ROUTE, loads="inference")
+handler = LambdaHandler(__name__, ROUTE, loads="inference")

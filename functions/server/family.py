@@ -4,4 +4,4 @@ from turnstone.edge.gateway import LambdaHandler
 
 from . import health, version  # relative: in a function this family is a package of its own, here a part of functions
 
-handler = LambdaHandler(health.ROUTE, version.ROUTE)
+handler = LambdaHandler(__name__, health.ROUTE, version.ROUTE)

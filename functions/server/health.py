@@ -10,4 +10,4 @@ def health(_: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/health", health, Health)
-handler = LambdaHandler(ROUTE)
+handler = LambdaHandler(__name__, ROUTE)

@@ -11,4 +11,4 @@ def version(_: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/version", version, Version)
-handler = LambdaHandler(ROUTE)
+handler = LambdaHandler(__name__, ROUTE)

@@ -17,4 +17,4 @@ def create_session(request: Request) -> Reply:
 
 
 ROUTE = Route("POST", "/v1/agents/{agent_id}/session", create_session, SessionCreated, CreateSession)
-handler = LambdaHandler(ROUTE, loads="sessions")
+handler = LambdaHandler(__name__, ROUTE, loads="sessions")

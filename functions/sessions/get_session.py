@@ -1,7 +1,7 @@
 """GET /v1/agents/{agent_id}/session/{session_id}: a session with its turns, or with those named by `turn_ids`."""
 
-from turnstone.dialects.llama_stack.replies import SessionWithTurns, session_frame
 from turnstone.dialects.llama_stack.requests import WantedTurns, turn_ids_in_query
+from turnstone.dialects.llama_stack.turn_replies import SessionWithTurns, session_frame
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
@@ -19,4 +19,4 @@ def get_session(request: Request) -> PiecesReply:
 
 QUERY = {"turn_ids": "Only these turns; repeated, or several of them parted by commas."}
 ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}", get_session, SessionWithTurns, query=QUERY)
-handler = LambdaHandler(ROUTE, loads="sessions")
+handler = LambdaHandler(__name__, ROUTE, loads="sessions")

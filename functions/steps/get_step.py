@@ -1,6 +1,6 @@
 """GET …/turn/{turn_id}/step/{step_id}: one finished step of a turn."""
 
-from turnstone.dialects.llama_stack.replies import StepReply
+from turnstone.dialects.llama_stack.turn_replies import StepReply
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
@@ -11,4 +11,4 @@ def get_step(request: Request) -> Reply:
 
 
 ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/step/{step_id}", get_step, StepReply)
-handler = LambdaHandler(ROUTE, loads="reader")
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

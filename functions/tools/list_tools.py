@@ -1,6 +1,6 @@
 """GET /v1/tools: the tools that run on the server, of one toolgroup or of all."""
 
-from turnstone.dialects.llama_stack.replies import ToolList, tool_reply
+from turnstone.dialects.llama_stack.registry_replies import ToolList, tool_reply
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
@@ -14,4 +14,4 @@ def list_tools(request: Request) -> Reply:
 
 QUERY = {"toolgroup_id": "Only the tools of this group."}
 ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY)
-handler = LambdaHandler(ROUTE, loads="tools")
+handler = LambdaHandler(__name__, ROUTE, loads="tools")

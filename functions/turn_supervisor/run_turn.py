@@ -2,4 +2,4 @@
 
 from turnstone.edge.worker import TurnWorker
 
-handler = TurnWorker()
+handler = TurnWorker(__name__)

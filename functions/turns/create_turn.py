@@ -1,7 +1,7 @@
 """POST /v1/agents/{agent_id}/session/{session_id}/turn: start a turn; stream it, or answer once it ends or pauses."""
 
-from turnstone.dialects.llama_stack.requests import CreateTurn
 from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turn_requests import CreateTurn
 from turnstone.domain.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
@@ -14,4 +14,4 @@ def create_turn(request: Request) -> TurnReply | TurnStreamReply:
 
 
 ROUTE = Route("POST", "/v1/agents/{agent_id}/session/{session_id}/turn", create_turn, Turn, CreateTurn)
-handler = LambdaHandler(ROUTE, loads="turns")
+handler = LambdaHandler(__name__, ROUTE, loads="turns")

@@ -12,4 +12,4 @@ def get_turn(request: Request) -> Reply:
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"
 ROUTE = Route("GET", PATH, get_turn, Turn, headers={"x-turn-status": TurnStatus})
-handler = LambdaHandler(ROUTE, loads="reader")
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

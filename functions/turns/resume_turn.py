@@ -1,7 +1,7 @@
 """POST …/turn/{turn_id}/resume: go on with a turn that waits for its client's tool responses."""
 
-from turnstone.dialects.llama_stack.requests import ResumeTurn
 from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turn_requests import ResumeTurn
 from turnstone.domain.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
@@ -15,4 +15,4 @@ def resume_turn(request: Request) -> TurnReply | TurnStreamReply:
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume"
 ROUTE = Route("POST", PATH, resume_turn, Turn, ResumeTurn)
-handler = LambdaHandler(ROUTE, loads="turns")
+handler = LambdaHandler(__name__, ROUTE, loads="turns")

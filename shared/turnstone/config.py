@@ -29,7 +29,7 @@ class InvalidSettings(Exception):
 class Settings(BaseModel):
     """What both places to run in have in common. A field is named as its variable without the prefix, in lower case."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     model_timeout_seconds: Seconds = Field(default=600, gt=0, le=DAY_S)
     context_tokens: int = Field(default=32_000, ge=0, le=10_000_000)
@@ -67,9 +67,9 @@ class LambdaSettings(Settings):
     route_module: str | None = None
 
 
-def is_on_lambda() -> bool:
-    """Tell whether this process is a Lambda."""
-    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+def is_function(module: str) -> bool:
+    """Tell whether this process is the Lambda whose handler is in that module."""
+    return os.environ.get("_HANDLER") == f"{module}.handler"
 
 
 Kind = TypeVar("Kind", bound=Settings)

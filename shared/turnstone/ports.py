@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
-from turnstone.domain.content import Content
-from turnstone.domain.messages import CompletionMessage, Message
-from turnstone.domain.sessions import SessionLock, TurnRef
-from turnstone.domain.tools import ToolCall, ToolDef
-from turnstone.domain.turns import TokenUsage
+if TYPE_CHECKING:  # who stores records needs none of these
+    from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
+    from turnstone.domain.content import Content
+    from turnstone.domain.messages import CompletionMessage, Message
+    from turnstone.domain.sessions import SessionLock, TurnRef
+    from turnstone.domain.tools import ToolCall, ToolDef
+    from turnstone.domain.turns import TokenUsage
 
 Scalar = str | int
 MAX_OPERATIONS = 100
@@ -187,13 +188,13 @@ class BlobStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """One question to a model. `tool_choice` is auto, required, none or a tool's name."""
+    """One question to a model. `tool_choice` is auto, required, none or a tool's name; no `sampling`: its defaults."""
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolDef, ...] = ()
     tool_choice: str = "auto"
-    sampling: SamplingParams = SamplingParams()
+    sampling: SamplingParams | None = None
     response_format: ResponseFormat | None = None
 
 

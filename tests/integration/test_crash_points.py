@@ -33,8 +33,8 @@ from turnstone.domain.errors import StoreUnavailable, TurnstoneError
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import Step, TurnStatus
 from turnstone.ports import InferenceRequest
-from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.attention import turn_of
+from turnstone.services.broadcast import TurnBroadcast
 
 Serve = Callable[..., Harness]
 DICE = {"dice": {"roll": lambda arguments: "4"}}

@@ -38,8 +38,8 @@ from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import Delete
-from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.attention import turn_of
+from turnstone.services.broadcast import TurnBroadcast
 from turnstone.store.keys import agent_key
 
 Serve = Callable[..., Harness]

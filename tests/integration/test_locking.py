@@ -40,8 +40,8 @@ from turnstone.domain.messages import ToolResponseMessage, UserMessage
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import TurnStatus
-from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.attention import turn_of
+from turnstone.services.broadcast import TurnBroadcast
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")

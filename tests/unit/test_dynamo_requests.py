@@ -189,3 +189,10 @@ def test_dynamodb_is_never_asked_to_start_outside_the_range(query: Range, asks: 
     assert not store.range(query).records
     assert len(client.asked) == asks
     assert not [request for _, request in client.asked if "ExclusiveStartKey" in request]
+
+
+def test_a_range_whose_end_lies_before_its_start_is_not_asked_for() -> None:
+    store, client = store_over()
+    assert not store.range(Range("p", start="c", end="a")).records
+    assert not store.gather([Get(A)], [Range("p", start="c", end="a")])[1][0].records
+    assert [verb for verb, _ in client.asked] == ["get_item"]

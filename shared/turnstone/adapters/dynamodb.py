@@ -50,6 +50,8 @@ class DynamoRangeStore:
 
     def range(self, query: Range) -> Page:
         """Return the next page of a range."""
+        if query.start > query.end:
+            return Page(())  # such bounds are refused
         after = query.after
         if after is not None and not query.start <= after <= query.end:
             is_behind = after > query.end if not query.reverse else after < query.start

@@ -30,7 +30,7 @@ class OfflineInference:
         if isinstance(request.response_format, JsonSchemaFormat) and not calls:
             text = json.dumps({"offline": True, "message": text})
         words = re.findall(r"\s*\S+", text)
-        limit = request.sampling.max_tokens or len(words)
+        limit = (request.sampling.max_tokens if request.sampling else 0) or len(words)
         for word in words[:limit]:
             yield TextChunk(word)
         message = CompletionMessage(

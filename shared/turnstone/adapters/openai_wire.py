@@ -46,7 +46,7 @@ def request_body(request: InferenceRequest) -> dict[str, Any]:
         "messages": [message_to_wire(message) for message in request.messages],
         "stream": True,
         "stream_options": {"include_usage": True},
-        **sampling_to_wire(request.sampling),
+        **sampling_to_wire(request.sampling or SamplingParams()),
     }
     if request.tools:
         body["tools"] = [tool_to_wire(tool) for tool in request.tools]

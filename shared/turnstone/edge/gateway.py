@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from turnstone.config import LambdaSettings, is_on_lambda, load_settings
+from turnstone.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -23,14 +23,14 @@ TOO_LARGE = (
 
 
 class LambdaHandler:
-    """A function that serves some routes. On Lambda it is loaded with its module, before the first event."""
+    """A function that serves some routes. Where its module is the Lambda's, it is loaded before the first event."""
 
-    def __init__(self, *routes: Route, loads: str = "") -> None:
-        """Take the routes, and the name of the service of the `Application` that they use, none for ''."""
+    def __init__(self, module: str, *routes: Route, loads: str = "") -> None:
+        """Take the module's name, its routes, and the name of the service of `Application` they use, if any."""
         self._routes = routes
         self._loads = loads
         self._respond: Respond | None = None
-        if is_on_lambda():
+        if is_function(module):
             self._respond = self._loaded()
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:

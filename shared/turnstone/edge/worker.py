@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from turnstone.config import LambdaSettings, is_on_lambda, load_settings
+from turnstone.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.core import Core
@@ -16,9 +16,9 @@ LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 class TurnWorker:
     """A function that attends to a turn and, if that makes it go on here, stays until it ends or pauses."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._core: Core | None = None
-        if is_on_lambda():
+        if is_function(module):
             self._core = _loaded()
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:

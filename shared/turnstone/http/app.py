@@ -25,9 +25,9 @@ from turnstone.domain.errors import BodyTooLarge, Unauthenticated
 from turnstone.http.errors import answer_or_error, detail_reply, error_reply
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
 from turnstone.http.surroundings import Surroundings
-from turnstone.services.application import Application
 
 if TYPE_CHECKING:
+    from turnstone.services.application import Application
     from turnstone.services.broadcast import TurnBroadcast
 
 log = logging.getLogger(__name__)

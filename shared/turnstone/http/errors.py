@@ -3,14 +3,19 @@
 The only place with an `except Exception`: whatever nobody expected becomes a 500 that tells nothing of the inside.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
 from turnstone.domain import errors
-from turnstone.domain.turns import Failure, FailureKind
 from turnstone.http.routes import Answer, InvalidBody, Reply, Request
+
+if TYPE_CHECKING:
+    from turnstone.domain.turns import Failure, FailureKind
 
 log = logging.getLogger(__name__)
 

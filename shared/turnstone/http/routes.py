@@ -1,20 +1,23 @@
 """How a route is declared, what its function is given, and what it may answer."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.events import TurnEvent
 from turnstone.domain.sessions import SessionRef, TurnRef
-from turnstone.services.application import Application
-from turnstone.services.broadcast import TurnBroadcast
+
+if TYPE_CHECKING:  # a function loads what its own routes need
+    from turnstone.domain.events import TurnEvent
+    from turnstone.services.application import Application
+    from turnstone.services.broadcast import TurnBroadcast
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class Route:
     body: type[BaseModel] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, Any] = field(default_factory=dict)
-    raises: tuple[type[TurnstoneError], ...] = ()
+    raises: tuple[type[Exception], ...] = ()
 
 
 Model = TypeVar("Model", bound=BaseModel)

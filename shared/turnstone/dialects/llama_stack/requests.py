@@ -5,14 +5,11 @@ Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nu
 
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from turnstone.domain.agents import AgentConfig, TurnOverrides
+from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.messages import InputMessage
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import NewTurn
 
 
 class CreateAgent(Frozen):
@@ -26,24 +23,6 @@ class CreateSession(NullMeansDefault):
     def refuse_unsupported(self) -> None:
         if self.vector_db_id is not None:
             raise Unsupported("vector_db_id: this server has no vector databases yet; leave it out", ("vector_db_id",))
-
-
-class CreateTurn(TurnOverrides):
-    messages: Many[InputMessage] = Field(min_length=1)
-    stream: bool = False
-    documents: Many[Any] = ()
-
-    def to_new_turn(self) -> NewTurn:
-        """Return what is asked of the turn. Raises Unsupported."""
-        if self.documents:
-            raise Unsupported("documents: this server takes no documents yet; leave the list empty", ("documents",))
-        given = {name: getattr(self, name) for name in TurnOverrides.model_fields}
-        return NewTurn(messages=self.messages, overrides=TurnOverrides.model_construct(**given))
-
-
-class ResumeTurn(NullMeansDefault):
-    tool_responses: Many[ToolResponse] = Field(min_length=1)
-    stream: bool = False
 
 
 class WantedTurns(NullMeansDefault):

@@ -1,0 +1,33 @@
+"""Request bodies of the Llama Stack Agents API that start a turn, or go on with one.
+
+Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nulls mean the default.
+"""
+
+from typing import Any
+
+from pydantic import Field
+
+from turnstone.domain.agents import TurnOverrides
+from turnstone.domain.errors import Unsupported
+from turnstone.domain.messages import InputMessage
+from turnstone.domain.model import Many, NullMeansDefault
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import NewTurn
+
+
+class CreateTurn(TurnOverrides):
+    messages: Many[InputMessage] = Field(min_length=1)
+    stream: bool = False
+    documents: Many[Any] = ()
+
+    def to_new_turn(self) -> NewTurn:
+        """Return what is asked of the turn. Raises Unsupported."""
+        if self.documents:
+            raise Unsupported("documents: this server takes no documents yet; leave the list empty", ("documents",))
+        given = {name: getattr(self, name) for name in TurnOverrides.model_fields}
+        return NewTurn(messages=self.messages, overrides=TurnOverrides.model_construct(**given))
+
+
+class ResumeTurn(NullMeansDefault):
+    tool_responses: Many[ToolResponse] = Field(min_length=1)
+    stream: bool = False

@@ -1,0 +1,488 @@
+"""The OpenAPI document says what the served API does, and is made only for those who ask for it."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+from openapi_schema_validator import OAS31Validator, oas31_format_checker
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from functions.local import ROUTES
+from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
+from tests.contract.test_bad_input import BODIES, CHANGES, FULL_AGENT, JUNK, changed, named, places_in, written
+from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turn_replies import StepReply
+from turnstone.domain import errors
+from turnstone.domain.content import Image, ImageItem, TextItem, Url
+from turnstone.domain.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
+from turnstone.domain.model import Frozen
+from turnstone.domain.tools import ToolCall, ToolResponse
+from turnstone.domain.turns import (
+    Attachment,
+    Failure,
+    MemoryRetrievalStep,
+    SafetyViolation,
+    ShieldCallStep,
+    Step,
+    ToolExecutionStep,
+    Turn,
+    TurnStatus,
+    silent_output,
+)
+from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
+from turnstone.http.openapi import SIGV4, Told, answers_of, openapi_document
+from turnstone.http.routes import InvalidBody, Route, TurnReply
+from turnstone.http.wire_schemas import build_wire_schemas
+
+SESSION = "/v1/agents/{agent_id}/session/{session_id}"
+TURN = SESSION + "/turn/{turn_id}"
+WITH_BODY = [route for route in ROUTES if route.body]
+DOCUMENT = openapi_document(ROUTES)
+SIGNED = openapi_document(ROUTES, SIGV4)
+
+
+def closed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document with objects that may hold only what is said of them, which is how a server's are judged."""
+    shut = copy.deepcopy(dict(document))
+
+    def shut_objects(schema: Any) -> None:
+        for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+            shut_objects(inner)
+        if isinstance(schema, dict) and schema.get("type") == "object" and "properties" in schema:
+            schema["additionalProperties"] = False
+
+    shut_objects(shut["components"])
+    return shut
+
+
+CLOSED, CLOSED_SIGNED = closed(DOCUMENT), closed(SIGNED)
+
+
+def validator(schema: Mapping[str, Any], document: Mapping[str, Any] = CLOSED) -> Draft202012Validator:
+    within = {**schema, "components": document["components"]}
+    return OAS31Validator(within, format_checker=oas31_format_checker)
+
+
+def named_validator(name: str) -> Draft202012Validator:
+    return validator({"$ref": f"#/components/schemas/{name}"})
+
+
+def body_validator(route: Route) -> Draft202012Validator:
+    content = operation(route)["requestBody"]["content"]
+    assert set(content) == {"application/json"}
+    return validator(content["application/json"]["schema"], DOCUMENT)
+
+
+def operation(route: Route, document: Mapping[str, Any] = CLOSED) -> dict[str, Any]:
+    return document["paths"][route.path][route.method.lower()]
+
+
+def resolved(document: Mapping[str, Any], part: Mapping[str, Any]) -> Any:
+    """Return the part, or what its reference points at, which has to be there."""
+    if "$ref" not in part:
+        return part
+    found: Any = document
+    for name in part["$ref"].removeprefix("#/").split("/"):
+        found = found[name]
+    return found
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if "$ref" in part:
+            yield part["$ref"]
+        if "mapping" in part.get("discriminator", {}):
+            yield from part["discriminator"]["mapping"].values()
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from references(inner)
+
+
+def check_answer(route: Route, answer: Answered, document: Mapping[str, Any] = CLOSED) -> None:
+    """See that the document says of this answer its status, type, headers and body."""
+    told = resolved(document, operation(route, document)["responses"][str(answer.status)])
+    kind = answer.headers["content-type"].partition(";")[0]
+    schema = told["content"][kind]["schema"]
+    own = {name for name in answer.headers if name.startswith("x-") or name == "retry-after"}
+    assert own <= set(told.get("headers", {}))
+    for name in own:
+        validator(told["headers"][name]["schema"]).validate(answer.headers[name])
+    texts = answer.body.decode().split("\n\n")[:-1] if kind == "text/event-stream" else [answer.body.decode()]
+    for text in texts:
+        validator(schema).validate(strict_json(text.removeprefix("data: ")))
+
+
+class Asker:
+    """Asks a served app by route, checks each answer against the document and remembers what was asked and answered."""
+
+    def __init__(self, serving: Served) -> None:
+        self._client = serving.client
+        self.ids: dict[str, str] = {}
+        self.seen: set[tuple[str, str, int, str]] = set()
+
+    def ask(self, method: str, path: str, body: Any = None, *, query: str = "", **headers: str) -> Answered:
+        (route,) = [route for route in ROUTES if (route.method, route.path) == (method, path)]
+        sent = tuple((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items())
+        parts = () if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode(),)
+        answer = self._client.send(Raw(method, (path.format_map(self.ids) + query).encode(), parts, sent))
+        check_answer(route, answer)
+        if answer.status == 200 and route.body:
+            body_validator(route).validate(body)
+        self.seen.add((method, path, answer.status, answer.headers["content-type"].partition(";")[0]))
+        return answer
+
+    def open_session(self, agent: Any) -> None:
+        self.ids["agent_id"] = self.ask("POST", "/v1/agents", {"agent_config": agent}).json()["agent_id"]
+        opened = self.ask("POST", "/v1/agents/{agent_id}/session", {"session_name": "first"}).json()
+        self.ids["session_id"] = opened["session_id"]
+
+    def say(self, words: str, *, stream: bool = False) -> Answered:
+        body = {"messages": [{"role": "user", "content": words}], "stream": stream}
+        return self.ask("POST", SESSION + "/turn", body)
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    with served(tmp_path_factory.mktemp("openapi"), max_body_bytes=20_000) as serving:
+        asker = Asker(serving)
+        asker.open_session(FULL_AGENT)
+        yield asker
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, SIGNED], ids=["open", "signed"])
+def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
+    OpenAPIV31SpecValidator(document).validate()
+    for schema in document["components"]["schemas"].values():
+        OAS31Validator.check_schema(schema)
+
+
+def test_every_route_is_in_the_document_and_nothing_else() -> None:
+    declared = [(route.path, route.method.lower()) for route in ROUTES]
+    assert declared == [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_every_parameter_is_declared(route: Route) -> None:
+    declared = [resolved(DOCUMENT, parameter) for parameter in operation(route).get("parameters", ())]
+    places = {place: [p["name"] for p in declared if p["in"] == place] for place in ("path", "query", "header")}
+    module = sys.modules[route.endpoint.__module__]
+    read = re.findall(r"""\bquery(?:\.get\(|\[)"(\w+)\"""", inspect.getsource(module))
+    assert places["path"] == re.findall(r"{(\w+)}", route.path)
+    assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
+    assert set(places["query"]) == set(read)
+    assert places["header"] == (["Idempotency-Key"] if route.method == "POST" else [])
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=named)
+def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> None:
+    module = sys.modules[route.endpoint.__module__]
+    (name,) = [ref.rpartition("/")[2] for ref in references(operation(route)["requestBody"])]
+    assert [name] == re.findall(r"parse\(request, (\w+)\)", inspect.getsource(module))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_every_operation_is_told_apart_and_told_of(route: Route) -> None:
+    assert operation(route)["operationId"] == route.endpoint.__name__
+    assert operation(route)["summary"].strip()
+    assert operation(route)["tags"] == [route.endpoint.__module__.split(".")[1]]
+    assert operation(route)["tags"][0] in [tag["name"] for tag in DOCUMENT["tags"]]
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, SIGNED], ids=["open", "signed"])
+def test_every_reference_resolves_and_no_part_is_left_over(document: dict[str, Any]) -> None:
+    there = {
+        f"#/components/{kind}/{name}"
+        for kind, parts in document["components"].items()
+        for name in parts
+        if kind != "securitySchemes"
+    }
+    assert set(references(document)) == there
+
+
+def test_a_model_has_two_schemas_only_where_it_is_read_and_written_differently() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert list(schemas) == sorted(schemas)
+    twice = {name.removesuffix("-Input") for name in schemas if name.endswith("-Input")}
+    assert twice == {name.removesuffix("-Output") for name in schemas if name.endswith("-Output")}
+    assert not [name for name in twice if schemas[f"{name}-Input"] == schemas[f"{name}-Output"]]
+    assert not twice & set(schemas)
+
+
+def test_what_null_stands_for_is_told() -> None:
+    fields = DOCUMENT["components"]["schemas"]["AgentConfig-Input"]["properties"]
+    assert fields["max_infer_iters"] == {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": 10}
+
+
+class Described(Frozen):
+    """What a reader is told,
+    in one line.
+
+    Attributes:
+        inside: nobody's business.
+    """
+
+    inside: int
+
+
+def test_of_a_docstring_only_the_first_paragraph_is_told() -> None:
+    assert (
+        build_wire_schemas(read=[], written=[Described]).named["Described"]["description"]
+        == "What a reader is told, in one line."
+    )
+
+
+def test_answers_are_promised_with_all_their_fields() -> None:
+    promised: set[str] = set()
+    found = {ref for item in DOCUMENT["paths"].values() for o in item.values() for ref in references(o["responses"])}
+    while found - promised:
+        promised |= found
+        found = {inner for ref in promised for inner in references(resolved(DOCUMENT, {"$ref": ref}))}
+    schemas = [resolved(DOCUMENT, {"$ref": ref}) for ref in promised if ref.startswith("#/components/schemas/")]
+    assert len(schemas) > 30
+    assert not [s for s in schemas if s.get("type") == "object" and s["required"] != list(s["properties"])]
+    assert "default" not in json.dumps(schemas).replace('"default": {}', "").replace('"default"]', "")
+
+
+def test_signed_requests_are_a_security_scheme_and_strangers_are_refused() -> None:
+    assert SIGNED["components"]["securitySchemes"] == SIGV4
+    assert SIGNED["security"] == [{"sigv4": []}]
+    assert "security" not in DOCUMENT
+    for item in SIGNED["paths"].values():
+        assert all({"401", "403"} <= set(operation["responses"]) for operation in item.values())
+
+
+def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
+    for path in ("/v1/health", "/v1/version", "/v1/models", "/v1/tools", "/v1/agents/{agent_id}"):
+        assert asker.ask("GET", path).status == 200
+    for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
+        turn = asker.say(words).json()
+        asker.ids |= {"turn_id": turn["turn_id"]}
+        for step in turn["steps"]:
+            asker.ids |= {"step_id": step["step_id"]}
+            assert asker.ask("GET", TURN + "/step/{step_id}").json() == {"step": step}
+        assert asker.ask("GET", TURN).headers["x-turn-status"] in ("completed", "awaiting_input")
+    for stream in (False, True):
+        (call,) = asker.ask("GET", TURN).json()["output_message"]["tool_calls"]
+        response = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "sun"}
+        body = {"tool_responses": [response], "stream": stream}
+        assert asker.ask("POST", TURN + "/resume", body).status == 200
+        streamed = asker.say("please get_weather(city=Oslo)", stream=True)
+        asker.ids["turn_id"] = str(re.findall(r'"turn_id":"([^"]+)"', streamed.body.decode())[0])
+    assert len(asker.ask("GET", SESSION).json()["turns"]) == 5
+    assert asker.ask("GET", SESSION, query=f"?turn_ids={asker.ids['turn_id']}").status == 200
+    assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
+    answered = {(method, path, kind) for method, path, status, kind in asker.seen if status == 200}
+    assert answered == {
+        (route.method, route.path, kind) for route in ROUTES for kind in operation(route)["responses"]["200"]["content"]
+    }
+
+
+def test_every_refusal_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
+    asker.open_session(FULL_AGENT)
+    asker.ids |= {"turn_id": asker.say("hello").json()["turn_id"], "step_id": "unknown"}
+    response = {"call_id": "a", "tool_name": "add", "content": "3"}
+    refused = [
+        asker.ask("POST", "/v1/agents", b"{"),
+        asker.ask("POST", "/v1/agents", {"agent_config": {"model": 1}}),
+        asker.ask("POST", "/v1/agents", {"agent_config": FULL_AGENT | {"input_shields": ["one"]}}),
+        asker.ask("GET", "/v1/tools", query="?toolgroup_id=unknown"),
+        asker.ask("POST", TURN + "/resume", {"tool_responses": [response]}),
+        asker.ask("GET", TURN + "/step/{step_id}"),
+        asker.ask("POST", SESSION + "/turn", b" " * 20_001),
+        *(asker.ask(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
+    ]
+    for name, status in (("one", 200), ("two", 409)):
+        body = {"session_name": name}
+        assert asker.ask("POST", "/v1/agents/{agent_id}/session", body, idempotency_key="k").status == status
+    asker.ids |= dict.fromkeys(asker.ids, "unknown")
+    refused += [asker.ask("GET", route.path) for route in ROUTES if route.method == "GET" and "{" in route.path]
+    assert [answer.status for answer in refused[:7]] == [400, 400, 400, 400, 409, 404, 413]
+    assert {answer.status for answer in refused[7:]} == {403, 404}
+
+
+ERRORS = [
+    errors.InvalidRequest("why"),
+    errors.InvalidRequest("why", ("messages", 0)),
+    errors.Unauthenticated(),
+    errors.NotFound("turn", "t"),
+    errors.TurnRunning("t"),
+    errors.TurnNotAwaiting("t", "completed"),
+    errors.IdempotencyMismatch(),
+    errors.LeaseLost("t"),
+    errors.BodyTooLarge(1),
+    errors.ModelTimedOut("why"),
+    errors.ModelFailed("why"),
+    errors.Overloaded(1),
+    errors.StoreUnavailable("why"),
+    InvalidBody([{"loc": (), "msg": "why", "type": "missing"}]),
+    ZeroDivisionError("why"),
+]
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if TurnReply in answers_of(route)], ids=named)
+def test_every_error_there_is_has_its_answer_in_the_document(route: Route) -> None:
+    assert set(STATUS) <= {kind for error in ERRORS for kind in type(error).__mro__}
+    replies = [failure_reply(Failure(kind=kind, message="why")) for kind in FAILURE_STATUS]
+    for reply in [*map(error_reply, ERRORS), *replies]:
+        answer = Answered(reply.status, {"content-type": "application/json", **reply.headers}, reply.body)
+        check_answer(route, answer, CLOSED_SIGNED)
+
+
+def test_a_model_that_does_not_answer_is_in_the_document(tmp_path: Path) -> None:
+    with served(tmp_path, model_url="http://127.0.0.1:1/v1") as serving:
+        asker = Asker(serving)
+        assert asker.ask("GET", "/v1/models").status == 502
+    (route,) = [route for route in ROUTES if route.path == "/v1/models"]
+    assert {"502", "504"} <= set(operation(route)["responses"])
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+IMAGE = Image(url=Url(uri="https://example.com/a.png"))
+STEPS: list[Step] = [
+    ShieldCallStep(turn_id="t", step_id="s"),
+    ShieldCallStep(
+        turn_id="t",
+        step_id="s",
+        started_at=NOW,
+        violation=SafetyViolation(violation_level="error", user_message="no", metadata={"why": [1]}),
+    ),
+    MemoryRetrievalStep(turn_id="t", step_id="s", vector_db_ids="v", inserted_context=(TextItem(text="x"),)),
+    ToolExecutionStep(
+        turn_id="t",
+        step_id="s",
+        tool_calls=(ToolCall(call_id="c", tool_name="add", arguments="no JSON"),),
+        tool_responses=(ToolResponse(call_id="c", tool_name="add", content=ImageItem(image=IMAGE), metadata={}),),
+    ),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.step_type)
+def test_steps_that_no_local_server_makes_yet_are_in_the_document(step: Step) -> None:
+    named_validator("StepReply").validate(json.loads(StepReply(step=step).model_dump_json()))
+
+
+def test_a_turn_that_holds_all_it_can_is_in_the_document() -> None:
+    attachments = (
+        Attachment(content=IMAGE.url or "", mime_type="image/png"),
+        Attachment(content=(ImageItem(image=IMAGE), TextItem(text="x")), mime_type="text/plain"),
+    )
+    turn = Turn(
+        turn_id="t",
+        session_id="s",
+        input_messages=(),
+        steps=tuple(STEPS),
+        output_message=silent_output(),
+        output_attachments=attachments,
+        started_at=NOW,
+    )
+    named_validator("Turn").validate(json.loads(turn.model_dump_json()))
+
+
+def test_every_event_of_a_stream_is_in_the_document() -> None:
+    assert set(get_args(TurnEvent)) - {TurnFailed} == set(get_args(get_args(Told)[0]))
+    events: list[TurnEvent] = [
+        TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why")),
+        StepProgressed(step_type="inference", step_id="s", delta=ImageDelta(image=IMAGE)),
+    ]
+    for event in events:
+        named_validator("TurnStreamChunk").validate(json.loads(encode(event).removeprefix(b"data: ")))
+
+
+def test_where_a_turn_stands_is_one_of_its_statuses() -> None:
+    schema = DOCUMENT["paths"][TURN]["get"]["responses"]["200"]["headers"]["x-turn-status"]["schema"]
+    assert resolved(DOCUMENT, schema)["enum"] == [status.value for status in TurnStatus]
+
+
+def check_body(route: Route, validator_of_body: Draft202012Validator, body: Any) -> None:
+    """See that document and parser agree. The parser also takes numbers and flags in other clothes, if it can."""
+    try:
+        text = written(body, in_ascii=False).decode()
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return  # no JSON, so nothing a schema could speak of
+    assert route.body is not None
+    is_in_document = validator_of_body.is_valid(value)
+    assert is_in_document or not is_taken_exactly(route, text), f"taken, but not in the document: {text}"
+    try:
+        route.body.model_validate(value)
+    except ValidationError as refused:
+        is_about_fields = any(problem["type"] not in BEYOND_SCHEMAS for problem in refused.errors())
+        assert not (is_in_document and is_about_fields), f"in the document, but refused: {text}"
+
+
+def is_taken_exactly(route: Route, text: str) -> bool:
+    assert route.body is not None
+    try:
+        route.body.model_validate_json(text, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+# rules that hold between fields, and numbers that JSON knows but no machine
+BEYOND_SCHEMAS = {"value_error", "int_parsing_size", "finite_number"}
+VALUES = [value for value in JUNK if value != 10**400]
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=named)
+def test_the_document_takes_what_the_server_takes_and_refuses_what_it_refuses(route: Route) -> None:
+    validator_of_body = body_validator(route)
+    for valid in BODIES[route.method, route.path].valid:
+        assert validator_of_body.is_valid(valid)
+        for where, _ in enumerate(places_in({"body": valid})):
+            for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in VALUES)]:
+                check_body(route, validator_of_body, changed(valid, [(where, way, value)]))
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=named)
+def test_document_and_server_agree_on_bodies_that_are_wrong_in_several_places(route: Route) -> None:
+    validator_of_body = body_validator(route)
+
+    @settings(max_examples=100, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(CHANGES)
+    def check(changes: list[tuple[int, str, Any]]) -> None:
+        for valid in BODIES[route.method, route.path].valid:
+            check_body(route, validator_of_body, changed(valid, changes))
+
+    check()
+
+
+def test_the_document_is_printed_the_same_in_every_process() -> None:
+    for arguments, document in (([], DOCUMENT), (["--sigv4"], SIGNED)):
+        printed = run("-m", "functions.openapi", *arguments, PYTHONHASHSEED="7")
+        assert printed == json.dumps(document, indent=2) + "\n"
+
+
+def test_to_serve_costs_no_schema() -> None:
+    serve = """
+import sys, pydantic.json_schema as made
+made.GenerateJsonSchema.__init__ = None
+import functions.local
+print([name for name in sys.modules if name in ("turnstone.http.openapi", "turnstone.http.wire_schemas")])
+"""
+    assert run("-c", serve) == "[]\n"
+
+
+def run(*arguments: str, **variables: str) -> str:
+    """Return what a Python process prints."""
+    environment = {**os.environ, **variables}
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+ROOT = Path(__file__).parents[2]
