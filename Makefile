@@ -6,8 +6,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SAM := .sam
 READY := $(VENV)/ready
 DEV_READY := $(VENV)/dev-ready
+SAM_READY := $(SAM)/ready
 CLIENTS := 0.2.12 0.2.20
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 
@@ -19,16 +21,18 @@ run: $(READY)
 test: $(DEV_READY) $(CLIENTS_READY)
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
-check: $(DEV_READY)
+check: $(DEV_READY) $(SAM_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(SAM)/bin/cfn-lint template.yaml
+	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam validate --lint
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .clients build *.egg-info
+	rm -rf $(VENV) $(SAM) .clients .aws-sam build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Turnstone needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
@@ -42,6 +46,13 @@ $(READY): $(BIN)/python pyproject.toml constraints.txt
 
 $(DEV_READY): $(READY)
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# SAM pins versions of its own, so it has an environment of its own.
+$(SAM_READY): constraints-sam.txt
+	@echo "setting up $(SAM), once"
+	@$(PYTHON) -m venv $(SAM)
+	@$(SAM)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-sam.txt aws-sam-cli cfn-lint
 	@touch $@
 
 # The official clients, unmodified, each in a folder of its own; what they depend on is in the dev environment.

@@ -1,0 +1,233 @@
+"""The template says what the code needs: every route, every setting, no right too many."""
+
+import importlib
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.cloudformation import ROOT, Template, template, variables
+from tests.contract.dynamo_table import TABLE
+from turnstone.config import PREFIX, LambdaSettings
+from turnstone.http.routes import Route
+
+EDGE = ROOT / "functions"
+STREAMING = {"turns.create_turn", "turns.resume_turn", "sessions.get_session"}
+RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn"}
+KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
+MODES = {"adapter": {"StreamingMode": "adapter"}, "buffered": {"StreamingMode": "buffered"}}
+
+
+@dataclass(frozen=True)
+class Integration:
+    """How the API passes a route on."""
+
+    function: str
+    streams: bool = False
+    timeout_ms: int | None = None
+
+
+def modules() -> dict[str, Route]:
+    """Return the route of each module that declares one, by the module's name in a Lambda."""
+    declared = {}
+    for path in sorted(EDGE.glob("*/*.py")):
+        if re.search(r"^ROUTE\b", path.read_text(), re.MULTILINE):
+            name = f"{path.parent.name}.{path.stem}"
+            declared[name] = importlib.import_module(f"functions.{name}").ROUTE
+    return declared
+
+
+def integrations(made: Template) -> dict[tuple[str, str], Integration]:
+    """Return where the API sends each method of each path, those of events and those written out."""
+    found = {}
+    for name, function in made.functions.items():
+        for event in function.get("Events", {}).values():
+            properties = event["Properties"]
+            assert event["Type"] == "Api"
+            assert properties["RestApiId"] == {"Ref": "Api"}
+            route = properties["Method"], properties["Path"]
+            assert route not in found, f"{route} has two functions"
+            found[route] = Integration(name)
+    for path, methods in made.resources["Api"]["Properties"]["DefinitionBody"]["paths"].items():
+        for method, operation in methods.items():
+            assert (method.upper(), path) not in found, f"{method} {path} has two functions"
+            found[method.upper(), path] = _written_out(operation["x-amazon-apigateway-integration"])
+    return found
+
+
+def _written_out(integration: dict[str, Any]) -> Integration:
+    assert (integration["type"], integration["httpMethod"]) == ("aws_proxy", "POST")
+    uri = re.fullmatch(r".*:lambda:path/(.+)/functions/\$\{(\w+)\.Arn\}/(.+)", integration["uri"]["Fn::Sub"])
+    assert uri is not None
+    streams = integration.get("responseTransferMode") == "STREAM"
+    streamed, buffered = ("2021-11-15", "response-streaming-invocations"), ("2015-03-31", "invocations")
+    assert (uri[1], uri[3]) == (streamed if streams else buffered)
+    return Integration(uri[2], streams, integration.get("timeoutInMillis"))
+
+
+def served_modules(function: dict[str, Any]) -> set[str]:
+    """Return the route modules a function serves, whichever way it is started."""
+    handler: str = function["Handler"]
+    if handler == "stream.sh":
+        return set(variables(function)["TURNSTONE_ROUTE_MODULE"].split(","))
+    module = handler.removesuffix(".handler")
+    if module.endswith(".family"):
+        return {name for name in modules() if name.split(".")[0] == module.split(".")[0]}
+    return {module}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_route_has_one_function_and_no_function_has_another_route(mode: str) -> None:
+    made = template(StreamingMode=mode)
+    declared = {(route.method, route.path): name for name, route in modules().items()}
+    served = integrations(made)
+    assert set(declared) == set(served)
+    for route, integration in served.items():
+        assert declared[route] in served_modules(made.functions[integration.function])
+
+
+def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> None:
+    made = template()
+    for function in made.functions.values():
+        served = served_modules(function)
+        assert len(served) == 1 or {name.split(".")[0] for name in served} == {"server"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) -> None:
+    made = template(StreamingMode=mode)
+    for integration in integrations(made).values():
+        function = made.functions[integration.function]
+        can_stream = served_modules(function) <= STREAMING
+        streams = can_stream and mode == "adapter"
+        assert streams == integration.streams
+        assert (900_000 if streams else None) == integration.timeout_ms
+        assert streams == (function["Handler"] == "stream.sh")
+        assert streams == any("LambdaAdapterLayer" in str(layer) for layer in function["Layers"])
+        assert streams == (variables(function).get("AWS_LAMBDA_EXEC_WRAPPER") == "/opt/bootstrap")
+        if streams:
+            assert variables(function)["AWS_LWA_INVOKE_MODE"] == "response_stream"
+            assert variables(function)["AWS_LWA_READINESS_CHECK_PROTOCOL"] == "tcp"
+        assert function["Timeout"] == (900 if can_stream else 30)
+
+
+def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None:
+    made = template()
+    written_out = {(route, i.function) for route, i in integrations(made).items() if i.streams}
+    allowed = set()
+    for permission in made.of_type("AWS::Lambda::Permission").values():
+        assert permission["Action"] == "lambda:InvokeFunction"
+        assert permission["Principal"] == "apigateway.amazonaws.com"
+        _, method, path = permission["SourceArn"]["Fn::Sub"].split("${Api}/")[1].split("/", 2)
+        allowed.add(((method, f"/{path}"), permission["FunctionName"]["Ref"]))
+    assert {((method, re.sub(r"\{\w+\}", "*", path)), name) for (method, path), name in written_out} == allowed
+
+
+def test_no_route_is_open() -> None:
+    made = template()
+    api = made.resources["Api"]["Properties"]
+    assert api["Auth"] == {"DefaultAuthorizer": "AWS_IAM", "InvokeRole": "NONE"}
+    assert api["EndpointConfiguration"] == {"Type": "REGIONAL"}
+    assert not [key for key in api["DefinitionBody"] if "security" in key]
+    for methods in api["DefinitionBody"]["paths"].values():
+        assert [set(operation) for operation in methods.values()] == [{"responses", "x-amazon-apigateway-integration"}]
+    for function in made.functions.values():
+        assert "FunctionUrlConfig" not in function
+        assert not [event for event in function.get("Events", {}).values() if "Auth" in event["Properties"]]
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
+def test_functions_and_their_layer_are_of_one_kind(architecture: str) -> None:
+    made = template(Architecture=architecture)
+    ((layer, properties),) = made.of_type("AWS::Serverless::LayerVersion").items()
+    assert [architecture] == properties["CompatibleArchitectures"]
+    assert made.resources[layer]["Metadata"] == {"BuildMethod": "makefile", "BuildArchitecture": architecture}
+    assert f"build-{layer}:" in (ROOT / "shared" / "Makefile").read_text()
+    adapter = "LambdaAdapterLayerArm64:" if architecture == "arm64" else "LambdaAdapterLayerX86:"
+    for function in made.functions.values():
+        assert [architecture] == function["Architectures"]
+        assert function["Runtime"] == "python3.13"
+        assert function["CodeUri"] == "functions/"
+        assert function["Layers"][0] == {"Ref": layer}
+        assert all(adapter in str(added) for added in function["Layers"][1:])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_handler_is_there(mode: str) -> None:
+    for function in template(StreamingMode=mode).functions.values():
+        handler = function["Handler"]
+        if handler == "stream.sh":
+            assert os.access(EDGE / handler, os.X_OK)
+            continue
+        module, name = handler.rsplit(".", 1)
+        source = EDGE.joinpath(*module.split(".")).with_suffix(".py").read_text()
+        assert re.search(rf"^({name} =|{name}:|def {name}\()", source, re.MULTILINE), f"{handler} is not defined"
+
+
+def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
+    for name, function in template(ModelApiKeySecretArn=KEY_ARN).functions.items():
+        given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
+        assert given <= set(LambdaSettings.model_fields)
+        assert {"table", "bucket", "state_machine_arn"} <= given
+        asks_model = name in RUNNING_TURNS | {"ListModels"}
+        assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
+        assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
+        assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
+
+
+def test_a_model_must_be_named() -> None:
+    declared = template().declared_parameters["ModelUrl"]
+    assert "Default" not in declared
+    accepted = re.compile(declared["AllowedPattern"])
+    assert all(accepted.search(url) for url in ("offline", "http://model", "https://host/v1"))
+    assert not any(accepted.search(url) for url in ("", "https://", "Offline", "ftp://host", "https://host /v1"))
+
+
+def test_defaults_of_the_template_are_those_of_the_settings() -> None:
+    made = template()
+    for parameter, field in {"ContextTokens": "context_tokens", "AwaitSeconds": "await_seconds"}.items():
+        assert LambdaSettings.model_fields[field].default == made.parameters[parameter]
+
+
+def test_the_table_is_the_one_the_store_is_tested_with() -> None:
+    ((_, table),) = template().of_type("AWS::DynamoDB::Table").items()
+    assert {**table, **TABLE} == table
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["SSESpecification"] == {"SSEEnabled": True}
+    assert table["DeletionProtectionEnabled"] is True
+
+
+def test_the_bucket_is_private() -> None:
+    made = template()
+    ((_, bucket),) = made.of_type("AWS::S3::Bucket").items()
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    ((_, policy),) = made.of_type("AWS::S3::BucketPolicy").items()
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_what_is_kept_outlives_the_stack() -> None:
+    for resource in template().resources.values():
+        if resource["Type"] in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"):
+            assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_the_machine_is_given_what_its_definition_asks_for() -> None:
+    made = template()
+    ((name, machine),) = made.of_type("AWS::Serverless::StateMachine").items()
+    definition = (ROOT / machine["DefinitionUri"]).read_text()
+    assert set(re.findall(r"\$\{(\w+)\}", definition)) == set(machine["DefinitionSubstitutions"])
+    assert machine["DefinitionSubstitutions"]["RunTurnFunctionArn"] == {"Fn::GetAtt": ["RunTurn", "Arn"]}
+    assert machine["DefinitionSubstitutions"]["TableName"] == {"Ref": "Table"}
+    assert machine["Type"] == "STANDARD"
+    assert machine["Logging"]["IncludeExecutionData"] is False
+    assert made.outputs["StateMachineArn"]["Value"] == {"Ref": name}
+
+
+def test_a_stage_is_deployed_anew_when_only_a_parameter_changes() -> None:
+    assert template().resources["Api"]["Properties"]["AlwaysDeploy"] is True

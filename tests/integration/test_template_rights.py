@@ -1,0 +1,83 @@
+"""A function may do what its route does, and nothing else."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cloudformation import Template, listed, template, variables
+
+KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
+READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "s3:GetObject"}
+BLOBS = {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"}
+CREATE = {"dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", *BLOBS}
+LOOK_AFTER = {*READ, "states:StartExecution"}
+RUN = {*LOOK_AFTER, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "states:SendTaskSuccess"}
+ASK_MODEL = {"secretsmanager:GetSecretValue"}
+MAY = {
+    "CreateAgent": CREATE,
+    "GetAgent": READ,
+    "CreateSession": CREATE,
+    "GetSession": LOOK_AFTER,
+    "CreateTurn": RUN | ASK_MODEL,
+    "ResumeTurn": RUN | ASK_MODEL,
+    "GetTurn": LOOK_AFTER,
+    "GetStep": LOOK_AFTER,
+    "ListModels": ASK_MODEL,
+    "ListTools": set[str](),
+    "Server": set[str](),
+    "RunTurn": RUN | ASK_MODEL,
+}
+# Source: the service authorization reference knows no resource for these; a machine that logs needs them all
+FOR_ALL_RESOURCES = {
+    f"logs:{verb}"
+    for verb in (
+        "CreateLogDelivery",
+        "DeleteLogDelivery",
+        "DescribeLogGroups",
+        "DescribeResourcePolicies",
+        "GetLogDelivery",
+        "ListLogDeliveries",
+        "PutResourcePolicy",
+        "UpdateLogDelivery",
+    )
+}
+
+
+def statements(made: Template, function: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for policy in function.get("Policies", []):
+        document = made.resources[policy["Ref"]]["Properties"]["PolicyDocument"] if "Ref" in policy else policy
+        yield from document["Statement"]
+
+
+@pytest.mark.parametrize("secret", ["", KEY_ARN])
+def test_functions_may_do_what_they_do_and_nothing_else(secret: str) -> None:
+    made = template(ModelApiKeySecretArn=secret)
+    may = {
+        name: {action for statement in statements(made, function) for action in listed(statement["Action"])}
+        for name, function in made.functions.items()
+    }
+    assert {name: actions - (set() if secret else ASK_MODEL) for name, actions in MAY.items()} == may
+
+
+def test_rights_are_for_one_resource() -> None:
+    made = template(ModelApiKeySecretArn=KEY_ARN)
+    machine = made.resources["TurnSupervisor"]["Properties"]
+    own = {
+        "dynamodb": {"Fn::GetAtt": ["Table", "Arn"]},
+        "s3": {"Fn::Sub": "${Bucket.Arn}/blobs/*"},
+        "states": variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"],
+        "secretsmanager": KEY_ARN,
+        "lambda": {"Fn::GetAtt": ["RunTurn", "Arn"]},
+        "events": {"Fn::Sub": "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/default"},
+    }
+    for holder in (*made.functions.values(), machine):
+        for statement in statements(made, holder):
+            actions = set(listed(statement["Action"]))
+            assert not [action for action in actions if "*" in action]
+            if statement["Resource"] == "*":
+                assert actions == FOR_ALL_RESOURCES
+                continue
+            (service,) = {action.split(":")[0] for action in actions}
+            assert [own[service]] == listed(statement["Resource"])
+    assert machine["Name"]["Fn::Sub"] == own["states"]["Fn::Sub"].split(":stateMachine:")[1]
