@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.benchmarks.counts import counts_of_plain_turn
+from tests.benchmarks.counts import counts_of_operations
 from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import state_of_machine, told
@@ -22,7 +22,7 @@ from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history
 ON_DISK = Path("/var/tmp")
 
 MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
-    "counts": counts_of_plain_turn,
+    "counts": counts_of_operations,
     "turn": first_turns,
     "history": turns_after_history,
     "context": turns_with_full_context,

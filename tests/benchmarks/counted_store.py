@@ -1,70 +1,130 @@
-"""A RangeStore that counts what is asked of it, to stand between Turnstone and the real one."""
+"""A RangeStore that counts what DynamoDB would be asked, to stand between Turnstone and any store that can do it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.benchmarks.capacity import units_of_get, units_of_range, units_of_write
-from turnstone.ports import Get, Key, KeyPage, Operation, Page, Range, RangeStore, Record
+from tests.benchmarks.capacity import (
+    PAGE_BYTES,
+    is_transaction,
+    size_of_record,
+    units_of_get,
+    units_of_range,
+    units_of_write,
+)
+from turnstone.ports import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, RangeStore, Record
+
+BATCH_KEYS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What some work cost.
+class Call:
+    """A request to DynamoDB, under the name it has there."""
 
-    Attributes:
-        calls: requests to the database.
-        round_trips: how many of them could not be made at the same time as others.
-    """
-
-    calls: int = 0
-    round_trips: int = 0
+    name: str
     read_units: int = 0
     write_units: int = 0
 
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            self.calls + other.calls,
-            self.round_trips + other.round_trips,
-            self.read_units + other.read_units,
-            self.write_units + other.write_units,
-        )
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What some work asked of DynamoDB: round trips one after the other, in each the calls made at the same time."""
+
+    round_trips: tuple[tuple[Call, ...], ...] = ()
+
+    @property
+    def calls(self) -> int:
+        return sum(map(len, self.round_trips))
+
+    @property
+    def read_units(self) -> int:
+        return sum(call.read_units for calls in self.round_trips for call in calls)
+
+    @property
+    def write_units(self) -> int:
+        return sum(call.write_units for calls in self.round_trips for call in calls)
+
+    @property
+    def names(self) -> list[list[str]]:
+        """Return what was called in each round trip, in alphabetical order."""
+        return [sorted(call.name for call in calls) for calls in self.round_trips]
 
 
 class CountedStore:
-    """Belongs under whatever compresses, so that sizes are those that are stored."""
+    """Belongs under whatever compresses, so that sizes are those that are stored.
+
+    It makes the calls that DynamoRangeStore makes when nothing is throttled: several gets are batches, a lone write is
+    no transaction, a page ends with the record that makes it a megabyte. A refused write is counted like any other.
+    """
 
     def __init__(self, store: RangeStore) -> None:
         self._store = store
-        self._cost = Cost()
+        self._round_trips: list[tuple[Call, ...]] = []
 
-    def taken(self) -> Cost:
-        """Return the cost since this was last asked."""
-        cost, self._cost = self._cost, Cost()
-        return cost
+    def taken(self) -> Bill:
+        """Return what was asked since this was last called."""
+        bill = Bill(tuple(self._round_trips))
+        self._round_trips = []
+        return bill
 
     def get(self, key: Key) -> Record | None:
         record = self._store.get(key)
-        self._cost += Cost(calls=1, round_trips=1, read_units=units_of_get(record))
+        self._round_trips.append((_get_item(record),))
         return record
 
     def range(self, query: Range) -> Page:
-        page = self._store.range(query)
-        self._cost += Cost(calls=1, round_trips=1, read_units=units_of_range(page.records))
+        page = _as_paged(self._store.range(query))
+        self._round_trips.append((_query(page),))
         return page
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
-        records, pages = self._store.gather(gets, ranges)
-        calls = len(gets) + len(ranges)
-        units = sum(map(units_of_get, records)) + sum(units_of_range(page.records) for page in pages)
-        self._cost += Cost(calls=calls, round_trips=min(calls, 1), read_units=units)
+        records, uncut = self._store.gather(gets, ranges)
+        pages = [_as_paged(page) for page in uncut]
+        batches = [_get_item(records[0])] if len(gets) == 1 else list(_batches(gets, records))
+        self._round_trips += [(*batches[:1], *map(_query, pages))] if gets or ranges else []
+        self._round_trips += [(batch,) for batch in batches[1:]]
         return records, pages
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
         found = [(operation, self._store.get(operation.key)) for operation in operations]
+        self._round_trips.append((Call(_name_of_write(operations), write_units=units_of_write(found)),))
         self._store.write(operations, nonce)
-        self._cost += Cost(calls=1, round_trips=1, write_units=units_of_write(found))
 
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
         page = self._store.open_keys(shard, limit, after)
-        self._cost += Cost(calls=1, round_trips=1, read_units=1)
+        self._round_trips.append((Call("Query", read_units=1),))
         return page
+
+
+def _get_item(record: Record | None) -> Call:
+    return Call("GetItem", read_units=units_of_get(record))
+
+
+def _query(page: Page) -> Call:
+    return Call("Query", read_units=units_of_range(page.records))
+
+
+def _batches(gets: Sequence[Get], records: Sequence[Record | None]) -> Iterator[Call]:
+    """Yield the calls for several gets, which are made one after the other and name each key once."""
+    units = [units_of_get(record) for record in dict(zip(gets, records, strict=True)).values()]
+    for first in range(0, len(units), BATCH_KEYS):
+        yield Call("BatchGetItem", read_units=sum(units[first : first + BATCH_KEYS]))
+
+
+def _name_of_write(operations: Sequence[Operation]) -> str:
+    if is_transaction(operations):
+        return "TransactWriteItems"
+    match operations[0]:
+        case Put():
+            return "PutItem"
+        case Delete():
+            return "DeleteItem"
+    return "UpdateItem"
+
+
+def _as_paged(page: Page) -> Page:
+    size_bytes = 0
+    for count, record in enumerate(page.records, start=1):
+        size_bytes += size_of_record(record)
+        if size_bytes >= PAGE_BYTES:
+            return Page(page.records[:count], record.key.sk)
+    return page

@@ -1,23 +1,119 @@
-"""The counts of a plain turn as figures: calls, round trips, capacity."""
+"""What operations may cost at DynamoDB, and what they cost as figures: a row for each operation at its dearest."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.benchmarks.capacity import PAGE_BYTES, READ_UNIT_BYTES
+from tests.benchmarks.counted_store import Bill
 from tests.benchmarks.figures import Figure, counted
-from tests.benchmarks.plain_turn import count_plain_turns
+from tests.benchmarks.operations_counted import DEFAULT_BUDGET, LENGTHS, SMALL_BUDGET, Case, Counts, count_operations
 
-CALLS = 4
-ROUND_TRIPS = 3
+MOST_READ_UNITS = {SMALL_BUDGET: 10, DEFAULT_BUDGET: 40}
 MOST_WRITE_UNITS = 20
-MOST_READ_UNITS = {4_000: 10, 32_000: 40}
+SESSION = "get session"
 
 
-def counts_of_plain_turn(folder: Path) -> Iterator[Figure]:
-    """Yield, for each length of history and each budget, the dearest of several turns."""
-    for plain in count_plain_turns(folder):
-        after = f"counts: after {plain.turns_before:,}, budget {plain.budget_tokens:,}:"
-        most = plain.most
-        yield counted(f"{after} calls", most.calls, "", CALLS, "be exactly")
-        yield counted(f"{after} round trips", most.round_trips, "", ROUND_TRIPS, "be exactly")
-        yield counted(f"{after} read units", most.read_units, "", MOST_READ_UNITS[plain.budget_tokens], "be at most")
-        yield counted(f"{after} write units", most.write_units, "", MOST_WRITE_UNITS, "be at most")
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What an operation costs: exactly so many calls, exactly so many of them one after the other, and capacity.
+
+    Attributes:
+        read_units: None for turns, which may read as much as their budget of context tokens allows.
+        is_most: the units are not to be exceeded; else they are exact. How well a text is compressed is not the same
+            everywhere, and some sizes lie close to where the next unit begins.
+    """
+
+    calls: int
+    round_trips: int
+    write_units: int = 0
+    read_units: int | None = None
+    is_most: bool = False
+
+    def excess(self, case: Case, bill: Bill) -> str:
+        """Return what differs from what is due, nothing if the bill is right."""
+        found = {"calls": bill.calls, "round trips": len(bill.round_trips)}
+        due = {"calls": self.calls, "round trips": self.round_trips}
+        wrong = [f"{found[name]} {name} instead of {due[name]}" for name in due if found[name] != due[name]]
+        most_read = MOST_READ_UNITS[case.budget_tokens] if self.read_units is None else self.read_units
+        is_read_most = self.is_most or self.read_units is None
+        if bill.read_units > most_read or (bill.read_units < most_read and not is_read_most):
+            wrong.append(f"{bill.read_units} read units instead of {most_read}")
+        if bill.write_units > self.write_units or (bill.write_units < self.write_units and not self.is_most):
+            wrong.append(f"{bill.write_units} write units instead of {self.write_units}")
+        return ", ".join(wrong)
+
+
+# Whatever the history.
+DUE = {
+    "create agent": Due(calls=1, round_trips=1, write_units=4, read_units=0),
+    "create agent, with a key": Due(calls=1, round_trips=1, write_units=6, read_units=0),
+    "get agent": Due(calls=1, round_trips=1, read_units=1),
+    "create session": Due(calls=1, round_trips=1, write_units=6, read_units=0),
+    "get session, one turn": Due(calls=1, round_trips=1, read_units=2),
+    "get turn": Due(calls=1, round_trips=1, read_units=2),
+    "get turn, running": Due(calls=3, round_trips=3, read_units=4),
+    "get turn, waiting": Due(calls=3, round_trips=3, read_units=4),
+    "get step": Due(calls=1, round_trips=1, read_units=2),
+    "plain turn": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS, is_most=True),
+    "plain turn, with a key": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS, is_most=True),
+    "server-tool turn": Due(calls=6, round_trips=5, write_units=28, is_most=True),
+    "client-tool turn: pause": Due(calls=4, round_trips=3, write_units=9),
+    "client-tool turn: pause, with a key": Due(calls=4, round_trips=3, write_units=11),
+    "client-tool turn: resume": Due(calls=4, round_trips=3, write_units=21, is_most=True),
+    "client-tool turn: resume, with a key": Due(calls=4, round_trips=3, write_units=23, is_most=True),
+    "remove the steps of an ended turn": Due(calls=2, round_trips=2, write_units=4, read_units=1),
+}
+
+
+def due_of_session(turn_sizes: Sequence[int]) -> Due:
+    """Return what reading a session costs: its header, and beside it a query for each megabyte of turns begun."""
+    pages = [0]
+    for size_bytes in turn_sizes:
+        pages[-1] += size_bytes
+        if pages[-1] >= PAGE_BYTES:
+            pages.append(0)
+    units_of_turns = sum(max(1, -(-page // READ_UNIT_BYTES)) for page in pages)
+    return Due(calls=1 + len(pages), round_trips=len(pages), read_units=1 + units_of_turns)
+
+
+def wrong_bills(counts: Counts) -> list[str]:
+    """Return, in words, every bill that is not what is due."""
+    wrong = []
+    for case, bills in counts.bills.items():
+        due = due_of_session(counts.turn_sizes[case.turns_before]) if case.operation == SESSION else DUE[case.operation]
+        wrong += [f"{case}: {excess}" for bill in bills if (excess := due.excess(case, bill))]
+    return wrong
+
+
+def counts_of_operations(folder: Path) -> Iterator[Figure]:
+    """Yield the calls of each operation at its dearest, its other costs beside them, and the units of plain turns."""
+    counts = count_operations(folder)
+    by_operation: defaultdict[str, list[Bill]] = defaultdict(list)
+    for case, bills in counts.bills.items():
+        by_operation[case.operation] += bills
+    for operation, bills in by_operation.items():
+        dearest = max(bills, key=lambda bill: (bill.calls, bill.read_units + bill.write_units))
+        due = DUE.get(operation) or due_of_session(counts.turn_sizes[max(LENGTHS)])
+        yield counted(f"counts: {operation}: calls", dearest.calls, "", due.calls, "be exactly", note=_told(dearest))
+    for budget, most in MOST_READ_UNITS.items():
+        read_units = max(bill.read_units for case, bill in _plain(counts) if case.budget_tokens == budget)
+        yield counted(f"counts: plain turn, budget {budget:,}: read units", read_units, "", most, "be at most")
+    write_units = max(bill.write_units for _, bill in _plain(counts))
+    yield counted("counts: plain turn: write units", write_units, "", MOST_WRITE_UNITS, "be at most")
+    wrong = wrong_bills(counts)
+    yield counted(
+        "counts: bills that are not as they should be", len(wrong), "", 0, "be exactly", note=" · ".join(wrong[:3])
+    )
+
+
+def _told(bill: Bill) -> str:
+    trips = "1 round trip" if len(bill.round_trips) == 1 else f"{len(bill.round_trips)} round trips"
+    return f"{trips}, {bill.read_units:,} read and {bill.write_units} write units"
+
+
+def _plain(counts: Counts) -> Iterator[tuple[Case, Bill]]:
+    for case, bills in counts.bills.items():
+        if case.operation == "plain turn":
+            yield from ((case, bill) for bill in bills)

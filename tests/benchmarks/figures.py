@@ -17,6 +17,7 @@ class Figure:
         must: how it relates to its bar.
         is_asserted: it is the same on every machine, so a run that misses it has failed.
         spread: what else there is to know of it, such as the 10th and 90th percentile.
+        note: more of it in words, for the table.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Figure:
     must: Must = "be at most"
     is_asserted: bool = False
     spread: tuple[tuple[str, float], ...] = ()
+    note: str = ""
 
     @property
     def is_met(self) -> bool:
@@ -50,19 +52,19 @@ def of_times(name: str, times_s: Sequence[float], bar_ms: float | None = None) -
     )
 
 
-def counted(name: str, measured: float, unit: str, bar: float, must: Must) -> Figure:
-    return Figure(name, measured, unit, bar, must, is_asserted=True)
+def counted(name: str, measured: float, unit: str, bar: float, must: Must, *, note: str = "") -> Figure:
+    return Figure(name, measured, unit, bar, must, is_asserted=True, note=note)
 
 
 def table(figures: Iterable[Figure]) -> str:
     rows = [("figure", "measured", "bar", "")]
-    rows += [(figure.name, _amount(figure.measured, figure.unit), _bar(figure), _verdict(figure)) for figure in figures]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    rows += [(figure.name, _amount(figure.measured, figure.unit), _bar(figure), _last(figure)) for figure in figures]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
         f"{name:<{widths[0]}} | {measured:>{widths[1]}} | {bar:>{widths[2]}} | {verdict}".rstrip()
         for name, measured, bar, verdict in rows
     ]
-    rule = "-+-".join("-" * width for width in widths)
+    rule = "-+-".join("-" * width for width in (*widths, len("MISSED")))
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
@@ -75,6 +77,10 @@ def _bar(figure: Figure) -> str:
         return ""
     sign = "=" if figure.must == "be exactly" else "≤"
     return f"{sign} {_amount(figure.bar, figure.unit)}"
+
+
+def _last(figure: Figure) -> str:
+    return f"{_verdict(figure):<6}  {figure.note}" if figure.note else _verdict(figure)
 
 
 def _verdict(figure: Figure) -> str:

@@ -12,6 +12,7 @@ from turnstone.domain.context import rebuilt
 from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.messages import CompletionMessage, UserMessage
 from turnstone.domain.sessions import Session, SessionLock, SessionRef
+from turnstone.domain.tools import ToolDef
 from turnstone.domain.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
 from turnstone.ports import RangeStore
 from turnstone.store.agents import AgentStore
@@ -23,6 +24,12 @@ QUESTION_CHARACTERS = 500
 ANSWER_CHARACTERS = 2_000
 TURN_TAKES = timedelta(seconds=3)
 BEGAN_AT = datetime(2026, 1, 1, tzinfo=UTC)
+CONFIG = AgentConfig(
+    model="scripted",
+    instructions="You are a helpful assistant. Be brief.",
+    toolgroups=("builtin::clock",),
+    client_tools=(ToolDef(name="get_weather", description="Weather of a city"),),
+)
 # A write has at most 100 operations: the header, so many turns, and at most as many segments.
 TURNS_IN_A_WRITE = 49
 # Texts come round again long after a segment is full, so that they don't compress better than different ones.
@@ -51,7 +58,7 @@ class Past:
 
     def agent(self, model: str) -> str:
         """Store an agent of that model and return its id."""
-        config = AgentConfig(model=model, instructions="You are a helpful assistant. Be brief.")
+        config = CONFIG.model_copy(update={"model": model})
         agent = Agent(agent_id=self._id(BEGAN_AT), agent_config=config, created_at=BEGAN_AT)
         return AgentStore(self.store).create(TENANT, agent, self._id(BEGAN_AT), self._attempt(), BEGAN_AT)
 

@@ -56,13 +56,16 @@ class Recovery:
             return self._gone(ref, missing)
 
     def see_through(self, ref: TurnRef, until: datetime) -> Outlook:
-        """Attend to the turn and stay while it runs here, until that time at most; then it is for another to go on."""
+        """Attend to the turn and stay while it runs here, until that time at most; then it is for another to go on.
+
+        For a supervisor that looks again by itself, as the outlook says.
+        """
         outlook = self.attend(ref)
         running = self._deps.broadcasts.find(ref)
         if running is None:
             return outlook
         seconds = (until - self._deps.clock.now()).total_seconds()
-        leave = Timer(max(0.0, seconds), self._runner.hand_over, (ref,))
+        leave = Timer(max(0.0, seconds), self._runner.hand_over, (ref,), {"is_watched": True})
         leave.start()
         try:
             last = list(running.wait())[-1]

@@ -95,14 +95,17 @@ class TurnRunner:
         place.start(lambda: self._run(launch, broadcast, place), lambda _: self._give_up_crashed(launch, broadcast))
         return broadcast
 
-    def hand_over(self, ref: TurnRef) -> None:
-        """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
+    def hand_over(self, ref: TurnRef, *, is_watched: bool) -> None:
+        """Leave the turn to another process, because this one will soon be ended; who listens here is told so.
+
+        The supervisor is told, unless it is what has the turn run here.
+        """
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is None:
             return
         try:
             fence = self._deps.leases.give_back(ref)
-            if fence is not None:
+            if fence is not None and not is_watched:
                 now = self._deps.clock.now()
                 lock = SessionLock(state=LockState.RUNNING, order=ref.turn_id, fence=fence, lease_until=now)
                 self._deps.supervisor.watch(ref, lock)

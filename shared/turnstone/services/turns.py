@@ -94,7 +94,7 @@ class Turns:
 
     def hand_over(self, ref: TurnRef) -> None:
         """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
-        self._runner.hand_over(ref)
+        self._runner.hand_over(ref, is_watched=False)
 
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()

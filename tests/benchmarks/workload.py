@@ -1,0 +1,196 @@
+"""Every operation of the API, done as its route does it, and told apart for whoever measures it."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
+from tests.fakes.scripted import Scripted, ScriptedInference, call
+from tests.harness import Held
+from turnstone.adapters.local_supervisor import LocalSupervisor
+from turnstone.adapters.tools.builtin import BuiltinTools
+from turnstone.bootstrap.core import Core, Ports
+from turnstone.config import Settings
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.events import TurnAwaitsInput, TurnCompleted
+from turnstone.domain.ids import milliseconds, order_key, uuid7
+from turnstone.domain.messages import UserMessage
+from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import NewTurn, Turn
+from turnstone.ports import RangeStore, Update
+from turnstone.services.attention import turn_of
+from turnstone.services.broadcast import TurnBroadcast
+from turnstone.store.keys import turn_key
+from turnstone.store.turn_records import TOKEN
+
+Measure = Callable[[str], AbstractContextManager[object]]
+LONGER_THAN_ANY_HISTORY = timedelta(days=1)
+PATIENCE_S = 10.0
+# What Step Functions leaves in a turn that waits; it says 2,048 characters at most, and tells no more of its length.
+TASK_TOKEN = "t" * 1_000
+
+
+@dataclass
+class SteadyClock:
+    """A clock that makes the same times in every run; each look takes a millisecond."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        self.at += timedelta(milliseconds=1)
+        return self.at
+
+
+@dataclass(frozen=True)
+class SeededIds:
+    """Ids that are the same in every run."""
+
+    clock: SteadyClock
+    random: Random
+
+    def new_id(self) -> str:
+        return uuid7(milliseconds(self.clock.now()), self.random.randbytes(10))
+
+    def order_key(self, at: datetime, previous: str | None) -> str:
+        return order_key(at, previous, self.random.randbytes(10))
+
+
+class Workload:
+    """The services over a store, composed as on AWS, and a model that answers by script.
+
+    Questions and answers are as long as the budget of a plain turn allows. `measured` is entered around each operation,
+    with its name; what it takes to get there is done outside.
+    """
+
+    def __init__(self, store: RangeStore, budget_tokens: int, random: Random, measured: Measure) -> None:
+        self._store = store
+        self._budget_tokens = budget_tokens
+        self._random = random
+        self._measured = measured
+        self._clock = SteadyClock(BEGAN_AT + LONGER_THAN_ANY_HISTORY)
+
+    def agents_and_sessions(self, ref: SessionRef) -> None:
+        """Create and read agents and sessions, this one with all its turns."""
+        with self._served() as core:
+            agents, sessions = core.agents, core.sessions
+            with self._measured("create agent"):
+                agents.create(LOCAL_CALLER, CONFIG, self._attempt())
+            with self._measured("create agent, with a key"):
+                agents.create(LOCAL_CALLER, CONFIG, self._attempt(has_key=True))
+            with self._measured("get agent"):
+                agents.get(LOCAL_CALLER, ref.agent_id)
+            with self._measured("create session"):
+                sessions.create(LOCAL_CALLER, ref.agent_id, "counted", self._attempt())
+            with self._measured("get session"):
+                _, turns = sessions.read(ref, None)
+                deque(turns, maxlen=0)
+
+    def reads_of_a_turn(self, ref: SessionRef) -> None:
+        """Read a turn with two stored steps while it runs and when it has ended, and one that waits."""
+        held = Held(answer(0))
+        with self._served(call("current_time", "call_1"), held, call("get_weather", "call_2"), answer(1)) as core:
+            turns = core.turns
+            running = turns.start(ref, _asked(0), self._attempt())
+            held.wait()
+            with self._measured("get turn, running"):
+                core.reader.read(running.ref)
+            held.open()
+            turn = _completed(running)
+            with self._measured("get turn"):
+                core.reader.read(running.ref)
+            with self._measured("get step"):
+                core.reader.get_step(running.ref, turn.steps[-1].step_id)
+            with self._measured("get session, one turn"):
+                _, found = core.sessions.read(ref, (turn.turn_id,))
+                assert len(list(found)) == 1
+            with self._measured("remove the steps of an ended turn"):
+                core.turn_store.discard_steps(ref, turn.turn_id)
+            waiting = _paused(turns.start(ref, _asked(1), self._attempt()), ref)
+            with self._measured("get turn, waiting"):
+                core.reader.read(waiting)
+            _completed(turns.resume(waiting, _answered("call_2"), self._attempt()))
+
+    def plain_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
+        """Ask turns of one answer."""
+        name = "plain turn, with a key" if have_key else "plain turn"
+        with self._served(*map(answer, range(times))) as core:
+            for number in range(times):
+                with self._turn_measured(name, core):
+                    started = core.turns.start(ref, _asked(number), self._attempt(has_key=have_key))
+                    _completed(started)
+
+    def server_tool_turns(self, ref: SessionRef, times: int) -> None:
+        """Ask turns of one call of a server tool and an answer."""
+        script = [reply for n in range(times) for reply in (call("current_time", f"call_{n}"), answer(n))]
+        with self._served(*script) as core:
+            for number in range(times):
+                with self._turn_measured("server-tool turn", core):
+                    turn = _completed(core.turns.start(ref, _asked(number), self._attempt()))
+                assert [step.step_type for step in turn.steps] == ["inference", "tool_execution", "inference"]
+
+    def client_tool_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
+        """Ask turns of one call of a client's tool, and resume each."""
+        suffix = ", with a key" if have_key else ""
+        script = [reply for n in range(times) for reply in (call("get_weather", f"call_{n}"), answer(n))]
+        with self._served(*script) as core:
+            turns = core.turns
+            for number in range(times):
+                with self._turn_measured(f"client-tool turn: pause{suffix}", core):
+                    waiting = _paused(turns.start(ref, _asked(number), self._attempt(has_key=have_key)), ref)
+                self._store.write([Update(turn_key(ref, waiting.turn_id), {TOKEN: TASK_TOKEN}, ())])
+                with self._turn_measured(f"client-tool turn: resume{suffix}", core):
+                    attempt = self._attempt(has_key=have_key)
+                    _completed(turns.resume(waiting, _answered(f"call_{number}"), attempt))
+
+    @contextmanager
+    def _turn_measured(self, name: str, core: Core) -> Iterator[None]:
+        """Measure a turn with all its run does, even when its end has been told."""
+        with self._measured(name):
+            yield
+            assert core.executor.wait(PATIENCE_S), "the run does not end"
+
+    @contextmanager
+    def _served(self, *script: Scripted) -> Iterator[Core]:
+        ports = Ports(
+            store=self._store,
+            inference=ScriptedInference(script),
+            tools=BuiltinTools(self._clock),
+            supervisor=LocalSupervisor(self._clock),
+            clock=self._clock,
+            ids=SeededIds(self._clock, self._random),
+        )
+        core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
+        try:
+            yield core
+        finally:
+            core.executor.wait(PATIENCE_S)
+            core.leases.close()
+
+    def _attempt(self, *, has_key: bool = False) -> Attempt:
+        digest = self._random.randbytes(16).hex()
+        return Attempt(fingerprint=digest, key=digest if has_key else None)
+
+
+def _asked(number: int) -> NewTurn:
+    return NewTurn(messages=(UserMessage(content=question(number)),))
+
+
+def _answered(call_id: str) -> tuple[ToolResponse, ...]:
+    return (ToolResponse(call_id=call_id, tool_name="get_weather", content="4 degrees and rain"),)
+
+
+def _completed(broadcast: TurnBroadcast) -> Turn:
+    *_, last = broadcast.wait()
+    assert isinstance(last, TurnCompleted), last
+    return last.turn
+
+
+def _paused(broadcast: TurnBroadcast, ref: SessionRef) -> TurnRef:
+    *_, last = broadcast.wait()
+    assert isinstance(last, TurnAwaitsInput), last
+    return turn_of(ref, last.turn.turn_id)
