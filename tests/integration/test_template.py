@@ -3,15 +3,18 @@
 import importlib
 import os
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from functions.local import ROUTES as LOCAL_ROUTES
 from tests.cloudformation import ROOT, Template, template, variables
 from tests.contract.dynamo_table import TABLE
 from turnstone.config import PREFIX, LambdaSettings
-from turnstone.http.routes import Route
+from turnstone.http.openapi import SIGV4, answers_of, openapi_document
+from turnstone.http.routes import PiecesReply, Route, TurnStreamReply
 
 EDGE = ROOT / "functions"
 STREAMING = {"turns.create_turn", "turns.resume_turn", "sessions.get_session"}
@@ -86,6 +89,42 @@ def test_every_route_has_one_function_and_no_function_has_another_route(mode: st
     assert set(declared) == set(served)
     for route, integration in served.items():
         assert declared[route] in served_modules(made.functions[integration.function])
+
+
+def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones() -> None:
+    document = openapi_document(list(modules().values()), SIGV4)
+    described = {
+        (method.upper(), path): operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    }
+    served = integrations(template())
+    assert set(described) == set(served) == {(route.method, route.path) for route in LOCAL_ROUTES}
+    told_as_stream = {
+        route
+        for route, operation in described.items()
+        if "text/event-stream" in operation["responses"]["200"]["content"]
+    }
+    outgrow_a_function = {
+        (route.method, route.path)
+        for route in modules().values()
+        if {PiecesReply, TurnStreamReply} & set(answers_of(route))
+    }
+    streamed = {route for route, integration in served.items() if integration.streams}
+    assert told_as_stream <= streamed
+    assert outgrow_a_function == streamed
+
+
+def test_no_module_of_a_function_hides_one_of_pythons_own() -> None:
+    """In a Lambda the folders of `functions/` stand before the standard library's modules and the layer's."""
+    on_top = {path.stem for path in EDGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {
+        "__init__",
+        "__pycache__",
+    }
+    in_layer = {
+        line.split("==")[0].replace("-", "_") for line in (ROOT / "shared/requirements.txt").read_text().splitlines()
+    }
+    assert not on_top & (sys.stdlib_module_names | in_layer | {"turnstone"})
 
 
 def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> None:

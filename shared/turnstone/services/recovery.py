@@ -8,6 +8,7 @@ from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
 from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import LockState, Session, TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.replay import replayed, told_as_gone
 from turnstone.services.running import Launch, RunnerDeps, TurnRunner
@@ -24,10 +25,12 @@ class Outlook:
     Attributes:
         status: where its life stands, None if it is gone.
         look_again_at: when somebody has to attend to it again, None when it has ended.
+        run: where the run that takes it over here tells its events, if one was begun.
     """
 
     status: TurnStatus | None
     look_again_at: datetime | None
+    run: TurnBroadcast | None = None
 
 
 class Recovery:
@@ -61,7 +64,7 @@ class Recovery:
         For a supervisor that looks again by itself, as the outlook says.
         """
         outlook = self.attend(ref)
-        running = self._deps.broadcasts.find(ref)
+        running = outlook.run or self._deps.broadcasts.find(ref)
         if running is None:
             return outlook
         seconds = (until - self._deps.clock.now()).total_seconds()
@@ -72,7 +75,7 @@ class Recovery:
         finally:
             leave.cancel()
         if isinstance(last, TurnFailed) and last.failure.kind == "handed_over":
-            return Outlook(TurnStatus.IN_PROGRESS, self._deps.clock.now())
+            return Outlook(TurnStatus.IN_PROGRESS, self._deps.clock.now() + SOON)
         return self.attend(ref)
 
     def _acted_on(self, ref: TurnRef, session: Session, state: TurnState) -> Outlook:
@@ -107,8 +110,8 @@ class Recovery:
                 segments=view.segments,
                 told=replayed(going_on),
             )
-            self._runner.launch(launch, place)
-        return Outlook(going_on.status, committed.session.lock.lease_until)
+            run = self._runner.launch(launch, place)
+        return Outlook(going_on.status, committed.session.lock.lease_until, run)
 
     def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.context_tokens)
