@@ -1,5 +1,7 @@
 """No test reaches beyond this machine, except those for which somebody named a table elsewhere."""
 
+import asyncio
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -36,3 +38,22 @@ def beyond_loopback(only_loopback: None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", CONNECT)
         yield
+
+
+@pytest.fixture
+def in_a_lambda() -> Iterator[None]:
+    """Give handlers an event loop of their own, as a Lambda has one, and undo what they do to the loggers."""
+    ours, root = logging.getLogger("turnstone"), logging.getLogger()
+    known, filters = dict(ours.__dict__), [(handler, list(handler.filters)) for handler in root.handlers]
+    handlers, own_filters = list(ours.handlers), list(ours.filters)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+    ours.__dict__.clear()
+    ours.__dict__.update(known)
+    ours.handlers[:], ours.filters[:] = handlers, own_filters
+    for handler, kept in filters:
+        handler.filters[:] = kept
+    logging.Logger.manager._clear_cache()  # type: ignore[attr-defined] # levels that children looked up

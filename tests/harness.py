@@ -33,7 +33,22 @@ from turnstone.domain.messages import InputMessage, Message, UserMessage
 from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
 from turnstone.domain.tools import ToolDef, ToolResponse
 from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus
-from turnstone.ports import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, RangeStore, Record, Update
+from turnstone.ports import (
+    Absent,
+    Clock,
+    Delete,
+    Get,
+    Key,
+    KeyPage,
+    Operation,
+    Page,
+    Put,
+    Range,
+    RangeStore,
+    Record,
+    Supervisor,
+    Update,
+)
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.store.keys import all_turns, session_key, session_partition, steps_of_turn
@@ -260,46 +275,27 @@ class ManualSupervisor:
                 self.attend_at(turn, again_at)
 
 
-class Harness:
+class Server:
+    """One process over some records: what its clients have it do, and what they find stored."""
+
     def __init__(
         self,
-        folder: Path,
+        records: RangeStore,
+        clock: Clock,
         script: Iterable[Scripted] = (),
         tools: Mapping[str, Mapping[str, ToolFunction]] | None = None,
-        clock: FakeClock | None = None,
-        **settings: Any,
     ) -> None:
-        self._folder = folder
-        self._settings = {"lease_seconds": LEASE_S, "await_seconds": AWAIT_S, **settings}
-        self._others: list[Harness] = []
-        self.clock = clock or FakeClock()
-        self._sqlite = SqliteRangeStore(folder / "turnstone.db")
-        self.records = OversizeStore(self._sqlite, FileBlobStore(folder / "blobs"))
-        self.store = CountingStore(self.records)
+        self.records = records
+        self.clock = clock
+        self.store = CountingStore(records)
         self.inference = ScriptedInference(script)
         self.tools = ScriptedTools(tools or {})
-        self.supervisor = ManualSupervisor(self.clock)
-        ports = Ports(self.store, self.inference, self.tools, self.supervisor, self.clock, RandomIds())
-        self.core = Core(ports, Settings(**self._settings)).load()
+
+    def load(self, supervisor: Supervisor, settings: Settings, *, is_on_lambda: bool = False) -> None:
+        ports = Ports(self.store, self.inference, self.tools, supervisor, self.clock, RandomIds())
+        self.core = Core(ports, settings, is_on_lambda=is_on_lambda).load()
         self.turns = self.core.turns
         self.reader = self.core.reader
-
-    def another(
-        self,
-        script: Iterable[Scripted] = (),
-        tools: Mapping[str, Mapping[str, ToolFunction]] | None = None,
-        **settings: Any,
-    ) -> Harness:
-        """Return a second process over the same database."""
-        other = Harness(self._folder, script, tools, self.clock, **{**self._settings, **settings})
-        self._others.append(other)
-        return other
-
-    def close(self) -> None:
-        for other in self._others:
-            other.close()
-        self.core.leases.close()
-        self._sqlite.close()
 
     def agent(self, **config: Any) -> str:
         full = AgentConfig(**{"model": "scripted", "instructions": "", **config})
@@ -346,24 +342,6 @@ class Harness:
         executor = self.core.executor
         eventually(lambda: executor._taken == 0 and not executor._running)
 
-    def attend(self, turn: TurnRef) -> datetime | None:
-        return self.core.recovery.attend(turn).look_again_at
-
-    def attend_due(self) -> None:
-        self.supervisor.attend_due(self.attend)
-
-    def attend_open(self) -> None:
-        """Attend to every open turn, as a process does that starts."""
-        for turn in self.core.turn_store.open_turns():
-            self.supervisor.attend_at(turn, self.clock.now())
-        self.attend_due()
-
-    def attend_after_leases(self) -> None:
-        """Attend to what is due when every lease has run out that is held now."""
-        self.clock.advance(LEASE_S)
-        self.attend_due()
-        self.settle()
-
     def header(self, ref: SessionRef) -> Session:
         record = self.records.get(session_key(ref))
         assert record is not None
@@ -383,11 +361,6 @@ class Harness:
         log = Range(session_partition(ref), start="ctx:0", end="ctx:9~")
         return tuple(segment_of(record) for record in all_records(self.records, log))
 
-    def dump(self) -> list[tuple[Any, ...]]:
-        """Return everything that is in the database."""
-        with closing(sqlite3.connect(self._folder / "turnstone.db")) as connection:
-            return connection.execute("SELECT pk, sk, rev, attributes, body FROM items ORDER BY pk, sk").fetchall()
-
     def assert_whole(self, ref: SessionRef) -> None:
         """Assert what holds between any two calls: one open turn at most, which the lock names, and a true log."""
         lock = self.header(ref).lock
@@ -406,6 +379,65 @@ class Harness:
             assert len(set(step_ids)) == len(step_ids) == len(state.traces)
         ended = [(state.turn, state.order, state.status) for state in states if state.status.is_terminal]
         assert (rebuilt(ended) if ended else ()) == self.segments(ref)
+
+
+class Harness(Server):
+    def __init__(
+        self,
+        folder: Path,
+        script: Iterable[Scripted] = (),
+        tools: Mapping[str, Mapping[str, ToolFunction]] | None = None,
+        clock: FakeClock | None = None,
+        **settings: Any,
+    ) -> None:
+        self._folder = folder
+        self._settings = {"lease_seconds": LEASE_S, "await_seconds": AWAIT_S, **settings}
+        self._others: list[Harness] = []
+        self._sqlite = SqliteRangeStore(folder / "turnstone.db")
+        records = OversizeStore(self._sqlite, FileBlobStore(folder / "blobs"))
+        super().__init__(records, clock or FakeClock(), script, tools)
+        self.supervisor = ManualSupervisor(self.clock)
+        self.load(self.supervisor, Settings(**self._settings))
+
+    def another(
+        self,
+        script: Iterable[Scripted] = (),
+        tools: Mapping[str, Mapping[str, ToolFunction]] | None = None,
+        **settings: Any,
+    ) -> Harness:
+        """Return a second process over the same database."""
+        other = Harness(self._folder, script, tools, self.clock, **{**self._settings, **settings})
+        self._others.append(other)
+        return other
+
+    def close(self) -> None:
+        for other in self._others:
+            other.close()
+        self.core.leases.close()
+        self._sqlite.close()
+
+    def attend(self, turn: TurnRef) -> datetime | None:
+        return self.core.recovery.attend(turn).look_again_at
+
+    def attend_due(self) -> None:
+        self.supervisor.attend_due(self.attend)
+
+    def attend_open(self) -> None:
+        """Attend to every open turn, as a process does that starts."""
+        for turn in self.core.turn_store.open_turns():
+            self.supervisor.attend_at(turn, self.clock.now())
+        self.attend_due()
+
+    def attend_after_leases(self) -> None:
+        """Attend to what is due when every lease has run out that is held now."""
+        self.clock.advance(LEASE_S)
+        self.attend_due()
+        self.settle()
+
+    def dump(self) -> list[tuple[Any, ...]]:
+        """Return everything that is in the database."""
+        with closing(sqlite3.connect(self._folder / "turnstone.db")) as connection:
+            return connection.execute("SELECT pk, sk, rev, attributes, body FROM items ORDER BY pk, sk").fetchall()
 
 
 def serving(folder: Path) -> Iterator[Callable[..., Harness]]:

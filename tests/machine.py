@@ -181,6 +181,19 @@ class Bench:
         self._stack = ExitStack()
         self._machines = 0
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a function over what is here."""
+        return {
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": REGION,
+            "TURNSTONE_TABLE": TABLE,
+            "TURNSTONE_BUCKET": BUCKET,
+            "TURNSTONE_STATE_MACHINE_ARN": self.state_machine_arn,
+            "TURNSTONE_MODEL_URL": "offline",
+        }
+
     def deploy(self, definition: dict[str, Any]) -> str:
         """Make a machine of the definition, not shortened, and return its ARN."""
         self._machines += 1

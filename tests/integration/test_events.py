@@ -11,7 +11,7 @@ import pytest
 
 from functions.local import MODULES
 from tests.aws_events import ACCOUNT, FOLDER, Context, load_event, store_what_events_name
-from tests.machine import BUCKET, REGION, TABLE, Bench
+from tests.machine import BUCKET, TABLE, Bench
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.s3 import S3BlobStore
 from turnstone.domain.sessions import SessionRef
@@ -34,6 +34,7 @@ SHOWN = {
     "version": {"version"},
 }
 ABOUT_TENANTS = sorted(ROUTES.keys() - {"health", "version", "list_models", "list_tools"})
+pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +46,7 @@ def bench() -> Iterator[Bench]:
 @pytest.fixture
 def environment(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment of a function that the template makes."""
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": REGION,
-        "TURNSTONE_TABLE": TABLE,
-        "TURNSTONE_BUCKET": BUCKET,
-        "TURNSTONE_STATE_MACHINE_ARN": bench.state_machine_arn,
-        "TURNSTONE_MODEL_URL": "offline",
-    }.items():
+    for name, value in bench.environment.items():
         monkeypatch.setenv(name, value)
 
 

@@ -14,11 +14,12 @@ from functions.agents import create_agent
 from functions.sessions import create_session
 from functions.turns import create_turn, resume_turn
 from tests.aws_events import Context, load_event
-from tests.machine import BUCKET, REGION, TABLE, Bench
+from tests.machine import Bench
 from turnstone.edge.gateway import LambdaHandler
 
 WEATHER = {"name": "get_weather", "description": "Weather of a city", "parameters": []}
 LATER_S = 0.5
+pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 
 class Api:
@@ -55,15 +56,7 @@ class Api:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
     with Bench(lambda _: {"next": "watch", "seconds": 600, "status": "in_progress"}) as bench:
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_DEFAULT_REGION": REGION,
-            "TURNSTONE_TABLE": TABLE,
-            "TURNSTONE_BUCKET": BUCKET,
-            "TURNSTONE_STATE_MACHINE_ARN": bench.state_machine_arn,
-            "TURNSTONE_MODEL_URL": "offline",
-        }.items():
+        for name, value in bench.environment.items():
             monkeypatch.setenv(name, value)
         yield Api(monkeypatch)
 

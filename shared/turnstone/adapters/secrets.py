@@ -18,5 +18,7 @@ def secret_text(client: Any, secret_id: str) -> str:
         raise StoreUnavailable(f"the secret {secret_id!r} can't be read: {code}") from error
     except BotoCoreError as error:
         raise StoreUnavailable(f"the secret {secret_id!r} can't be read: {error}") from error
-    text: str = answer["SecretString"]
+    text: str | None = answer.get("SecretString")
+    if text is None:
+        raise StoreUnavailable(f"the secret {secret_id!r} can't be used: it holds no text")
     return text.strip()

@@ -7,19 +7,21 @@ stands in the table, and every act on it is guarded there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.sessions import LockState, SessionLock, TurnRef
-from turnstone.domain.supervision import NextLook, next_look
+from turnstone.domain.supervision import next_look
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import Clock, Key
 
 NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
-LONGEST_NAME = 80
+OUR_ID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}")
 
 
 class StepFunctionsSupervisor:
@@ -36,15 +38,24 @@ class StepFunctionsSupervisor:
         """Have the turn looked after. Raises StoreUnavailable.
 
         An execution that there is already looks again by itself. But one that waits for the client of a turn whose
-        lease is over was left waiting by a process that died before it could wake it: so a run whose time is over gets
-        an execution of its own, once.
+        lease is over was left waiting by a process that died before it could wake it, and one may have ended in vain:
+        so a run whose time is over gets an execution of its own, at most one an hour.
         """
         if lock.state is LockState.IDLE:
             return
         status = TurnStatus.AWAITING_INPUT if lock.state is LockState.AWAITING else TurnStatus.IN_PROGRESS
         look = next_look(status, lock.look_again_at() or self._clock.now(), self._clock.now())
-        if not self._start(turn.turn_id, turn, look) and look.next == "attend":
-            self._start(f"{turn.turn_id}-{lock.fence}", turn, look)
+        name, key = _name_of(turn), self._key_of(turn)
+        # the fence, because a start that equals the one which runs is taken for it, instead of being refused
+        given = {
+            "turn": turn.model_dump(),
+            "key": {"pk": key.pk, "sk": key.sk},
+            "fence": lock.fence,
+            **look.model_dump(),
+        }
+        if not self._start(name, given) and look.next == "attend":
+            hour = int(self._clock.now().timestamp() // 3_600)
+            self._start(f"{name}-{lock.fence}-{hour}", given)
 
     def wake(self, token: str) -> None:
         """Tell the execution that waits under this token that it need not. Raises StoreUnavailable."""
@@ -57,14 +68,10 @@ class StepFunctionsSupervisor:
         except BotoCoreError as error:
             raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
 
-    def _start(self, name: str, turn: TurnRef, look: NextLook) -> bool:
+    def _start(self, name: str, given: Mapping[str, Any]) -> bool:
         """Tell whether an execution of that name was started; False if there is, or was, another."""
-        key = self._key_of(turn)
-        given = {"turn": turn.model_dump(), "key": {"pk": key.pk, "sk": key.sk}, **look.model_dump()}
         try:
-            self._client.start_execution(
-                stateMachineArn=self._state_machine_arn, name=name[:LONGEST_NAME], input=json.dumps(given)
-            )
+            self._client.start_execution(stateMachineArn=self._state_machine_arn, name=name, input=json.dumps(given))
         except ClientError as error:
             code = _code(error)
             if code == "ExecutionAlreadyExists":
@@ -73,6 +80,13 @@ class StepFunctionsSupervisor:
         except BotoCoreError as error:
             raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
         return True
+
+
+def _name_of(turn: TurnRef) -> str:
+    """Return the turn's id if no other turn can have it, else a hash: names have 80 characters at most, and not any."""
+    if OUR_ID.fullmatch(turn.turn_id):
+        return turn.turn_id
+    return sha256(turn.model_dump_json().encode()).hexdigest()[:48]
 
 
 def _code(error: ClientError) -> str:

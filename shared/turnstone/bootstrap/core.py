@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from turnstone.config import Settings
+    from turnstone.domain.agents import AgentConfig
     from turnstone.ports import Clock, IdGenerator, Inference, RangeStore, Supervisor, ToolRuntime
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
@@ -75,15 +78,22 @@ class Core:
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
-        _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self.tools, self.inference
+        _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self.tools, self.inference, self._refuse
         return self
+
+    def load_service(self, name: str, *, for_changes: bool) -> None:
+        """Load the service of that name now, with what only its changes need if there will be any."""
+        _ = getattr(self, name)
+        if for_changes and name == "agents":
+            _ = self._refuse
 
     @cached_property
     def agents(self) -> Agents:
         from turnstone.services.agents import Agents
         from turnstone.store.agents import AgentStore
 
-        return Agents(AgentStore(self._ports.store), self.tools, self._ports.clock, self._ports.ids)
+        ports = self._ports
+        return Agents(AgentStore(ports.store), lambda config: self._refuse(config), ports.clock, ports.ids)
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -142,6 +152,12 @@ class Core:
         from turnstone.services.broadcast import Broadcasts
 
         return Broadcasts()
+
+    @cached_property
+    def _refuse(self) -> Callable[[AgentConfig], None]:
+        from turnstone.services.refusals import refuse_unsupported
+
+        return partial(refuse_unsupported, tools=self.tools)
 
     @cached_property
     def _runner(self) -> TurnRunner:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from turnstone.config import LambdaSettings, is_function, load_settings
+from turnstone.edge.loading import keep_loaded, undisturbed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
 MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
+LONGEST_CHARACTER = 4  # bytes of UTF-8; what JSON escapes has fewer, because a body is JSON already
 TOO_LARGE = (
     "this answer is larger than the 6 MB that a function can return at once; "
     "read the turn as a part of its session, which is streamed: GET …/session/{session_id}?turn_ids={turn_id}"
@@ -32,39 +34,54 @@ class LambdaHandler:
         self._respond: Respond | None = None
         if is_function(module):
             self._respond = self._loaded()
+            keep_loaded()
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Return the answer to an event of a REST API's proxy integration."""
         if self._respond is None:
             self._respond = self._loaded()
-        return _within_limit(self._respond(event, context))
+        return _within_limit(self._respond(_with_identity(event), context))
 
     def app(self, surroundings: Surroundings) -> ASGIApp:
         """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
-        from turnstone.bootstrap.aws import build_lambda_core
-        from turnstone.edge.logs import log_as_json
-        from turnstone.edge.prefix import WithoutPrefix
-        from turnstone.http.app import build_app
+        with undisturbed():
+            from turnstone.bootstrap.aws import build_lambda_core
+            from turnstone.edge.logs import log_as_json
+            from turnstone.edge.prefix import WithoutPrefix
+            from turnstone.http.app import build_app
 
-        log_as_json()
-        settings = load_settings(LambdaSettings)
-        core = build_lambda_core(settings)
-        if self._loads:
-            getattr(core, self._loads)
-        return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
+            log_as_json()
+            settings = load_settings(LambdaSettings)
+            core = build_lambda_core(settings)
+            if self._loads:
+                core.load_service(self._loads, for_changes=any(route.method != "GET" for route in self._routes))
+            return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
 
     def _loaded(self) -> Respond:
-        from mangum import Mangum
+        with undisturbed():
+            from mangum import Mangum
 
-        from turnstone.http.surroundings import BehindGateway
+            from turnstone.http.surroundings import BehindGateway
 
-        app: Any = self.app(BehindGateway())  # Mangum's own type wants a coroutine where ASGI says awaitable
-        return Mangum(app, lifespan="off")
+            app: Any = self.app(BehindGateway())  # Mangum's own type wants a coroutine where ASGI says awaitable
+            return Mangum(app, lifespan="off")
+
+
+def _with_identity(event: dict[str, Any]) -> dict[str, Any]:
+    """Return the event with an identity, be it empty: to refuse one that names none, it has to be understood first."""
+    told = event.get("requestContext")
+    context = told if isinstance(told, dict) else {}
+    identity = context.get("identity")
+    known = {**context, "identity": identity if isinstance(identity, dict) else {}}
+    return {**event, "requestContext": known}
 
 
 def _within_limit(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the answer, or one that tells why it can't be returned: Lambda itself would answer without a word."""
-    if len(answer["body"]) * 2 <= MOST_ANSWER_BYTES or len(json.dumps(answer)) <= MOST_ANSWER_BYTES:
+    if len(answer["body"]) * LONGEST_CHARACTER <= MOST_ANSWER_BYTES:
+        return answer
+    # as the runtime writes it: characters as they are
+    if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
         return answer
     headers = {"content-type": "application/json", "x-should-retry": "false"}
     body = json.dumps({"detail": TOO_LARGE}, ensure_ascii=False)

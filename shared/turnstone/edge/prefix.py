@@ -14,6 +14,8 @@ class WithoutPrefix:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             begin = scope["path"].find(VERSION)
+            while scope["path"].startswith(VERSION, begin + len(VERSION) - 1):
+                begin += len(VERSION) - 1  # a stage may have the version's name
             if begin > 0:
                 scope = {**scope, "path": scope["path"][begin:]}
         await self._app(scope, receive, send)

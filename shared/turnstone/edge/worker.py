@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from turnstone.config import LambdaSettings, is_function, load_settings
+from turnstone.edge.loading import keep_loaded, undisturbed
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.core import Core
@@ -20,6 +21,7 @@ class TurnWorker:
         self._core: Core | None = None
         if is_function(module):
             self._core = _loaded()
+            keep_loaded()
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Return when the machine shall look at the turn again, see `NextLook`. Raises StoreUnavailable."""
@@ -36,10 +38,11 @@ class TurnWorker:
 
 
 def _loaded() -> Core:
-    from turnstone.bootstrap.aws import build_lambda_core
-    from turnstone.edge.logs import log_as_json
+    with undisturbed():
+        from turnstone.bootstrap.aws import build_lambda_core
+        from turnstone.edge.logs import log_as_json
 
-    log_as_json()
-    core = build_lambda_core(load_settings(LambdaSettings))
-    _ = core.recovery
-    return core
+        log_as_json()
+        core = build_lambda_core(load_settings(LambdaSettings))
+        _ = core.recovery
+        return core

@@ -85,7 +85,7 @@ def _headers(error: Exception, status: int) -> dict[str, str]:
         return NO_RETRY
     if isinstance(error, errors.TurnRunning):
         return RETRY_SOON
-    if status == 409:
+    if status in (401, 409):
         return NO_RETRY
     if status == 413:
         return HANG_UP

@@ -1,7 +1,7 @@
 """A turn's broadcast as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 
 from turnstone.domain.events import TurnEvent, TurnFailed
@@ -12,7 +12,7 @@ PING = b": ping\n\n"
 PING_AFTER_S = 15.0
 
 
-async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncIterator[tuple[TurnEvent, ...]]:
+async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncGenerator[tuple[TurnEvent, ...], None]:
     """Yield the events as they come, several at once when they come fast; nothing after a silence of `timeout_s`."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()

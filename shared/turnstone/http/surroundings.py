@@ -99,5 +99,5 @@ def _json_header(scope: Scope, name: bytes) -> Any:
         return None
     try:
         return json.loads(found[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

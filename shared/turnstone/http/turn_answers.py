@@ -1,6 +1,7 @@
 """A turn's broadcast as an answer: the whole turn once it ends or waits, or its events as they happen."""
 
 import asyncio
+from contextlib import aclosing
 
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
 from turnstone.http.errors import RETRY_SOON, detail_reply, failure_reply
@@ -12,12 +13,13 @@ from turnstone.services.broadcast import TurnBroadcast
 async def outcome(broadcast: TurnBroadcast) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client."""
     try:
-        async for events in heard(broadcast, timeout_s=None):
-            for event in events:
-                if isinstance(event, TurnCompleted | TurnAwaitsInput):
-                    return Reply(event.turn.model_dump_json().encode())
-                if isinstance(event, TurnFailed):
-                    return failure_reply(event.failure)
+        async with aclosing(heard(broadcast, timeout_s=None)) as told:
+            async for events in told:
+                for event in events:
+                    if isinstance(event, TurnCompleted | TurnAwaitsInput):
+                        return Reply(event.turn.model_dump_json().encode())
+                    if isinstance(event, TurnFailed):
+                        return failure_reply(event.failure)
     except asyncio.CancelledError:
         return detail_reply(503, "the server stops; send the request again, it will find its turn", RETRY_SOON)
     return detail_reply(500, "internal server error")

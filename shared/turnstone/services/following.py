@@ -34,17 +34,24 @@ class Following:
         Thread(target=self._look_on, name="following", daemon=True).start()
 
     def _look_on(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait(self._every_s)
-                if not self._followed:
-                    self._is_looking = False
-                    return
-                followed = tuple(self._followed)
-            for ref in followed:
-                if not self._goes_on(ref):
-                    with self._changed:
-                        self._followed.discard(ref)
+        try:
+            while followed := self._still_followed():
+                for ref in followed:
+                    if not self._goes_on(ref):
+                        with self._changed:
+                            self._followed.discard(ref)
+        except BaseException:
+            with self._changed:  # the next who wants to follow gets a new thread
+                self._followed.clear()
+                self._is_looking = False
+            raise
+
+    def _still_followed(self) -> tuple[TurnRef, ...]:
+        """Wait for the time of the next look; return what to look at, nothing if this thread is not needed any more."""
+        with self._changed:
+            self._changed.wait(self._every_s)
+            self._is_looking = bool(self._followed)
+            return tuple(self._followed)
 
     def _goes_on(self, ref: TurnRef) -> bool:
         """Tell whether there is still something to wait for, and somebody here who waits."""

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from threading import Condition, Thread
+from threading import Condition, Lock, Thread
 
 from turnstone.domain.errors import LeaseLost, StoreUnavailable
 from turnstone.domain.sessions import TurnRef
@@ -16,12 +16,16 @@ RENEWALS_PER_LEASE = 3
 
 
 class Lease:
-    """The right to write to a turn, as this process believes to hold it."""
+    """The right to write to a turn, as this process believes to hold it.
+
+    `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards.
+    """
 
     def __init__(self, ref: TurnRef, fence: int) -> None:
         self.ref = ref
         self.fence = fence
         self.is_lost = False
+        self.in_hand = Lock()
 
     def check(self) -> None:
         """Raise LeaseLost if a renewal failed, so that the engine stops at its next event."""
@@ -41,40 +45,45 @@ class LeaseKeeper:
         self._thread: Thread | None = None
         self._is_closed = False
 
-    @contextmanager
-    def hold(self, ref: TurnRef, fence: int) -> Iterator[Lease]:
-        """Keep the lease alive within the block."""
+    def take(self, ref: TurnRef, fence: int) -> Lease:
+        """Return the lease, which is kept alive from now on, until a `hold` of it is over."""
         lease = Lease(ref, fence)
         with self._changed:
             self._held.add(lease)
             if self._thread is None:
                 self._thread = Thread(target=self._renew_forever, name="leases", daemon=True)
                 self._thread.start()
+        return lease
+
+    @contextmanager
+    def hold(self, lease: Lease) -> Iterator[None]:
+        """Keep the lease alive within the block, and no longer."""
         try:
-            yield lease
+            yield
         finally:
             with self._changed:
                 self._held.discard(lease)
+
+    def find(self, ref: TurnRef) -> Lease | None:
+        """Return the lease of the turn's run here, None if there is none, or it has ended."""
+        with self._changed:
+            return next((lease for lease in self._held if lease.ref == ref), None)
 
     def is_held(self, ref: TurnRef, fence: int) -> bool:
         """Tell whether this process runs the turn under that fence."""
         with self._changed:
             return any(lease.ref == ref and lease.fence == fence for lease in self._held)
 
-    def give_back(self, ref: TurnRef) -> int | None:
-        """End the lease of the run here, which may not write any more; return its fence, None if nothing runs here.
+    def give_back(self, lease: Lease) -> None:
+        """End the lease, by who has it in hand: its run may not write any more.
 
         Raises:
             LeaseLost: the run has just ended, or was taken over.
         """
         with self._changed:
-            lease = next((lease for lease in self._held if lease.ref == ref), None)
-            if lease is None:
-                return None
             self._held.discard(lease)
-            lease.is_lost = True
-        self._turns.renew(ref, lease.fence, self._clock.now())
-        return lease.fence
+        lease.is_lost = True
+        self._turns.renew(lease.ref, lease.fence, self._clock.now())
 
     def close(self) -> None:
         """Stop renewing; what is still held runs out."""
@@ -97,9 +106,12 @@ class LeaseKeeper:
                 self._renew(lease)
 
     def _renew(self, lease: Lease) -> None:
-        try:
-            self._turns.renew(lease.ref, lease.fence, self._clock.now() + self.duration)
-        except LeaseLost:
-            lease.is_lost = True
-        except StoreUnavailable as unavailable:
-            log.warning("lease of turn %s not renewed, will be tried again: %s", lease.ref.turn_id, unavailable)
+        with lease.in_hand:
+            if lease.is_lost:
+                return
+            try:
+                self._turns.renew(lease.ref, lease.fence, self._clock.now() + self.duration)
+            except LeaseLost:
+                lease.is_lost = True
+            except StoreUnavailable as unavailable:
+                log.warning("lease of turn %s not renewed, will be tried again: %s", lease.ref.turn_id, unavailable)

@@ -90,9 +90,11 @@ class TurnRunner:
 
     def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
         """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
+        lease = self._deps.leases.take(launch.ref, launch.session.lock.fence)
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before)
         broadcast.publish(*launch.told)
-        place.start(lambda: self._run(launch, broadcast, place), lambda _: self._give_up_crashed(launch, broadcast))
+        run = _Run(self._deps, launch, lease, broadcast)
+        place.start(lambda: self._run(run, place), lambda _: self._give_up_crashed(run))
         return broadcast
 
     def hand_over(self, ref: TurnRef, *, is_watched: bool) -> None:
@@ -103,57 +105,77 @@ class TurnRunner:
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is None:
             return
-        try:
-            fence = self._deps.leases.give_back(ref)
-            if fence is not None and not is_watched:
-                now = self._deps.clock.now()
-                lock = SessionLock(state=LockState.RUNNING, order=ref.turn_id, fence=fence, lease_until=now)
-                self._deps.supervisor.watch(ref, lock)
-        except LeaseLost:
-            return  # the run has just ended, and is about to say so
-        except StoreUnavailable as unavailable:
-            log.warning("turn %s is left to its lease: %s", ref.turn_id, unavailable)
-        message = f"turn {ref.turn_id!r} goes on in the background; read it to see how it ends"
-        failure = Failure(kind="handed_over", message=message)
-        self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=ref.turn_id, failure=failure))
+        lease = self._deps.leases.find(ref)
+        if lease is not None:
+            with lease.in_hand:
+                if self._is_left(lease, is_watched=is_watched):
+                    self._tell_handed_over(broadcast)
+        elif not broadcast.is_run:  # else the run has just ended, and is about to say so
+            self._tell_handed_over(broadcast)
 
-    def _run(self, launch: Launch, broadcast: TurnBroadcast, place: Place) -> None:
-        with self._deps.leases.hold(launch.ref, launch.session.lock.fence) as lease:
-            run = _Run(self._deps, launch, lease, broadcast)
+    def _is_left(self, lease: Lease, *, is_watched: bool) -> bool:
+        """Give the lease back and have the turn watched; tell whether another process is to go on with it."""
+        lease_until = self._deps.clock.now()
+        try:
+            self._deps.leases.give_back(lease)
+        except LeaseLost:
+            return False  # its run has just ended, and is about to say so
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is left to its lease: %s", lease.ref.turn_id, unavailable)
+            lease_until += self._deps.leases.duration
+        if not is_watched:
+            order = lease.ref.turn_id
+            lock = SessionLock(state=LockState.RUNNING, order=order, fence=lease.fence, lease_until=lease_until)
+            self._leave_to_supervisor(lease.ref, lock)
+        return True
+
+    def _tell_handed_over(self, broadcast: TurnBroadcast) -> None:
+        turn_id = broadcast.ref.turn_id
+        message = f"turn {turn_id!r} goes on in the background; read it to see how it ends"
+        failure = Failure(kind="handed_over", message=message)
+        self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=turn_id, failure=failure))
+
+    def _run(self, run: "_Run", place: Place) -> None:
+        launch = run.launch
+        with self._deps.leases.hold(run.lease):
             try:
                 last_events = run.to_its_end()
             except (LeaseLost, Conflict):
-                last_events = _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
+                last_events = _lease_lost(run)
             except StoreUnavailable as unavailable:
                 log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
                 last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will go on later")
-                self._leave_to_supervisor(launch)
+                self._leave_to_supervisor(launch.ref, launch.session.lock)
         # whoever hears the end may start the next turn at once
         place.give_back()
-        self._deps.broadcasts.end(broadcast, *last_events)
+        self._deps.broadcasts.end(run.broadcast, *last_events)
         run.tidy()
 
-    def _give_up_crashed(self, launch: Launch, broadcast: TurnBroadcast) -> None:
+    def _give_up_crashed(self, run: "_Run") -> None:
         """End a turn whose run hit a bug of ours, so that its session stays usable."""
+        launch = run.launch
         failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed by an internal error")
+        last_events: tuple[TurnEvent, ...] = (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
         try:
+            run.lease.check()
             session, state = self._deps.turns.load(launch.ref)
             if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
                 failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
+        except LeaseLost:
+            last_events = _lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:
             log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
-            self._leave_to_supervisor(launch)
+            self._leave_to_supervisor(launch.ref, launch.session.lock)
         finally:
-            told = told_as_failed(launch.state.model_copy(update={"failure": failure}))
-            self._deps.broadcasts.end(broadcast, told)
+            self._deps.broadcasts.end(run.broadcast, *last_events)
 
-    def _leave_to_supervisor(self, launch: Launch) -> None:
-        """Have the turn taken over once its lease is out, because this run can't store how it goes on."""
+    def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
+        """Have the turn taken over once its lease is over, because this process can't go on with it."""
         try:
-            self._deps.supervisor.watch(launch.ref, launch.session.lock)
+            self._deps.supervisor.watch(ref, lock)
         except StoreUnavailable as unavailable:
-            log.warning("turn %s is left to its lease: %s", launch.ref.turn_id, unavailable)
+            log.warning("turn %s is left to its lease: %s", ref.turn_id, unavailable)
 
 
 class _Run:
@@ -161,16 +183,16 @@ class _Run:
 
     def __init__(self, deps: RunnerDeps, launch: Launch, lease: Lease, broadcast: TurnBroadcast) -> None:
         self._deps = deps
-        self._launch = launch
-        self._lease = lease
-        self._broadcast = broadcast
+        self.launch = launch
+        self.lease = lease
+        self.broadcast = broadcast
         self._session = launch.session
         self._has_step_records = len(launch.state.turn.steps) > 0
         self._has_ended = False
 
     def to_its_end(self) -> tuple[TurnEvent, ...]:
         """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
-        state = self._launch.state
+        state = self.launch.state
         try:
             following: NextStep = RunAgain(state)
             engine = self._engine(state)
@@ -186,23 +208,23 @@ class _Run:
         if not (self._deps.tidies_up and self._has_ended and self._has_step_records):
             return
         try:
-            self._deps.turns.discard_steps(self._launch.ref, self._launch.state.order)
+            self._deps.turns.discard_steps(self.launch.ref, self.launch.state.order)
         except StoreUnavailable as unavailable:
-            log.info("steps of turn %s are left to a later clean-up: %s", self._launch.ref.turn_id, unavailable)
+            log.info("steps of turn %s are left to a later clean-up: %s", self.launch.ref.turn_id, unavailable)
 
     def save_step(self, state: TurnState) -> None:
-        self._lease.check()
+        self.lease.check()
         self._has_step_records = True
-        self._session = self._deps.turns.save_step(self._launch.ref, self._session, state)
+        self._session = self._deps.turns.save_step(self.launch.ref, self._session, state)
 
     def _engine(self, state: TurnState) -> EngineDeps:
-        config = self._launch.config
+        config = self.launch.config
         offer = build_offer(config, self._deps.tools)
         left = self._deps.context_tokens - fixed_tokens(state, config, offer.definitions)
         return EngineDeps(
             config=config,
             offer=offer,
-            history=self._deps.turns.history(self._launch.ref, self._launch.segments, left),
+            history=self._deps.turns.history(self.launch.ref, self.launch.segments, left),
             inference=self._deps.inference,
             tools=self._deps.tools,
             recorder=self,
@@ -218,8 +240,8 @@ class _Run:
                 except StopIteration as stop:
                     following: NextStep = stop.value
                     return following
-                self._lease.check()
-                self._broadcast.publish(event)
+                self.lease.check()
+                self.broadcast.publish(event)
 
     def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent, ...]:
         now = self._deps.clock.now()
@@ -231,7 +253,7 @@ class _Run:
                 return (*_completed(unsaved), TurnAwaitsInput(turn=change.turns[0].turn))
             case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
                 ended = state.completed(output, now)
-                change = self._commit(closed(self._session, ended, self._launch.open_segment))
+                change = self._commit(closed(self._session, ended, self.launch.open_segment))
                 self._has_ended = True
                 return (*_completed(unsaved), TurnCompleted(turn=change.turns[0].turn))
             case _:
@@ -241,20 +263,20 @@ class _Run:
         kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
         failure = Failure(kind=kind, message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
-        self._commit(closed(self._session, failed, self._launch.open_segment))
+        self._commit(closed(self._session, failed, self.launch.open_segment))
         self._has_ended = True
         return (told_as_failed(failed),)
 
     def _have_watched(self, lock: SessionLock) -> None:
         try:
-            self._deps.supervisor.watch(self._launch.ref, lock)
+            self._deps.supervisor.watch(self.launch.ref, lock)
         except StoreUnavailable as unavailable:
             # the pause is stored all the same: whoever reads the turn after its deadline has it expired
-            log.warning("paused turn %s is not watched: %s", self._launch.ref.turn_id, unavailable)
+            log.warning("paused turn %s is not watched: %s", self.launch.ref.turn_id, unavailable)
 
     def _commit(self, change: Change) -> Change:
-        self._lease.check()
-        ref: SessionRef = self._launch.ref
+        self.lease.check()
+        ref: SessionRef = self.launch.ref
         return self._deps.turns.commit(ref, change)
 
 
@@ -265,3 +287,9 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
 def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
     failure = Failure(kind=kind, message=message)
     return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
+
+
+def _lease_lost(run: _Run) -> tuple[TurnEvent, ...]:
+    """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
+    with run.lease.in_hand:
+        return _told(run.launch, "lease_lost", str(LeaseLost(run.launch.ref.turn_id)))

@@ -1,0 +1,292 @@
+"""Settings: what is wrong stops the start and is named, and on AWS nothing stands in for a model unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, NoCredentialsError
+
+import turnstone.bootstrap.aws
+from functions.agents import get_agent
+from functions.models import list_models
+from functions.server import health
+from functions.turns import create_turn, get_turn, resume_turn
+from turnstone.adapters.offline import OfflineInference
+from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.secrets import secret_text
+from turnstone.bootstrap.aws import AwsPorts
+from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings, Settings, is_function, load_settings
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.edge.worker import TurnWorker
+
+KEY = "sk-0123456789abcdef"
+MODEL = "https://models.example/v1"
+PLACE = {"TURNSTONE_TABLE": "turns", "TURNSTONE_BUCKET": "payloads"}
+MACHINE = {"TURNSTONE_STATE_MACHINE_ARN": "arn:aws:states:eu-central-1:123456789012:stateMachine:s"}
+
+SetEnvironment = Callable[..., None]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> SetEnvironment:
+    """Make these variables the only ones of ours."""
+    for name in list(os.environ):
+        if name.startswith(("TURNSTONE_", "AWS_")) or name == "_HANDLER":
+            monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    def set_variables(*groups: dict[str, str], **more: str) -> None:
+        for group in (*groups, more):
+            for name, value in group.items():
+                monkeypatch.setenv(name, value)
+
+    return set_variables
+
+
+# ---- what is read
+
+
+def test_a_lambda_needs_its_table_and_its_bucket_and_nothing_else(environment: SetEnvironment) -> None:
+    environment(PLACE)
+    settings = load_settings(LambdaSettings)
+    assert (settings.table, settings.bucket) == ("turns", "payloads")
+    assert (settings.model_url, settings.model_api_key_secret, settings.state_machine_arn) == (None, None, None)
+
+
+@pytest.mark.parametrize("missing", PLACE)
+@pytest.mark.parametrize("how", ["unset", "empty"])
+def test_what_is_missing_is_named(environment: SetEnvironment, missing: str, how: str) -> None:
+    environment({name: value for name, value in PLACE.items() if name != missing})
+    if how == "empty":
+        environment({missing: ""})
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(LambdaSettings)
+    assert str(raised.value) == f"{missing}: must be set"
+
+
+@pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
+def test_every_problem_is_named_and_no_value_is_shown(environment: SetEnvironment, kind: type[Settings]) -> None:
+    environment(PLACE if kind is LambdaSettings else {})
+    environment(TURNSTONE_LEASE_SECONDS="soon-abc", TURNSTONE_MODEL_URL="ftp://secret-abc", TURNSTONE_TABEL="typo-abc")
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(kind)
+    told = str(raised.value)
+    assert [name for name in ("LEASE_SECONDS", "MODEL_URL", "TABEL") if f"TURNSTONE_{name}: " in told] == [
+        "LEASE_SECONDS",
+        "MODEL_URL",
+        "TABEL",
+    ]
+    assert "TURNSTONE_TABEL: there is no such setting" in told
+    assert "abc" not in told
+
+
+@pytest.mark.parametrize("name", ["TABLE", "BUCKET", "STATE_MACHINE_ARN", "MODEL_API_KEY_SECRET", "ROUTE_MODULE"])
+def test_a_server_on_one_machine_refuses_what_only_a_lambda_has(environment: SetEnvironment, name: str) -> None:
+    environment({f"TURNSTONE_{name}": "x"})
+    with pytest.raises(InvalidSettings, match=f"TURNSTONE_{name}: there is no such setting"):
+        load_settings(LocalSettings)
+
+
+@pytest.mark.parametrize("name", ["PORT", "DATA_DIR", "MODEL_API_KEY", "DRAIN_SECONDS"])
+def test_a_lambda_refuses_what_only_a_server_on_one_machine_has(environment: SetEnvironment, name: str) -> None:
+    """A model's key above all: in a function's environment whoever may look at the function would read it."""
+    environment(PLACE, {f"TURNSTONE_{name}": "1"})
+    with pytest.raises(InvalidSettings, match=f"TURNSTONE_{name}: there is no such setting"):
+        load_settings(LambdaSettings)
+
+
+@pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
+def test_an_empty_variable_is_an_unset_one(environment: SetEnvironment, kind: type[Settings]) -> None:
+    environment(PLACE if kind is LambdaSettings else {})
+    unset = load_settings(kind)
+    fields = [f"TURNSTONE_{field.upper()}" for field in kind.model_fields if field not in ("table", "bucket")]
+    environment({name: "" for name in (*fields, "TURNSTONE_NO_SUCH_THING")})
+    assert unset == load_settings(kind)
+
+
+def test_a_function_is_the_one_that_lambda_was_told_to_run(environment: SetEnvironment) -> None:
+    assert not is_function("turns.create_turn")
+    environment(_HANDLER="turns.create_turn.handler")
+    assert is_function("turns.create_turn")
+    assert not is_function("turns.create")
+    assert not is_function("turns.create_turn.handler")
+    assert not is_function("functions.turns.create_turn")
+
+
+# ---- what a function needs before its first event
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("turnstone.edge.logs.log_as_json", lambda: None)
+    made = asyncio.new_event_loop()
+    asyncio.set_event_loop(made)
+    yield
+    asyncio.set_event_loop(None)
+    made.close()
+
+
+MODULES = {module.__name__: module for module in (create_turn, resume_turn, get_turn, get_agent, list_models, health)}
+
+
+def start(environment: SetEnvironment, module: str) -> LambdaHandler:
+    """Return the handler as the Lambda has it, whose module is imported before the first event."""
+    environment(_HANDLER=f"{module}.handler")
+    declared: Any = MODULES[module].handler
+    return LambdaHandler(module, *declared._routes, loads=declared._loads)
+
+
+@pytest.mark.parametrize("module", ["functions.turns.create_turn", "functions.turns.resume_turn"])
+def test_a_function_that_runs_turns_does_not_start_without_a_model(
+    environment: SetEnvironment, loop: None, module: str
+) -> None:
+    environment(PLACE, MACHINE)
+    with pytest.raises(InvalidSettings) as raised:
+        start(environment, module)
+    assert str(raised.value) == "TURNSTONE_MODEL_URL: must be set; the offline model is named offline"
+
+
+def test_neither_do_the_worker_and_the_list_of_models(environment: SetEnvironment, loop: None) -> None:
+    environment(PLACE, MACHINE, _HANDLER="turn_supervisor.run_turn.handler")
+    with pytest.raises(InvalidSettings, match="TURNSTONE_MODEL_URL"):
+        TurnWorker("turn_supervisor.run_turn")
+    with pytest.raises(InvalidSettings, match="TURNSTONE_MODEL_URL"):
+        start(environment, "functions.models.list_models")
+
+
+def test_the_offline_model_runs_turns_where_it_is_asked_for_by_name(environment: SetEnvironment, loop: None) -> None:
+    environment(PLACE, MACHINE, TURNSTONE_MODEL_URL="offline")
+    start(environment, "functions.turns.create_turn")
+    assert isinstance(AwsPorts(load_settings(LambdaSettings)).inference, OfflineInference)
+
+
+@pytest.mark.parametrize(
+    "module", ["functions.turns.get_turn", "functions.agents.get_agent", "functions.server.health"]
+)
+def test_a_function_that_only_reads_starts_without_a_model(
+    environment: SetEnvironment, loop: None, module: str
+) -> None:
+    environment(PLACE, MACHINE)
+    start(environment, module)
+
+
+@pytest.mark.parametrize("module", ["functions.turns.create_turn", "functions.turns.get_turn"])
+def test_a_function_that_has_turns_looked_after_does_not_start_without_a_state_machine(
+    environment: SetEnvironment, loop: None, module: str
+) -> None:
+    environment(PLACE, TURNSTONE_MODEL_URL="offline")
+    with pytest.raises(InvalidSettings, match="TURNSTONE_STATE_MACHINE_ARN: must be set"):
+        start(environment, module)
+
+
+def test_a_function_with_a_setting_that_does_not_exist_does_not_start(environment: SetEnvironment, loop: None) -> None:
+    environment(PLACE, TURNSTONE_TABEL="x")
+    with pytest.raises(InvalidSettings, match="TURNSTONE_TABEL"):
+        start(environment, "functions.server.health")
+
+
+def test_a_module_that_is_not_the_function_loads_nothing(environment: SetEnvironment) -> None:
+    environment(_HANDLER="another.handler")
+    LambdaHandler("functions.turns.create_turn", create_turn.ROUTE, loads="turns")
+    TurnWorker("turn_supervisor.run_turn")
+
+
+# ---- the model's key
+
+
+class Secrets:
+    """A Secrets Manager with one answer."""
+
+    def __init__(self, answer: dict[str, Any] | Exception) -> None:
+        self._answer = answer
+        self.read: list[str] = []
+
+    def get_secret_value(self, SecretId: str) -> dict[str, Any]:
+        self.read.append(SecretId)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def ports_with(secrets: Secrets, monkeypatch: pytest.MonkeyPatch) -> AwsPorts:
+    class Clients:
+        def client(self, service: str) -> Any:
+            return secrets if service == "secretsmanager" else None
+
+        def lazy_client(self, service: str) -> Any:
+            return None
+
+    monkeypatch.setattr(turnstone.bootstrap.aws, "AwsClients", Clients)
+    return AwsPorts(load_settings(LambdaSettings))
+
+
+@pytest.fixture
+def with_key(environment: SetEnvironment) -> None:
+    environment(PLACE, TURNSTONE_MODEL_URL=MODEL, TURNSTONE_MODEL_API_KEY_SECRET="model-key")
+
+
+@pytest.mark.parametrize("stored", [KEY, f"{KEY}\n", f"  {KEY}\r\n\t"])
+def test_the_key_is_read_once_by_its_name_and_stripped(
+    with_key: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stored: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    secrets = Secrets({"SecretString": stored})
+    ports = ports_with(secrets, monkeypatch)
+    assert secrets.read == [], "a function whose route asks no model reads no key"
+    model = ports.inference
+    assert model is ports.inference
+    assert secrets.read == ["model-key"]
+    assert isinstance(model, OpenAICompatibleInference)
+    assert model._headers["Authorization"] == f"Bearer {KEY}"
+    assert KEY not in caplog.text + repr(model) + repr(ports)
+
+
+def test_without_the_name_of_a_secret_none_is_read(
+    environment: SetEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(PLACE, TURNSTONE_MODEL_URL=MODEL)
+    secrets = Secrets({"SecretString": KEY})
+    model = ports_with(secrets, monkeypatch).inference
+    assert isinstance(model, OpenAICompatibleInference)
+    assert (secrets.read, "Authorization" in model._headers) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (ClientError({"Error": {"Code": "AccessDeniedException", "Message": KEY}}, "GetSecretValue"), "AccessDenied"),
+        (ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "GetSecretValue"), "ResourceNotFound"),
+        (NoCredentialsError(), "credentials"),
+    ],
+    ids=["forbidden", "missing", "unreachable"],
+)
+def test_a_secret_that_can_not_be_read_is_a_clear_failure(
+    with_key: None, monkeypatch: pytest.MonkeyPatch, answer: Exception, said: str
+) -> None:
+    with pytest.raises(StoreUnavailable, match=f"the secret 'model-key' can't be read: .*{said}") as raised:
+        _ = ports_with(Secrets(answer), monkeypatch).inference
+    assert KEY not in str(raised.value)
+
+
+def test_a_secret_that_no_header_can_carry_is_refused_at_the_start_without_being_shown(
+    with_key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret of several fields, for example: sent all the same, it would stand in an error of the connection."""
+    with pytest.raises(ValueError, match="key") as raised:
+        _ = ports_with(Secrets({"SecretString": f'{{\n"key": "{KEY}"\n}}'}), monkeypatch).inference
+    assert KEY not in str(raised.value)
+
+
+def test_the_text_of_a_secret_is_all_that_is_taken_of_it() -> None:
+    assert secret_text(Secrets({"SecretString": f" {KEY} ", "Name": "model-key"}), "model-key") == KEY
