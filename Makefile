@@ -1,6 +1,8 @@
 # make run     serve the API on http://127.0.0.1:8321 over SQLite in .turnstone
 # make test    run every test
 # make check   lint, types, structure
+# make build   build the stack with SAM, for Python 3.13
+# make smoke   run what was built in emulators of Lambda and of the cloud
 # make bench   measure, print a table and write bench.json
 PYTHON ?= python3
 VENV := .venv
@@ -10,10 +12,17 @@ SAM := .sam
 READY := $(VENV)/ready
 DEV_READY := $(VENV)/dev-ready
 SAM_READY := $(SAM)/ready
+LAMBDA := .lambda
+LAMBDA_READY := $(LAMBDA)/ready
+MINISTACK := .ministack
+MINISTACK_READY := $(MINISTACK)/ready
+# Lambda's Python: one on the PATH if it works there, else a version manager's, whose shim SAM does not take
+PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
+	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 CLIENTS := 0.2.12 0.2.20
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 
-.PHONY: run test check bench clean
+.PHONY: run test check build smoke bench clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -28,11 +37,20 @@ check: $(DEV_READY) $(SAM_READY)
 	$(SAM)/bin/cfn-lint template.yaml
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam validate --lint
 
+build: $(SAM_READY) $(LAMBDA_READY)
+	@began=$$(date +%s) && PATH="$(CURDIR)/$(LAMBDA)/bin:$$PATH" SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build && \
+		echo "built in $$(($$(date +%s) - began)) s; a function, and the layer for either kind of processor, unpacked:" && \
+		cd .aws-sam/build && du -sh CreateTurn Runtime*
+
+smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
+	$(BIN)/python -m tests.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/test_real_table.py
+	$(BIN)/python -m pytest tests/smoke $(ARGS)
+
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(SAM) .clients .aws-sam build *.egg-info
+	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) .clients .aws-sam build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Turnstone needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
@@ -53,6 +71,25 @@ $(SAM_READY): constraints-sam.txt
 	@echo "setting up $(SAM), once"
 	@$(PYTHON) -m venv $(SAM)
 	@$(SAM)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-sam.txt aws-sam-cli cfn-lint
+	@touch $@
+
+# What Lambda has: Python 3.13 without any package, and beside it the client of the runtime interface.
+$(LAMBDA_READY): constraints-smoke.txt
+	@test -n "$(PYTHON313)" || { echo "Lambda runs Python 3.13 and there is none here; install it, or name one: make PYTHON313=... $(MAKECMDGOALS)"; exit 1; }
+	@echo "setting up $(LAMBDA), once"
+	@rm -rf $(LAMBDA)
+	@$(PYTHON313) -m venv $(LAMBDA)
+	@$(LAMBDA)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-smoke.txt \
+		--target $(LAMBDA)/client awslambdaric
+	@touch $@
+
+# ministack pins botocore, and runs functions in its own interpreter.
+$(MINISTACK_READY): constraints-smoke.txt $(LAMBDA_READY)
+	@echo "setting up $(MINISTACK), once"
+	@rm -rf $(MINISTACK)
+	@$(LAMBDA)/bin/python -m venv $(MINISTACK)
+	@$(MINISTACK)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-smoke.txt \
+		ministack aws-sam-translator
 	@touch $@
 
 # The official clients, unmodified, each in a folder of its own; what they depend on is in the dev environment.

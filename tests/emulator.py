@@ -41,7 +41,7 @@ class EmulatorProcess:
             settings: further variables of its environment; `SFN_WAIT_SCALE="0.1"` shortens what state machines wait.
         """
         self.port = free_port()
-        self._interpreter = interpreter
+        self._interpreter = interpreter.absolute()
         self._settings = settings
         self._folder = tempfile.TemporaryDirectory(prefix="emulator-", ignore_cleanup_errors=True)
         self._log_path = Path(self._folder.name) / "log"

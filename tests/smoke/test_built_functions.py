@@ -1,0 +1,103 @@
+"""Each built function, under Lambda's runtime client, answers its event with nothing but what was built."""
+
+from __future__ import annotations
+
+import json
+import socket
+import statistics
+from importlib.metadata import distributions
+
+import pytest
+
+from tests.aws_events import load_event, store_what_events_name
+from tests.emulator import EmulatorProcess
+from tests.servers import HOST
+from tests.smoke.artefact import RUNTIME, BuiltFunction, Place, built_template
+from tests.smoke.conftest import Show
+from tests.smoke.interface_emulator import InvokedFunction
+from turnstone.adapters.dynamodb import DynamoRangeStore
+
+WARM_INVOCATIONS = 20
+FUNCTIONS = {
+    "create_agent": "CreateAgent",
+    "get_agent": "GetAgent",
+    "create_session": "CreateSession",
+    "get_session": "GetSession",
+    "create_turn": "CreateTurn",
+    "resume_turn": "ResumeTurn",
+    "get_turn": "GetTurn",
+    "get_step": "GetStep",
+    "list_models": "ListModels",
+    "list_tools": "ListTools",
+    "health": "Server",
+    "version": "Server",
+}
+
+
+@pytest.fixture
+def stored(emulator: EmulatorProcess, place: Place) -> Place:
+    """A place in which what the events name is stored; the turn waits for its client."""
+    store_what_events_name(DynamoRangeStore(emulator.client("dynamodb"), place.table), is_waiting=True)
+    return place
+
+
+def test_nothing_is_installed_where_the_functions_run() -> None:
+    (packages,) = RUNTIME.glob("lib/python3.13/site-packages")
+    assert {found.name for found in distributions(path=[str(packages)])} <= {"pip"}
+
+
+def test_every_function_is_tried() -> None:
+    assert {*FUNCTIONS.values(), "RunTurn"} == set(built_template().functions)
+
+
+@pytest.mark.parametrize("event", FUNCTIONS)
+def test_a_function_answers_its_event(stored: Place, event: str) -> None:
+    with InvokedFunction(BuiltFunction(FUNCTIONS[event]), stored) as function:
+        answer = function.invoke(load_event(event)).answer
+    assert answer["statusCode"] == 200, answer
+    assert json.loads(answer["body"])
+
+
+@pytest.mark.parametrize(("name", "event"), [("GetAgent", "get_agent"), ("RunTurn", "run_turn")])
+def test_a_warm_function_is_faster_than_its_first_answer(stored: Place, name: str, event: str, show: Show) -> None:
+    with InvokedFunction(BuiltFunction(name), stored) as function:
+        first = function.invoke(load_event(event))
+        warm = [function.invoke(load_event(event)) for _ in range(WARM_INVOCATIONS)]
+    warm_ms = statistics.median(invocation.took_ms for invocation in warm)
+    show(f"{name} under aws-lambda-rie: first answer {first.took_ms:.0f} ms, warm {warm_ms:.1f} ms (median of 20)")
+    assert all(invocation.answer.keys() == first.answer.keys() for invocation in warm)
+    assert warm_ms < first.took_ms
+
+
+def test_the_worker_tells_when_to_look_again(stored: Place) -> None:
+    with InvokedFunction(BuiltFunction("RunTurn"), stored) as worker:
+        answer = worker.invoke(load_event("run_turn")).answer
+    assert (answer["next"], answer["status"]) == ("await", "awaiting_input")
+    assert answer["seconds"] > 1_000_000
+
+
+def test_an_error_of_the_worker_is_an_error_of_lambda_for_the_machine_to_retry(stored: Place) -> None:
+    with InvokedFunction(BuiltFunction("RunTurn"), stored, TURNSTONE_TABLE="missing") as worker:
+        for _ in range(2):
+            assert worker.invoke(load_event("run_turn")).answer["errorType"] == "StoreUnavailable"
+
+
+def test_a_route_answers_an_error_itself(stored: Place) -> None:
+    with InvokedFunction(BuiltFunction("GetAgent"), stored, TURNSTONE_TABLE="missing") as function:
+        assert function.invoke(load_event("get_agent")).answer["statusCode"] == 503
+
+
+def test_a_worker_that_takes_too_long_is_ended(stored: Place) -> None:
+    with socket.create_server((HOST, 0)) as silent:
+        nowhere = f"http://{HOST}:{silent.getsockname()[1]}"
+        with InvokedFunction(BuiltFunction("RunTurn"), stored, timeout_s=1, AWS_ENDPOINT_URL=nowhere) as worker:
+            invocation = worker.invoke(load_event("run_turn"))
+    assert invocation.answer == "Task timed out after 1.00 seconds"
+    assert invocation.took_ms < 10_000
+
+
+def test_a_setting_that_is_missing_fails_the_start(stored: Place) -> None:
+    with InvokedFunction(BuiltFunction("RunTurn"), stored, TURNSTONE_MODEL_URL="") as worker:
+        answer = worker.invoke(load_event("run_turn")).answer
+    assert answer["errorType"] == "InvalidSettings", answer
+    assert "TURNSTONE_MODEL_URL" in answer["errorMessage"]

@@ -1,0 +1,142 @@
+"""The start script of a streaming function runs from the built artefact and streams a turn as it comes."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+from typing import Any
+
+from tests.aws_events import load_event, store_what_events_name
+from tests.e2e.plain_client import PlainClient, answering, said, text_in
+from tests.emulator import EmulatorProcess
+from tests.fakes.openai_answers import Pause, ending, text_answer, text_chunk
+from tests.fakes.openai_server import ModelServer
+from tests.smoke.artefact import BuiltFunction, Place
+from tests.smoke.conftest import Show
+from tests.smoke.interface_emulator import InvokedFunction
+from tests.smoke.streaming_server import StreamingServer, adapter_headers
+from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.domain.sessions import SessionRef
+
+SILENCE_S = 1.0
+SLOW = (text_chunk("slow "), Pause(SILENCE_S), text_chunk("words"), *ending("stop", 2))
+NEVER = (text_chunk("slow "), Pause(60.0), text_chunk("words"), *ending("stop", 2))
+
+
+def stored(emulator: EmulatorProcess, place: Place, *, is_waiting: bool = False) -> SessionRef:
+    store = DynamoRangeStore(emulator.client("dynamodb"), place.table)
+    return store_what_events_name(store, is_waiting=is_waiting)
+
+
+def session_path(ref: SessionRef) -> str:
+    return f"/v1/agents/{ref.agent_id}/session/{ref.session_id}"
+
+
+def get_turn_event(ref: SessionRef, turn_id: str) -> dict[str, Any]:
+    event = load_event("get_turn")
+    path = f"{session_path(ref)}/turn/{turn_id}"
+    ids = {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": turn_id}
+    return {**event, "path": path, "pathParameters": ids}
+
+
+def underscored(headers: dict[str, str]) -> dict[str, str]:
+    return {name.replace("-", "_"): value for name, value in headers.items()}
+
+
+def streaming(name: str, model: ModelServer | None = None) -> BuiltFunction:
+    return BuiltFunction(name, model.url if model else "offline", "adapter")
+
+
+def test_events_come_while_the_model_still_speaks(emulator: EmulatorProcess, place: Place, show: Show) -> None:
+    ref = stored(emulator, place)
+    headers = underscored(adapter_headers())
+    events: list[dict[str, Any]] = []
+    came_after_s: list[float] = []
+    with (
+        ModelServer([SLOW]) as model,
+        StreamingServer(streaming("CreateTurn", model), place) as server,
+        PlainClient(server.url) as client,
+    ):
+        asked_at = time.perf_counter()
+        with client.streaming(f"{session_path(ref)}/turn", said("hello"), **headers) as told:
+            for event in told:
+                events.append(event)
+                came_after_s.append(time.perf_counter() - asked_at)
+    show(f"CreateTurn's start script: takes connections after {server.started_in_ms:.0f} ms")
+    show(f"CreateTurn's first request: first event after {came_after_s[0] * 1_000:.0f} ms")
+    kinds = [event["event_type"] for event in events]
+    assert (kinds[0], kinds[-1]) == ("turn_start", "turn_complete")
+    assert text_in(events) == "slow words"
+    said_first = kinds.index("step_progress")
+    assert came_after_s[-1] - came_after_s[said_first] > SILENCE_S * 0.9
+
+
+def test_a_pause_and_its_resume_are_streamed_by_two_functions(emulator: EmulatorProcess, place: Place) -> None:
+    ref = stored(emulator, place)
+    headers = underscored(adapter_headers())
+    with StreamingServer(streaming("CreateTurn"), place) as server, PlainClient(server.url) as client:
+        told = client.streamed(f"{session_path(ref)}/turn", said("please get_weather(city=Oslo)"), **headers)
+    assert told[-1]["event_type"] == "turn_awaiting_input"
+    turn = told[-1]["turn"]
+    with StreamingServer(streaming("ResumeTurn"), place) as server, PlainClient(server.url) as client:
+        path = f"{session_path(ref)}/turn/{turn['turn_id']}/resume"
+        told = client.streamed(path, answering(turn, "4 degrees, rain"), **headers)
+    assert told[-1]["event_type"] == "turn_complete"
+    assert "4 degrees, rain" in told[-1]["turn"]["output_message"]["content"]
+
+
+def test_a_session_is_read_from_its_own_server(emulator: EmulatorProcess, place: Place) -> None:
+    ref = stored(emulator, place)
+    with StreamingServer(streaming("GetSession"), place) as server, PlainClient(server.url) as client:
+        response = client._http.get(session_path(ref), headers=adapter_headers())
+    assert response.status_code == 200
+    assert [turn["turn_id"] for turn in response.json()["turns"]] == [
+        load_event("get_turn")["pathParameters"]["turn_id"]
+    ]
+
+
+def test_without_the_gateways_word_nobody_is_served(emulator: EmulatorProcess, place: Place) -> None:
+    ref = stored(emulator, place)
+    before = emulator.client("dynamodb").scan(TableName=place.table)["Items"]
+    headers = adapter_headers()
+    del headers["x-amzn-request-context"]
+    with StreamingServer(streaming("CreateTurn"), place) as server, PlainClient(server.url) as client:
+        response = client.post(f"{session_path(ref)}/turn", said("hello"), **underscored(headers))
+    assert response.status_code == 401
+    assert emulator.client("dynamodb").scan(TableName=place.table)["Items"] == before
+
+
+def test_a_turn_that_outlives_its_function_is_finished_by_the_worker(emulator: EmulatorProcess, place: Place) -> None:
+    ref = stored(emulator, place)
+    with ModelServer([NEVER, text_answer("at ", "last")]) as model:
+        function = streaming("CreateTurn", model)
+        with StreamingServer(function, place) as server, PlainClient(server.url) as client:
+            asked_at = time.monotonic()
+            headers = underscored(adapter_headers(left=timedelta(seconds=61)))
+            told = client.streamed(f"{session_path(ref)}/turn", said("hello"), **headers)
+            took_s = time.monotonic() - asked_at
+        turn_id = told[0]["turn_id"]
+        assert told[0]["event_type"] == "turn_start"
+        assert turn_id in told[-1]["error"]["message"]
+        assert 0.5 < took_s < 10
+        given = started_with(emulator, place, turn_id)
+        assert given["next"] == "attend"
+        with InvokedFunction(BuiltFunction("GetTurn"), place) as get_turn:
+            answer = get_turn.invoke(get_turn_event(ref, turn_id)).answer
+            assert answer["headers"]["x-turn-status"] == "in_progress"
+            with InvokedFunction(BuiltFunction("RunTurn", model.url), place) as worker:
+                outcome = worker.invoke(given["turn"]).answer
+            assert (outcome["next"], outcome["status"]) == ("done", "completed")
+            answer = get_turn.invoke(get_turn_event(ref, turn_id)).answer
+            assert answer["headers"]["x-turn-status"] == "completed"
+            assert json.loads(answer["body"])["output_message"]["content"] == "at last"
+
+
+def started_with(emulator: EmulatorProcess, place: Place, name: str) -> dict[str, Any]:
+    """Return what the one execution that was started was given; it has that name."""
+    states = emulator.client("stepfunctions")
+    (execution,) = states.list_executions(stateMachineArn=place.machine_arn)["executions"]
+    assert execution["name"] == name
+    given: dict[str, Any] = json.loads(states.describe_execution(executionArn=execution["executionArn"])["input"])
+    return given
