@@ -167,7 +167,7 @@ def _refusal(status: int, is_open: bool) -> Schema:
     elif status == 403 and not is_open:
         schema = _object(message={"type": "string"})  # the gateway's own, no request it refuses gets as far as us
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
-    return {**answer, "headers": RETRY_HEADERS} if status == 409 or status >= 500 else answer
+    return {**answer, "headers": RETRY_HEADERS} if status in (401, 409) or status >= 500 else answer
 
 
 def _envelopes(schemas: WireSchemas) -> Schema:
