@@ -31,15 +31,15 @@ class Page(Frozen):
     cursor: str | None = None
 
 
-def wanted_in_query(query: Mapping[str, Sequence[str]]) -> Wanted:
-    """Return which part of a list is asked for. Raises InvalidRequest."""
+def wanted_in_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> Wanted:
+    """Return which part of a list is asked for, in lists that know names those of one name. Raises InvalidRequest."""
     limit = _whole_number(query, "limit", ALL, at_least=ALL)
     cursor = _last(query, "cursor")
     return Wanted(
         start_index=_whole_number(query, "start_index", 0, at_least=0),
         limit=None if limit == ALL else limit,
         cursor=checked_cursor(cursor) if cursor else None,
-        name=_last(query, "name"),
+        name=_last(query, "name") if by_name else None,
     )
 
 
