@@ -29,6 +29,6 @@ class AccessRules:
 
 
 def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp) -> None:
-    """Raise NotFound unless the caller may see the session and its agent."""
-    rules.check_sight(caller, agent_stamp, "agent", session.agent_id)
-    rules.check_sight(caller, session.stamp, "session", session.session_id)
+    """Raise NotFound, of the session whatever the reason, unless the caller may see the session and its agent."""
+    for stamp in (agent_stamp, session.stamp):
+        rules.check_sight(caller, stamp, "session", session.session_id)

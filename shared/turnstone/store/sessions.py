@@ -53,7 +53,7 @@ class SessionStore:
         ranges = [all_turns(ref)] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
         (header, agent, *records), first_pages = self._store.gather([*of_session, *wanted], ranges)
-        if header is None:
+        if header is None or agent is None:
             raise NotFound("session", ref.session_id)
         stamp = stamp_of_agent(agent, ref.agent_id)
         found = [record for record in records if record is not None]

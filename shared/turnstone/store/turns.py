@@ -89,9 +89,9 @@ class TurnStore:
             [wanted_range],
         )
         newest_first = records_within(self._store, wanted_range, newest)
-        stored = agent_of(agent_record, ref.agent_id)
-        if not newest_first or newest_first[0].key != session_key(ref):
+        if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)
+        stored = agent_of(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None
         if turn_id is not None and turn_record is None:
             raise NotFound("turn", turn_id)
@@ -114,7 +114,7 @@ class TurnStore:
         """Return what `load` returns, and who may see the session's agent. Raises NotFound for any of them."""
         gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id)), Get(agent_key(ref.tenant, ref.agent_id))]
         (header, record, agent), _ = self._store.gather(gets, [])
-        session, state = self._loaded(ref, header, record)
+        session, state = self._loaded(ref, header if agent is not None else None, record)
         return session, state, stamp_of_agent(agent, ref.agent_id)
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
