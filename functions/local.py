@@ -13,10 +13,10 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from functions.agents import create_agent, get_agent
+from functions.agents import create_agent, get_agent, list_agents
 from functions.models import list_models
 from functions.server import health, version
-from functions.sessions import create_session, get_session
+from functions.sessions import create_session, get_session, list_sessions
 from functions.steps import get_step
 from functions.tools import list_tools
 from functions.turns import create_turn, get_turn, resume_turn
@@ -41,8 +41,10 @@ README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what w
 MODULES = (
     create_agent,
     get_agent,
+    list_agents,
     create_session,
     get_session,
+    list_sessions,
     create_turn,
     resume_turn,
     get_turn,

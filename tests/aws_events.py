@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.messages import CompletionMessage, UserMessage
@@ -15,7 +16,7 @@ from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output
 from turnstone.ports import RangeStore
 from turnstone.services.transitions import closed, opened, paused
-from turnstone.store.agents import AgentStore
+from turnstone.store.agents import AgentStore, StoredAgent
 from turnstone.store.sessions import SessionStore
 from turnstone.store.turns import TurnStore
 
@@ -56,7 +57,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     ref = SessionRef(tenant=ACCOUNT, agent_id=ids["agent_id"], session_id=ids["session_id"])
     config = AgentConfig(model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),))
     agent = Agent(agent_id=ref.agent_id, agent_config=config, created_at=AT)
-    AgentStore(store).create(ACCOUNT, agent, ids["agent_id"], _attempt("agent"), AT)
+    AgentStore(store).create(ACCOUNT, StoredAgent(agent, ids["agent_id"], Stamp()), _attempt("agent"), AT)
     session = Session(
         agent_id=ref.agent_id, session_id=ref.session_id, session_name="first", started_at=AT, order=ref.session_id
     )

@@ -316,7 +316,7 @@ class Server:
     ) -> TurnBroadcast:
         messages = (UserMessage(content=said),) if isinstance(said, str) else tuple(said)
         new = NewTurn(messages=messages, overrides=TurnOverrides(**overrides))
-        return self.turns.start(ref, new, by or attempt())
+        return self.turns.start(LOCAL_CALLER, ref, new, by or attempt())
 
     def say(self, ref: SessionRef, said: str | Sequence[InputMessage] = "hello", **more: Any) -> tuple[TurnEvent, ...]:
         """Start a turn and return its events once its run is over, clean-up included."""
@@ -329,7 +329,7 @@ class Server:
         return broadcast.ref
 
     def resume(self, turn: TurnRef, *responses: ToolResponse, by: Attempt | None = None) -> TurnBroadcast:
-        return self.turns.resume(turn, responses, by or attempt())
+        return self.turns.resume(LOCAL_CALLER, turn, responses, by or attempt())
 
     def hear(self, broadcast: TurnBroadcast) -> tuple[TurnEvent, ...]:
         """Return all events of the run once it is over, clean-up included, or those until the process died."""

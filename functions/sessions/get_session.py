@@ -12,9 +12,9 @@ def get_session(request: Request) -> PiecesReply:
         turn_ids = turn_ids_in_query(request.query["turn_ids"])
     elif request.body:
         turn_ids = parse(request, WantedTurns).turn_ids
-    session, turns = request.application.sessions.read(request.session_ref, turn_ids)
+    session, turns = request.application.sessions.read(request.caller, request.session_ref, turn_ids)
     head, tail = session_frame(session)
-    return PiecesReply(joined(head, turns, tail))
+    return PiecesReply(joined(head, turns, lambda: tail))
 
 
 QUERY = {"turn_ids": "Only these turns; repeated, or several of them parted by commas."}

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_step(request: Request) -> Reply:
-    step = request.application.reader.get_step(request.turn_ref, request.path_params["step_id"])
+    step = request.application.reader.get_step(request.caller, request.turn_ref, request.path_params["step_id"])
     return reply(StepReply(step=step))
 
 

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_turn(request: Request) -> Reply:
-    state = request.application.reader.read(request.turn_ref)
+    state = request.application.reader.read(request.caller, request.turn_ref)
     return reply(state.turn, x_turn_status=state.status.value)
 
 

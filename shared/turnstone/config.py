@@ -37,6 +37,7 @@ class Settings(BaseModel):
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
+    owner_only: bool = False
 
 
 class LocalSettings(Settings):

@@ -50,12 +50,12 @@ DUE = {
     "create agent": Due(calls=1, round_trips=1, write_units=4, read_units=0),
     "create agent, with a key": Due(calls=1, round_trips=1, write_units=6, read_units=0),
     "get agent": Due(calls=1, round_trips=1, read_units=1),
-    "create session": Due(calls=1, round_trips=1, write_units=6, read_units=0),
-    "get session, one turn": Due(calls=1, round_trips=1, read_units=2),
-    "get turn": Due(calls=1, round_trips=1, read_units=2),
-    "get turn, running": Due(calls=3, round_trips=3, read_units=4),
-    "get turn, waiting": Due(calls=3, round_trips=3, read_units=4),
-    "get step": Due(calls=1, round_trips=1, read_units=2),
+    "create session": Due(calls=2, round_trips=2, write_units=6, read_units=1),
+    "get session, one turn": Due(calls=1, round_trips=1, read_units=3),
+    "get turn": Due(calls=1, round_trips=1, read_units=3),
+    "get turn, running": Due(calls=3, round_trips=3, read_units=5),
+    "get turn, waiting": Due(calls=3, round_trips=3, read_units=5),
+    "get step": Due(calls=1, round_trips=1, read_units=3),
     "plain turn": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS, is_most=True),
     "plain turn, with a key": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS, is_most=True),
     "server-tool turn": Due(calls=6, round_trips=5, write_units=28, is_most=True),
@@ -68,14 +68,14 @@ DUE = {
 
 
 def due_of_session(turn_sizes: Sequence[int]) -> Due:
-    """Return what reading a session costs: its header, and beside it a query for each megabyte of turns begun."""
+    """Return what reading a session costs: header and agent, and beside them a query for each megabyte of turns."""
     pages = [0]
     for size_bytes in turn_sizes:
         pages[-1] += size_bytes
         if pages[-1] >= PAGE_BYTES:
             pages.append(0)
     units_of_turns = sum(max(1, -(-page // READ_UNIT_BYTES)) for page in pages)
-    return Due(calls=1 + len(pages), round_trips=len(pages), read_units=1 + units_of_turns)
+    return Due(calls=1 + len(pages), round_trips=len(pages), read_units=2 + units_of_turns)
 
 
 def wrong_bills(counts: Counts) -> list[str]:

@@ -6,8 +6,10 @@ from functools import cache
 from random import Random
 
 from tests.benchmarks.prose import prose
+from turnstone.domain.access import stamp_of
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.context import rebuilt
 from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.messages import CompletionMessage, UserMessage
@@ -15,7 +17,7 @@ from turnstone.domain.sessions import Session, SessionLock, SessionRef
 from turnstone.domain.tools import ToolDef
 from turnstone.domain.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
 from turnstone.ports import RangeStore
-from turnstone.store.agents import AgentStore
+from turnstone.store.agents import AgentStore, StoredAgent
 from turnstone.store.sessions import SessionStore
 from turnstone.store.turns import Change, TurnStore
 
@@ -60,13 +62,19 @@ class Past:
         """Store an agent of that model and return its id."""
         config = CONFIG.model_copy(update={"model": model})
         agent = Agent(agent_id=self._id(BEGAN_AT), agent_config=config, created_at=BEGAN_AT)
-        return AgentStore(self.store).create(TENANT, agent, self._id(BEGAN_AT), self._attempt(), BEGAN_AT)
+        stored = StoredAgent(agent, self._id(BEGAN_AT), stamp_of(LOCAL_CALLER))
+        return AgentStore(self.store).create(TENANT, stored, self._attempt(), BEGAN_AT)
 
     def session(self, agent_id: str, turns: int) -> SessionRef:
         """Store a session with so many completed turns and return where it is."""
         order = self._id(BEGAN_AT)
         session = Session(
-            agent_id=agent_id, session_id=self._id(BEGAN_AT), session_name="past", started_at=BEGAN_AT, order=order
+            agent_id=agent_id,
+            session_id=self._id(BEGAN_AT),
+            session_name="past",
+            started_at=BEGAN_AT,
+            order=order,
+            stamp=stamp_of(LOCAL_CALLER),
         )
         ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session.session_id)
         SessionStore(self.store).create(TENANT, session, self._attempt(), BEGAN_AT)

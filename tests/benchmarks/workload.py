@@ -87,7 +87,7 @@ class Workload:
             with self._measured("create session"):
                 sessions.create(LOCAL_CALLER, ref.agent_id, "counted", self._attempt())
             with self._measured("get session"):
-                _, turns = sessions.read(ref, None)
+                _, turns = sessions.read(LOCAL_CALLER, ref, None)
                 deque(turns, maxlen=0)
 
     def reads_of_a_turn(self, ref: SessionRef) -> None:
@@ -95,25 +95,25 @@ class Workload:
         held = Held(answer(0))
         with self._served(call("current_time", "call_1"), held, call("get_weather", "call_2"), answer(1)) as core:
             turns = core.turns
-            running = turns.start(ref, _asked(0), self._attempt())
+            running = turns.start(LOCAL_CALLER, ref, _asked(0), self._attempt())
             held.wait()
             with self._measured("get turn, running"):
-                core.reader.read(running.ref)
+                core.reader.read(LOCAL_CALLER, running.ref)
             held.open()
             turn = _completed(running)
             with self._measured("get turn"):
-                core.reader.read(running.ref)
+                core.reader.read(LOCAL_CALLER, running.ref)
             with self._measured("get step"):
-                core.reader.get_step(running.ref, turn.steps[-1].step_id)
+                core.reader.get_step(LOCAL_CALLER, running.ref, turn.steps[-1].step_id)
             with self._measured("get session, one turn"):
-                _, found = core.sessions.read(ref, (turn.turn_id,))
+                _, found = core.sessions.read(LOCAL_CALLER, ref, (turn.turn_id,))
                 assert len(list(found)) == 1
             with self._measured("remove the steps of an ended turn"):
                 core.turn_store.discard_steps(ref, turn.turn_id)
-            waiting = _paused(turns.start(ref, _asked(1), self._attempt()), ref)
+            waiting = _paused(turns.start(LOCAL_CALLER, ref, _asked(1), self._attempt()), ref)
             with self._measured("get turn, waiting"):
-                core.reader.read(waiting)
-            _completed(turns.resume(waiting, _answered("call_2"), self._attempt()))
+                core.reader.read(LOCAL_CALLER, waiting)
+            _completed(turns.resume(LOCAL_CALLER, waiting, _answered("call_2"), self._attempt()))
 
     def plain_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
         """Ask turns of one answer."""
@@ -121,7 +121,7 @@ class Workload:
         with self._served(*map(answer, range(times))) as core:
             for number in range(times):
                 with self._turn_measured(name, core):
-                    started = core.turns.start(ref, _asked(number), self._attempt(has_key=have_key))
+                    started = core.turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt(has_key=have_key))
                     _completed(started)
 
     def server_tool_turns(self, ref: SessionRef, times: int) -> None:
@@ -130,7 +130,7 @@ class Workload:
         with self._served(*script) as core:
             for number in range(times):
                 with self._turn_measured("server-tool turn", core):
-                    turn = _completed(core.turns.start(ref, _asked(number), self._attempt()))
+                    turn = _completed(core.turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt()))
                 assert [step.step_type for step in turn.steps] == ["inference", "tool_execution", "inference"]
 
     def client_tool_turns(self, ref: SessionRef, times: int, *, have_key: bool) -> None:
@@ -141,11 +141,13 @@ class Workload:
             turns = core.turns
             for number in range(times):
                 with self._turn_measured(f"client-tool turn: pause{suffix}", core):
-                    waiting = _paused(turns.start(ref, _asked(number), self._attempt(has_key=have_key)), ref)
+                    waiting = _paused(
+                        turns.start(LOCAL_CALLER, ref, _asked(number), self._attempt(has_key=have_key)), ref
+                    )
                 self._store.write([Update(turn_key(ref, waiting.turn_id), {TOKEN: TASK_TOKEN}, ())])
                 with self._turn_measured(f"client-tool turn: resume{suffix}", core):
                     attempt = self._attempt(has_key=have_key)
-                    _completed(turns.resume(waiting, _answered(f"call_{number}"), attempt))
+                    _completed(turns.resume(LOCAL_CALLER, waiting, _answered(f"call_{number}"), attempt))
 
     @contextmanager
     def _turn_measured(self, name: str, core: Core) -> Iterator[None]:

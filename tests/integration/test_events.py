@@ -22,6 +22,8 @@ ROUTES = {module.__name__.rsplit(".", 1)[1]: module for module in MODULES}
 SHOWN = {
     "create_agent": {"agent_id"},
     "get_agent": {"agent_id", "agent_config", "created_at"},
+    "list_agents": {"data", "has_more", "url", "cursor"},
+    "list_sessions": {"data", "has_more", "url", "cursor"},
     "create_session": {"session_id"},
     "get_session": {"session_id", "session_name", "turns", "started_at"},
     "create_turn": {"turn_id", "steps", "output_message", "completed_at"},
@@ -106,7 +108,9 @@ def test_the_same_event_from_another_account_finds_nothing(bench: Bench, name: s
     event = load_event(name)
     event["requestContext"]["identity"] |= {"accountId": "210987654321", "userArn": "arn:aws:iam::210987654321:user/x"}
     answer = handler_of(ROUTES[name])(event, Context())
-    assert answer["statusCode"] == (200 if name == "create_agent" else 404)
+    assert answer["statusCode"] == (200 if name in ("create_agent", "list_agents") else 404)
+    if name == "list_agents":
+        assert json.loads(answer["body"])["data"] == []
 
 
 @pytest.mark.usefixtures("environment")

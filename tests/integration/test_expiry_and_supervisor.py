@@ -34,6 +34,7 @@ from tests.harness import (
 from turnstone.adapters import local_supervisor
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.system import SystemClock
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
@@ -102,15 +103,18 @@ def test_a_turn_whose_deadline_is_over_expires(serve: Serve) -> None:
 
 def test_a_reader_has_an_overdue_turn_attended_to(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
-    for read in (lambda: server.reader.get(turn), lambda: server.core.sessions.read(ref, None)):
+    for read in (
+        lambda: server.reader.get(LOCAL_CALLER, turn),
+        lambda: server.core.sessions.read(LOCAL_CALLER, ref, None),
+    ):
         server.supervisor.watched.clear()
         read()
         assert not server.supervisor.watched
     server.clock.advance(AWAIT_S)
-    server.reader.get(turn)
+    server.reader.get(LOCAL_CALLER, turn)
     assert server.supervisor.watched == {turn: server.clock.now()}
     server.supervisor.watched.clear()
-    server.core.sessions.read(ref, None)
+    server.core.sessions.read(LOCAL_CALLER, ref, None)
     assert server.supervisor.watched == {turn: server.clock.now()}
     server.attend_due()
     assert_expired(server, turn)

@@ -35,6 +35,7 @@ from tests.harness import (
     takes_over,
 )
 from turnstone.bootstrap.core import Core
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import ModelFailed, StoreUnavailable
 from turnstone.domain.events import TurnEvent, TurnFailed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
@@ -442,7 +443,7 @@ def test_without_a_supervisor_the_turn_is_left_to_whoever_reads_it(serve: Serve)
     server.turns.hand_over(broadcast.ref)
     assert outline(broadcast.events) == "start S:infer failed:handed_over"
     reader = another(server)
-    reader.reader.get(broadcast.ref)
+    reader.reader.get(LOCAL_CALLER, broadcast.ref)
     assert reader.supervisor.watched == {broadcast.ref: server.clock.now()}
     assert seen_through(reader, broadcast.ref).status is TurnStatus.COMPLETED
     thinking.open()

@@ -30,6 +30,7 @@ from tests.harness import (
     takes_over,
     turn_in,
 )
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import StoreUnavailable, TurnRunning
 from turnstone.domain.events import TurnStarted
 from turnstone.domain.sessions import LockState, SessionRef, TurnRef
@@ -159,10 +160,10 @@ def test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on(
     second = server.another([ROLL, other_thinking], DICE)
     second.attend_open()
     other_thinking.wait()
-    assert len(second.reader.get(broadcast.ref).steps) == 6
+    assert len(second.reader.get(LOCAL_CALLER, broadcast.ref).steps) == 6
     thinking.open()
     server.hear(broadcast)
-    shown = second.reader.get(broadcast.ref).steps
+    shown = second.reader.get(LOCAL_CALLER, broadcast.ref).steps
     second.store.is_dead = True
     other_thinking.open()
     second.settle()
@@ -184,7 +185,7 @@ def test_steps_are_kept_while_the_close_could_not_be_stored(serve: Serve, is_dea
     server.store.before(lambda call: bool(call.operations), unavailable)
     thinking.open()
     told = finished_steps(server.hear(broadcast))
-    assert told == server.reader.get(broadcast.ref).steps
+    assert told == server.reader.get(LOCAL_CALLER, broadcast.ref).steps
     server.clock.advance(LEASE_S)
     if is_dead:
         server = server.another(["You rolled 4, I said."], DICE)
@@ -221,10 +222,10 @@ def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) ->
     assert outline(heard_from(broadcast)).endswith("awaiting")
     resumed = server.resume(broadcast.ref, answer("c2"))
     thinking.wait()
-    assert len(reader.reader.get(broadcast.ref).steps) == 5
+    assert len(reader.reader.get(LOCAL_CALLER, broadcast.ref).steps) == 5
     tidying.open()
     eventually(lambda: len(server.core.executor._running) == 1)
-    assert len(reader.reader.get(broadcast.ref).steps) == 5
+    assert len(reader.reader.get(LOCAL_CALLER, broadcast.ref).steps) == 5
     thinking.open()
     assert len(turn_in(server.hear(resumed)).steps) == 6
     server.assert_whole(ref)
@@ -377,7 +378,7 @@ def test_after_too_many_takeovers_the_turn_is_failed(serve: Serve) -> None:
 def stood_still(server: Harness, broadcast: TurnBroadcast) -> None:
     """Let the lease run out, and a reader and the supervisor find the turn before the keeper wakes up."""
     server.clock.advance(LEASE_S)
-    server.reader.get(broadcast.ref)
+    server.reader.get(LOCAL_CALLER, broadcast.ref)
     server.attend_due()
 
 

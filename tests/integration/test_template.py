@@ -17,7 +17,13 @@ from turnstone.http.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.routes import PiecesReply, Route, TurnStreamReply
 
 EDGE = ROOT / "functions"
-STREAMING = {"turns.create_turn", "turns.resume_turn", "sessions.get_session"}
+STREAMING = {
+    "turns.create_turn",
+    "turns.resume_turn",
+    "sessions.get_session",
+    "agents.list_agents",
+    "sessions.list_sessions",
+}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 MODES = {"adapter": {"StreamingMode": "adapter"}, "buffered": {"StreamingMode": "buffered"}}

@@ -17,7 +17,9 @@ ASK_MODEL = {"secretsmanager:GetSecretValue"}
 MAY = {
     "CreateAgent": CREATE,
     "GetAgent": READ,
-    "CreateSession": CREATE,
+    "ListAgents": READ,
+    "CreateSession": CREATE | READ,
+    "ListSessions": READ,
     "GetSession": LOOK_AFTER,
     "CreateTurn": RUN | ASK_MODEL,
     "ResumeTurn": RUN | ASK_MODEL,

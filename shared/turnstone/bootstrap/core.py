@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from turnstone.config import Settings
     from turnstone.domain.agents import AgentConfig
     from turnstone.ports import Clock, IdGenerator, Inference, RangeStore, Supervisor, ToolRuntime
+    from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
     from turnstone.services.executor import TurnExecutor
@@ -93,27 +94,29 @@ class Core:
         from turnstone.store.agents import AgentStore
 
         ports = self._ports
-        return Agents(AgentStore(ports.store), lambda config: self._refuse(config), ports.clock, ports.ids)
+        return Agents(AgentStore(ports.store), self._rules, lambda config: self._refuse(config), ports.clock, ports.ids)
 
     @cached_property
     def sessions(self) -> Sessions:
         from turnstone.services.sessions import Sessions
+        from turnstone.store.agents import AgentStore
         from turnstone.store.sessions import SessionStore
 
         ports = self._ports
-        return Sessions(SessionStore(ports.store), ports.supervisor, ports.clock, ports.ids)
+        stores = SessionStore(ports.store), AgentStore(ports.store)
+        return Sessions(stores, self._rules, ports.supervisor, ports.clock, ports.ids)
 
     @cached_property
     def reader(self) -> TurnReader:
         from turnstone.services.reading import TurnReader
 
-        return TurnReader(self.turn_store, self._ports.supervisor, self._ports.clock)
+        return TurnReader(self.turn_store, self._rules, self._ports.supervisor, self._ports.clock)
 
     @cached_property
     def turns(self) -> Turns:
         from turnstone.services.turns import Turns
 
-        return Turns(self._runner_deps, self._runner, self.executor)
+        return Turns(self._runner_deps, self._rules, self._runner, self.executor)
 
     @cached_property
     def recovery(self) -> Recovery:
@@ -152,6 +155,12 @@ class Core:
         from turnstone.services.broadcast import Broadcasts
 
         return Broadcasts()
+
+    @cached_property
+    def _rules(self) -> AccessRules:
+        from turnstone.services.access import AccessRules
+
+        return AccessRules(owner_only=self._settings.owner_only)
 
     @cached_property
     def _refuse(self) -> Callable[[AgentConfig], None]:

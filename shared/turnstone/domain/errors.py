@@ -5,6 +5,7 @@ TurnstoneError
 │   ├── Unsupported            a field whose function this server does not offer
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
+├── Forbidden                  it is there, but not yours to do this to
 ├── NotFound                   no such thing, or not yours
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
@@ -55,6 +56,10 @@ class Unauthenticated(TurnstoneError):
 
     def __init__(self) -> None:
         super().__init__("this request proves no identity; sign it with credentials that may call this API")
+
+
+class Forbidden(TurnstoneError):
+    """The caller may see it, but not do this to it."""
 
 
 class NotFound(TurnstoneError):

@@ -7,6 +7,7 @@ and until when (the lease of the process that runs it, or the deadline of the cl
 from datetime import datetime
 from enum import StrEnum
 
+from turnstone.domain.access import Stamp
 from turnstone.domain.model import Frozen
 
 
@@ -60,6 +61,7 @@ class Session(Frozen):
         order: the session's place in the list of its agent's sessions.
         last_order: order key of the newest turn, so that clock skew can't reorder turns.
         last_request: fingerprint of the request that opened the newest turn, or resumed it last.
+        stamp: who created it, and who may see it.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -71,6 +73,7 @@ class Session(Frozen):
     last_order: str | None = None
     last_request: str | None = None
     lock: SessionLock = SessionLock()
+    stamp: Stamp = Stamp()
     rev: int = 0
 
 

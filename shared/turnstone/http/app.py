@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -49,13 +49,25 @@ def build_app(
     lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
 ) -> Starlette:
     """Return the ASGI app that serves the routes."""
-    served = [
-        StarletteRoute(route.path, _Endpoint(route, application, max_body_bytes, surroundings), methods=[route.method])
-        for route in routes
-    ]
+    by_path: dict[str, dict[str, _Endpoint]] = {}
+    for route in routes:
+        endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
+        by_path.setdefault(route.path, {})[route.method] = endpoint
+    served = [StarletteRoute(path, _ByMethod(methods), methods=list(methods)) for path, methods in by_path.items()]
     app = Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
     app.router.redirect_slashes = False
     return app
+
+
+class _ByMethod:
+    """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
+
+    def __init__(self, endpoints: Mapping[str, _Endpoint]) -> None:
+        self._endpoints = endpoints
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        await self._endpoints[method](scope, receive, send)
 
 
 class _Endpoint:

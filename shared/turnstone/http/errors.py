@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 STATUS: dict[type[Exception], int] = {
     errors.InvalidRequest: 400,
     errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.TurnConflict: 409,
     errors.IdempotencyMismatch: 409,

@@ -165,7 +165,7 @@ def _refusal(status: int, is_open: bool) -> Schema:
     if status == 400:
         schema = {"anyOf": [{"$ref": "#/components/schemas/InvalidFields"}, schema]}
     elif status == 403 and not is_open:
-        schema = _object(message={"type": "string"})  # the gateway's own, no request it refuses gets as far as us
+        schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
     return {**answer, "headers": RETRY_HEADERS} if status in (401, 409) or status >= 500 else answer
 

@@ -182,9 +182,9 @@ def reply(value: BaseModel, **headers: str) -> Reply:
     return Reply(value.model_dump_json().encode(), headers=named)
 
 
-def joined(head: bytes, values: Iterator[bytes], tail: bytes) -> Iterator[bytes]:
-    """Yield a JSON text whose list is made of values that are JSON already."""
+def joined(head: bytes, values: Iterator[bytes], tail: Callable[[], bytes]) -> Iterator[bytes]:
+    """Yield a JSON text whose list is made of values that are JSON already; what follows is made after them."""
     yield head
     for index, value in enumerate(values):
         yield b"," + value if index else value
-    yield tail
+    yield tail()

@@ -1,20 +1,34 @@
-"""Agents: create and read."""
+"""Agents: create, read, list."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
+from turnstone.domain.access import stamp_of
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.lists import Wanted
 from turnstone.ports import Clock, IdGenerator
-from turnstone.store.agents import AgentStore
+from turnstone.services.access import AccessRules
+from turnstone.services.listing import Listing
+from turnstone.store.agents import AgentStore, StoredAgent
+from turnstone.store.listing import Entry
+
+AGENTS_AT_ONCE = 50
 
 
 class Agents:
     def __init__(
-        self, store: AgentStore, refuse_unsupported: Callable[[AgentConfig], None], clock: Clock, ids: IdGenerator
+        self,
+        store: AgentStore,
+        rules: AccessRules,
+        refuse_unsupported: Callable[[AgentConfig], None],
+        clock: Clock,
+        ids: IdGenerator,
     ) -> None:
         """Take what refuses a configuration as a function: who only reads agents needs not load it."""
         self._store = store
+        self._rules = rules
         self._refuse_unsupported = refuse_unsupported
         self._clock = clock
         self._ids = ids
@@ -24,8 +38,27 @@ class Agents:
         self._refuse_unsupported(config)
         now = self._clock.now()
         agent = Agent(agent_id=self._ids.new_id(), agent_config=config, created_at=now)
-        return self._store.create(caller.tenant, agent, self._ids.order_key(now, None), attempt, now)
+        stored = StoredAgent(agent, self._ids.order_key(now, None), stamp_of(caller))
+        return self._store.create(caller.tenant, stored, attempt, now)
 
     def get(self, caller: Caller, agent_id: str) -> Agent:
         """Return the agent. Raises NotFound."""
-        return self._store.get(caller.tenant, agent_id)
+        stored = self._store.get(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stored.stamp, "agent", agent_id)
+        return stored.agent
+
+    def list(self, caller: Caller, wanted: Wanted) -> tuple[Listing, Iterator[bytes]]:
+        """Return the part of the list of agents, and its agents as wire JSON, read as they are drained."""
+
+        def is_shown(entry: Entry) -> bool:
+            has_name = wanted.name is None or entry.fields["name"] == wanted.name
+            return has_name and self._rules.may_see(caller, entry.stamp)
+
+        entries = self._store.entries(caller.tenant, wanted.cursor, wanted.limit)
+        listing = Listing(entries, wanted, is_shown)
+        return listing, self._wire(caller.tenant, listing)
+
+    def _wire(self, tenant: str, listing: Listing) -> Iterator[bytes]:
+        listed = iter(listing)
+        while some := [entry.fields["agent_id"] for entry in islice(listed, AGENTS_AT_ONCE)]:
+            yield from self._store.wire(tenant, some)

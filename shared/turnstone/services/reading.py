@@ -1,32 +1,36 @@
 """Turns as they are stored, while they run and afterwards."""
 
+from turnstone.domain.caller import Caller
 from turnstone.domain.errors import NotFound
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import Step, Turn, TurnState
 from turnstone.ports import Clock, Supervisor
+from turnstone.services.access import AccessRules, check_session
 from turnstone.services.attention import attend_if_due
 from turnstone.store.turns import TurnStore
 
 
 class TurnReader:
-    def __init__(self, turns: TurnStore, supervisor: Supervisor, clock: Clock) -> None:
+    def __init__(self, turns: TurnStore, rules: AccessRules, supervisor: Supervisor, clock: Clock) -> None:
         self._turns = turns
+        self._rules = rules
         self._supervisor = supervisor
         self._clock = clock
 
-    def read(self, ref: TurnRef) -> TurnState:
+    def read(self, caller: Caller, ref: TurnRef) -> TurnState:
         """Return the turn with every step that has finished, and where its life stands. Raises NotFound."""
-        session, state = self._turns.load(ref)
+        session, state, agent_stamp = self._turns.visit(ref)
+        check_session(self._rules, caller, session, agent_stamp)
         attend_if_due(self._supervisor, self._clock, ref, session)
         return state
 
-    def get(self, ref: TurnRef) -> Turn:
+    def get(self, caller: Caller, ref: TurnRef) -> Turn:
         """Return the turn as the wire shows it. Raises NotFound."""
-        return self.read(ref).turn
+        return self.read(caller, ref).turn
 
-    def get_step(self, ref: TurnRef, step_id: str) -> Step:
+    def get_step(self, caller: Caller, ref: TurnRef, step_id: str) -> Step:
         """Return one finished step. Raises NotFound."""
-        for step in self.get(ref).steps:
+        for step in self.get(caller, ref).steps:
             if step.step_id == step_id:
                 return step
         raise NotFound("step", step_id)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import Caller
 from turnstone.domain.errors import (
     CallsMismatch,
     Conflict,
@@ -21,6 +22,7 @@ from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.services.access import AccessRules, check_session
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
@@ -37,14 +39,15 @@ ATTEMPTS_UNDER_CONTENTION = 8
 
 
 class Turns:
-    def __init__(self, deps: RunnerDeps, runner: TurnRunner, executor: TurnExecutor) -> None:
+    def __init__(self, deps: RunnerDeps, rules: AccessRules, runner: TurnRunner, executor: TurnExecutor) -> None:
         self._deps = deps
+        self._rules = rules
         self._store = deps.turns
         self._runner = runner
         self._executor = executor
         self._joining = Joining(deps)
 
-    def start(self, ref: SessionRef, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
+    def start(self, caller: Caller, ref: SessionRef, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         """Open a turn and return where its events are told; the turn runs on whoever listens.
 
         A request that was sent before joins the turn it opened. Tool responses to the pending calls resume their turn.
@@ -61,6 +64,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.context_tokens, attempt)
+            check_session(self._rules, caller, view.session, view.agent_stamp)
             if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
             if responses:
@@ -74,7 +78,9 @@ class Turns:
 
         return _settled(act, attempt)
 
-    def resume(self, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt) -> TurnBroadcast:
+    def resume(
+        self, caller: Caller, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt
+    ) -> TurnBroadcast:
         """Go on with a turn that awaits its client's tool responses; return where its events are told.
 
         Raises:
@@ -86,6 +92,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
+            check_session(self._rules, caller, view.session, view.agent_stamp)
             if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
             return self._resume(ref, view, responses, attempt)

@@ -1,48 +1,84 @@
 """Agents in the store: each under its own key, and a small projection in the list of its tenant."""
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from pydantic_core import to_json
-
+from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import NotFound
-from turnstone.ports import Absent, Operation, Put, RangeStore, Record
-from turnstone.store.frames import frame, wire_part
+from turnstone.ports import Absent, Get, Operation, Put, RangeStore, Record
+from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.idempotency import Once
-from turnstone.store.keys import agent_key, agent_list_key
+from turnstone.store.keys import agent_key, agent_list, agent_list_key
+from turnstone.store.listing import Entry, entries_of, put_entry
 
 ACTIVE = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAgent:
+    """An agent, its place in the list of its tenant, and who may see it."""
+
+    agent: Agent
+    order: str
+    stamp: Stamp
 
 
 class AgentStore:
     def __init__(self, store: RangeStore) -> None:
         self._store = store
 
-    def create(self, tenant: str, agent: Agent, order: str, attempt: Attempt, now: datetime) -> str:
+    def create(self, tenant: str, stored: StoredAgent, attempt: Attempt, now: datetime) -> str:
         """Store the agent and return its id, or the id the same request was answered with before."""
+        agent, order, stamp = stored.agent, stored.order, stored.stamp
+        private = {"order": order, "stamp": stamp.model_dump(exclude_defaults=True)}
+        shown = {"agent_id": agent.agent_id, "name": agent.agent_config.name, "created_at": agent.created_at}
         writes: list[Operation] = [
             Put(
                 agent_key(tenant, agent.agent_id),
-                frame({"order": order}, agent.model_dump_json().encode()),
+                frame(private, agent.model_dump_json().encode()),
                 {"status": ACTIVE},
                 when=(Absent(),),
             ),
-            Put(agent_list_key(tenant, order), _projection(agent), when=(Absent(),)),
+            put_entry(agent_list_key(tenant, order), shown, stamp),
         ]
         return Once(tenant, attempt, {"agent_id": agent.agent_id}, now).write(self._store, writes)["agent_id"]
 
-    def get(self, tenant: str, agent_id: str) -> Agent:
+    def get(self, tenant: str, agent_id: str) -> StoredAgent:
         """Return the agent. Raises NotFound."""
         return agent_of(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
+    def stamp(self, tenant: str, agent_id: str) -> Stamp:
+        """Return who may see the agent. Raises NotFound."""
+        return stamp_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
-def agent_of(record: Record | None, agent_id: str) -> Agent:
+    def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[Entry]:
+        """Yield the entries of the tenant's list behind that place."""
+        return entries_of(self._store, agent_list(tenant), after, limit)
+
+    def wire(self, tenant: str, agent_ids: Sequence[str]) -> list[bytes]:
+        """Return the agents as wire JSON, without those that are gone."""
+        records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
+        return [wire_part(record.body) for record in records if record is not None]
+
+
+def agent_of(record: Record | None, agent_id: str) -> StoredAgent:
     """Return the agent the record holds. Raises NotFound if there is none."""
     if record is None:
         raise NotFound("agent", agent_id)
-    return Agent.model_validate_json(wire_part(record.body))
+    private = private_part(record.body)
+    agent = Agent.model_validate_json(wire_part(record.body))
+    return StoredAgent(agent, private["order"], stamp_in(private))
 
 
-def _projection(agent: Agent) -> bytes:
-    return to_json({"agent_id": agent.agent_id, "name": agent.agent_config.name, "created_at": agent.created_at})
+def stamp_of_agent(record: Record | None, agent_id: str) -> Stamp:
+    """Return who may see the agent. Raises NotFound if there is none."""
+    if record is None:
+        raise NotFound("agent", agent_id)
+    return stamp_in(private_part(record.body))
+
+
+def stamp_in(private: dict[str, object]) -> Stamp:
+    return Stamp.model_validate(private.get("stamp", {}))

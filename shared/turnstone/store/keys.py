@@ -30,12 +30,22 @@ def agent_key(tenant: str, agent_id: str) -> Key:
     return Key(f"{component(tenant)}|agent:{component(agent_id)}", SINGLE)
 
 
+def agent_list(tenant: str) -> str:
+    """Return the partition of the list of a tenant's agents."""
+    return f"{component(tenant)}|agents"
+
+
 def agent_list_key(tenant: str, order: str) -> Key:
-    return Key(f"{component(tenant)}|agents", order)
+    return Key(agent_list(tenant), order)
+
+
+def session_list(tenant: str, agent_id: str) -> str:
+    """Return the partition of the list of an agent's sessions."""
+    return f"{component(tenant)}|session:{component(agent_id)}"
 
 
 def session_list_key(tenant: str, agent_id: str, order: str) -> Key:
-    return Key(f"{component(tenant)}|session:{component(agent_id)}", order)
+    return Key(session_list(tenant, agent_id), order)
 
 
 def session_partition(ref: SessionRef) -> str:

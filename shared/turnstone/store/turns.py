@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.context import Entry, Segment, newest_within, segments_within, told_afterwards
@@ -15,7 +16,7 @@ from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.ports import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Put, RangeStore, Record, RevIs, Update
-from turnstone.store.agents import agent_of
+from turnstone.store.agents import agent_of, stamp_of_agent
 from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered
 from turnstone.store.keys import (
@@ -42,6 +43,7 @@ class SessionView:
 
     session: Session
     agent: Agent
+    agent_stamp: Stamp
     segments: tuple[Segment, ...]
     remembered: Record | None = None
     state: TurnState | None = None
@@ -87,15 +89,16 @@ class TurnStore:
             [wanted_range],
         )
         newest_first = records_within(self._store, wanted_range, newest)
-        agent = agent_of(agent_record, ref.agent_id)
-        if not newest_first or newest_first[0].key != session_key(ref):
+        if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)
+        stored = agent_of(agent_record, ref.agent_id)
         turn_record = found.pop(0) if turn_id is not None else None
         if turn_id is not None and turn_record is None:
             raise NotFound("turn", turn_id)
         return SessionView(
             session=session_of(newest_first[0]),
-            agent=agent,
+            agent=stored.agent,
+            agent_stamp=stored.stamp,
             segments=tuple(segment_of(record) for record in reversed(newest_first[1:])),
             remembered=found[0] if found else None,
             state=turn_state_of(turn_record) if turn_record else None,
@@ -105,11 +108,14 @@ class TurnStore:
         """Return the session and the turn with all its steps. Raises NotFound for either."""
         gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id))]
         (header, record), _ = self._store.gather(gets, [])
-        if header is None:
-            raise NotFound("session", ref.session_id)
-        if record is None:
-            raise NotFound("turn", ref.turn_id)
-        return session_of(header), whole_state(self._store, ref, record)
+        return self._loaded(ref, header, record)
+
+    def visit(self, ref: TurnRef) -> tuple[Session, TurnState, Stamp]:
+        """Return what `load` returns, and who may see the session's agent. Raises NotFound for any of them."""
+        gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id)), Get(agent_key(ref.tenant, ref.agent_id))]
+        (header, record, agent), _ = self._store.gather(gets, [])
+        session, state = self._loaded(ref, header if agent is not None else None, record)
+        return session, state, stamp_of_agent(agent, ref.agent_id)
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict if somebody was faster."""
@@ -173,6 +179,13 @@ class TurnStore:
         if left < 0:
             messages[0] = newest_within(messages[0], chosen[0].tokens + left)
         return tuple(message for turn in messages for message in turn)
+
+    def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
+        if header is None:
+            raise NotFound("session", ref.session_id)
+        if record is None:
+            raise NotFound("turn", ref.turn_id)
+        return session_of(header), whole_state(self._store, ref, record)
 
     def open_turns(self) -> list[TurnRef]:
         """Return the turns that have not ended, as the open index knows them."""

@@ -1,0 +1,16 @@
+"""GET /v1/agents: the agents that the caller may see, oldest first."""
+
+from turnstone.dialects.llama_stack.lists import HEAD, QUERY, Page, page_tail, wanted_in_query
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import PiecesReply, Request, Route, joined
+
+PATH = "/v1/agents"
+
+
+def list_agents(request: Request) -> PiecesReply:
+    listing, agents = request.application.agents.list(request.caller, wanted_in_query(request.query, by_name=True))
+    return PiecesReply(joined(HEAD, agents, lambda: page_tail(PATH, listing.cursor, has_more=listing.has_more)))
+
+
+ROUTE = Route("GET", PATH, list_agents, Page, query={**QUERY, "name": "Only agents of this name."})
+handler = LambdaHandler(__name__, ROUTE, loads="agents")

@@ -1,0 +1,69 @@
+"""Lists on the Llama Stack wire: what is asked of them, and the page they are answered with.
+
+Source: the contract's PaginatedResponse, with a `cursor` of ours beside it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic_core import to_json
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.lists import Wanted, checked_cursor
+from turnstone.domain.model import Frozen
+
+ALL = -1
+LARGEST = 1_000_000_000
+QUERY = {
+    "start_index": "How many entries to leave out.",
+    "limit": "How many entries at most; -1, or nothing, for all.",
+    "cursor": "Continue where the answer with this cursor ended, at the same cost everywhere in the list.",
+}
+HEAD = b'{"data":['
+
+
+class Page(Frozen):
+    """A part of a list. `cursor` continues, null at the end; `url` is the list's path."""
+
+    data: tuple[dict[str, Any], ...]
+    has_more: bool
+    url: str
+    cursor: str | None = None
+
+
+def wanted_in_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> Wanted:
+    """Return which part of a list is asked for, in lists that know names those of one name. Raises InvalidRequest."""
+    limit = _whole_number(query, "limit", ALL, at_least=ALL)
+    cursor = _last(query, "cursor")
+    return Wanted(
+        start_index=_whole_number(query, "start_index", 0, at_least=0),
+        limit=None if limit == ALL else limit,
+        cursor=checked_cursor(cursor) if cursor else None,
+        name=_last(query, "name") if by_name else None,
+    )
+
+
+def session_entry(shown: Mapping[str, Any]) -> bytes:
+    """Return a session of a list as wire JSON: without turns, which a list never reads."""
+    names = ("session_id", "session_name", "started_at")
+    return to_json({**{name: shown[name] for name in names}, "turns": []})
+
+
+def page_tail(url: str, cursor: str | None, *, has_more: bool) -> bytes:
+    """Return what comes after the entries in a page's JSON."""
+    return b"]," + to_json({"has_more": has_more, "url": url, "cursor": cursor})[1:]
+
+
+def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int, *, at_least: int) -> int:
+    text = _last(query, name)
+    if text is None or text in ("", "null"):
+        return otherwise
+    digits = text.removeprefix("-")
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST))
+    if not is_number or not at_least <= int(text) <= LARGEST:
+        raise InvalidRequest(f"{name}: a whole number from {at_least} on is expected", ("query", name))
+    return int(text)
+
+
+def _last(query: Mapping[str, Sequence[str]], name: str) -> str | None:
+    return query[name][-1] if query.get(name) else None

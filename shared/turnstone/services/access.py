@@ -1,0 +1,34 @@
+"""Keeping callers from what is not theirs: what they may not see is, for them, not there."""
+
+from turnstone.domain.access import ADMIN, Stamp, may_delete, may_see
+from turnstone.domain.caller import Caller
+from turnstone.domain.errors import Forbidden, NotFound
+from turnstone.domain.sessions import Session
+
+
+class AccessRules:
+    """The rules of this server. `owner_only` hides from others what names no groups."""
+
+    def __init__(self, *, owner_only: bool) -> None:
+        self._owner_only = owner_only
+
+    def may_see(self, caller: Caller, stamp: Stamp) -> bool:
+        return may_see(caller, stamp, owner_only=self._owner_only)
+
+    def check_sight(self, caller: Caller, stamp: Stamp, kind: str, identifier: str) -> None:
+        """Raise NotFound, as for what is missing, unless the caller may see what bears the stamp."""
+        if not self.may_see(caller, stamp):
+            raise NotFound(kind, identifier)
+
+    def check_deletion(self, caller: Caller, stamp: Stamp, kind: str, identifier: str) -> None:
+        """Raise NotFound for what the caller may not see, Forbidden for what is another's to delete."""
+        if may_delete(caller, stamp):
+            return
+        self.check_sight(caller, stamp, kind, identifier)
+        raise Forbidden(f"{kind} {identifier!r} is not yours to delete: its owner may, and who has the role {ADMIN!r}")
+
+
+def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp) -> None:
+    """Raise NotFound, of the session whatever the reason, unless the caller may see the session and its agent."""
+    for stamp in (agent_stamp, session.stamp):
+        rules.check_sight(caller, stamp, "session", session.session_id)

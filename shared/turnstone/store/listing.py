@@ -1,0 +1,37 @@
+"""Lists: a partition of small projections, in the order of creation."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from turnstone.domain.access import Stamp
+from turnstone.ports import Absent, Key, Put, Range, RangeStore
+from turnstone.store.ranges import pages
+
+ENTRIES_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: its place, what it shows, and who may see it."""
+
+    order: str
+    fields: dict[str, Any]
+    stamp: Stamp
+
+
+def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
+    """Return the write that adds an entry."""
+    body = to_json({**fields, "stamp": stamp.model_dump(exclude_defaults=True)})
+    return Put(key, body, when=(Absent(),))
+
+
+def entries_of(store: RangeStore, pk: str, after: str | None, limit: int | None) -> Iterator[Entry]:
+    """Yield the entries of a list behind that place, read as they are drained, hardly more than the limit at a time."""
+    at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
+    for page in pages(store, Range(pk, after=after, limit=at_once)):
+        for record in page.records:
+            fields: dict[str, Any] = from_json(record.body)
+            yield Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))
