@@ -29,6 +29,7 @@ from tests.harness import (
 )
 from tests.machine import Bench
 from tests.supervised import Process, Stage, kinds, nobody, staged
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.sessions import LockState, TurnRef
 from turnstone.domain.supervision import AFTER_DEADLINE_S, GONE
 from turnstone.domain.turns import TurnStatus
@@ -104,7 +105,7 @@ def abandoned_after_its_resume(stage: Stage) -> tuple[TurnRef, str]:
 def read(stage: Stage, turn: TurnRef, *script: Reply) -> Process:
     """Read the turn, so that it is attended to; return who did."""
     reader = stage.process(*script)
-    reader.reader.get(turn)
+    reader.reader.get(LOCAL_CALLER, turn)
     return reader
 
 
@@ -350,7 +351,7 @@ def test_a_turn_whose_agent_is_gone_is_done_with_and_fails_no_worker(impatient: 
     process = impatient.process()
     process.records.write([Delete(agent_key(turn.tenant, turn.agent_id))])
     impatient.clock.advance(AWAIT_S)
-    process.reader.get(turn)
+    process.reader.get(LOCAL_CALLER, turn)
 
     ended = impatient.execution(turn).ended()
     assert (ended.status, ended.output and ended.output["status"]) == ("SUCCEEDED", GONE)

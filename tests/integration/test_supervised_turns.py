@@ -285,7 +285,11 @@ def test_a_reader_after_the_deadline_starts_the_machine_that_was_not_started(sta
     process.machine.is_cut = False
 
     def read() -> object:
-        return process.reader.get(turn) if what == "turn" else process.core.sessions.read(turn.session, None)
+        return (
+            process.reader.get(LOCAL_CALLER, turn)
+            if what == "turn"
+            else process.core.sessions.read(LOCAL_CALLER, turn.session, None)
+        )
 
     read()
     assert stage.bench.names() == []
@@ -300,7 +304,7 @@ def test_a_reader_goes_on_when_the_machine_can_not_be_started_for_him_either(sta
     process, turn = paused(stage)
     stage.clock.advance(AWAIT_S)
     process.machine.is_cut = True
-    assert process.reader.read(turn).status is TurnStatus.AWAITING_INPUT
+    assert process.reader.read(LOCAL_CALLER, turn).status is TurnStatus.AWAITING_INPUT
 
 
 def test_the_machine_of_a_superseded_turn_is_woken_and_tells_that_it_was_cancelled(stage: Stage) -> None:
@@ -321,11 +325,11 @@ def test_a_resume_that_died_before_it_woke_the_machine_is_gone_on_with_for_a_rea
         process.resume(turn, answer("c1"))
     stage.worker("A door.")
     reader = stage.process()
-    assert reader.reader.read(turn).status is TurnStatus.IN_PROGRESS
+    assert reader.reader.read(LOCAL_CALLER, turn).status is TurnStatus.IN_PROGRESS
     assert stage.bench.names() == [turn.turn_id], "its lease may still be renewed"
     stage.clock.advance(LEASE_S)
     for _ in range(2):
-        reader.reader.read(turn)
+        reader.reader.read(LOCAL_CALLER, turn)
     assert stage.execution(turn, fence=2).ended().status == "SUCCEEDED"
     assert reader.state(turn).status is TurnStatus.COMPLETED
 
@@ -377,7 +381,7 @@ def test_the_services_and_the_worker_as_they_are_deployed_see_a_turn_through(
     agent_id = core.agents.create(LOCAL_CALLER, config, attempt())
     session_id = core.sessions.create(LOCAL_CALLER, agent_id, "a session", attempt())
     ref = SessionRef(tenant=LOCAL_CALLER.tenant, agent_id=agent_id, session_id=session_id)
-    waiting = core.turns.start(ref, NewTurn(messages=(UserMessage(content="look()"),)), attempt())
+    waiting = core.turns.start(LOCAL_CALLER, ref, NewTurn(messages=(UserMessage(content="look()"),)), attempt())
     assert outline(waiting.wait()).endswith("awaiting")
     core.executor.wait(10)
 
