@@ -351,7 +351,7 @@ def test_a_turn_whose_agent_is_gone_is_done_with_and_fails_no_worker(impatient: 
     process = impatient.process()
     process.records.write([Delete(agent_key(turn.tenant, turn.agent_id))])
     impatient.clock.advance(AWAIT_S)
-    process.reader.get(LOCAL_CALLER, turn)
+    process.supervisor.watch(turn, process.header(turn).lock)
 
     ended = impatient.execution(turn).ended()
     assert (ended.status, ended.output and ended.output["status"]) == ("SUCCEEDED", GONE)
