@@ -3,10 +3,13 @@
 import sys
 from importlib import import_module
 
-import uvicorn
+from turnstone.edge.loading import keep_loaded, undisturbed
 
-from turnstone.config import LambdaSettings, load_settings
-from turnstone.http.surroundings import BehindAdapter
+with undisturbed():
+    import uvicorn
+
+    from turnstone.config import LambdaSettings, load_settings
+    from turnstone.http.surroundings import BehindAdapter
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 900  # the adapter closes first
@@ -14,8 +17,10 @@ KEEP_ALIVE_S = 900  # the adapter closes first
 
 def main(port: int) -> None:
     """Serve the route whose module TURNSTONE_ROUTE_MODULE names until the process is ended."""
-    module = import_module(str(load_settings(LambdaSettings).route_module))
-    app = module.handler.app(BehindAdapter())
+    with undisturbed():
+        module = import_module(str(load_settings(LambdaSettings).route_module))
+        app = module.handler.app(BehindAdapter())
+    keep_loaded()
     uvicorn.run(
         app,
         host=HOST,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.benchmarks.counts import counts_of_operations
 from tests.benchmarks.figures import Figure, table
+from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import state_of_machine, told
 from tests.benchmarks.start import start_and_memory
@@ -29,6 +30,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "deltas": many_deltas,
     "waiting": gets_while_turns_wait,
     "start": start_and_memory,
+    "functions": starts_of_functions,
     "throughput": throughput,
 }
 

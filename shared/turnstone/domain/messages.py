@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from turnstone.domain.content import Content
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
@@ -39,4 +39,4 @@ class CompletionMessage(NullMeansDefault):
 
 InputMessage = Annotated[UserMessage | ToolResponseMessage, Field(discriminator="role")]
 Message = Annotated[SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage, Field(discriminator="role")]
-MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
+MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...], config=ConfigDict(defer_build=True))

@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import unquote
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.sessions import SessionRef
@@ -12,7 +12,7 @@ from turnstone.ports import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import open_shard, step_key, turn_key
 
-_STEP: TypeAdapter[Step] = TypeAdapter(Step)
+_STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "token", "overrides"}
 

@@ -1,0 +1,125 @@
+"""Start a function in this process and tell, as JSON, what that took and what it loaded.
+
+`started.py baseline | function MODULE | stream [EVENT]`: with the file of an event, the first request is answered, too.
+What it imports before it has measured is what a bare interpreter has: every other module would be counted out.
+"""
+
+import sys
+import time
+
+BEGAN_S = time.process_time()
+BARE = frozenset(sys.modules)
+REGION = "eu-central-1"
+ROOT = __file__.rsplit("/", 3)[0]
+REMAINING_MS = 900_000
+
+
+class Context:
+    """What Lambda tells a function of its invocation, as far as functions of ours ask."""
+
+    aws_request_id = "00000000-0000-4000-8000-000000000000"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return REMAINING_MS
+
+
+def tell_start() -> dict[str, object]:
+    """Return what the start has taken until now: processor time, memory, and the file of each module loaded."""
+    cpu_s = time.process_time() - BEGAN_S
+    with open("/proc/self/status") as status:  # a process's usage counts the memory of the one that started it, too
+        peak_kb = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+    files = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - BARE}
+    return {"cpu_s": cpu_s, "memory_mb": peak_kb / 1_024, "modules": files}
+
+
+def load_baseline() -> None:
+    """Load what no function can do without, by its makers' usual means. Never change it: figures are told in it."""
+    import botocore.session
+    import mangum  # noqa: F401
+    import starlette.applications
+    import starlette.requests
+    import starlette.responses
+    import starlette.routing  # noqa: F401
+    from aws_lambda_powertools import Logger, Metrics  # noqa: F401
+
+    botocore.session.get_session().create_client("dynamodb", region_name=REGION)
+
+
+def start_function(module: str, event_path: str | None) -> dict[str, object]:
+    """Return what a function took to start, and what its first request loaded and was answered."""
+    from importlib import import_module
+
+    handler = import_module(module).handler
+    told = tell_start()
+    if event_path is None:
+        return told
+    import json
+
+    with open(event_path) as file:
+        event = json.load(file)
+    loaded = set(sys.modules)
+    answer = handler(event, Context())
+    return {**told, "first_request": sorted(set(sys.modules) - loaded), "answer": answer}
+
+
+def start_stream(event_path: str | None) -> dict[str, object]:
+    """Return the same of a function that is a web server, as it is when it takes connections."""
+    import stream
+    import uvicorn
+
+    told: dict[str, object] = {}
+    startup = uvicorn.Server.startup
+
+    async def startup_and_tell(server: uvicorn.Server, sockets: object = None) -> None:
+        await startup(server)
+        told.update(tell_start())
+        if event_path is not None:
+            told.update(await asked(server.servers[0].sockets[0].getsockname()[1], event_path))
+        server.should_exit = True
+
+    uvicorn.Server.startup = startup_and_tell
+    stream.main(0)
+    return told
+
+
+async def asked(port: int, event_path: str) -> dict[str, object]:
+    """Ask the server what the event asks, as the web adapter does; return what was loaded and answered."""
+    import asyncio
+    import json
+
+    with open(event_path) as file:
+        event = json.load(file)
+    body = (event["body"] or "").encode()
+    head = (
+        f"{event['httpMethod']} {event['path']} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+        f"content-length: {len(body)}\r\nx-amzn-request-context: {json.dumps(event['requestContext'])}\r\n\r\n"
+    )
+    loaded = set(sys.modules)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head.encode() + body)
+    answer = await reader.read()
+    writer.close()
+    status, _, rest = answer.decode().partition("\r\n")
+    return {
+        "first_request": sorted(set(sys.modules) - loaded),
+        "answer": {"statusCode": int(status.split()[1]), "body": rest},
+    }
+
+
+def main() -> None:
+    kind, *rest = sys.argv[1:]
+    sys.path[:1] = [f"{ROOT}/functions", f"{ROOT}/shared"]
+    told: dict[str, object]
+    if kind == "baseline":
+        load_baseline()
+        told = tell_start()
+    elif kind == "function":
+        told = start_function(rest[0], rest[1] if len(rest) > 1 else None)
+    else:
+        told = start_stream(rest[0] if rest else None)
+    import json
+
+    print(json.dumps(told))
+
+
+main()

@@ -1,0 +1,234 @@
+"""What a function loads, and what its start takes: a cold start is paid by whoever waits for the first answer."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import botocore.session
+import pytest
+import requests
+from botocore.exceptions import DataNotFoundError
+from botocore.loaders import Loader
+from moto import mock_aws
+
+from tests.aws_events import FOLDER, store_what_events_name
+from tests.benchmarks.imports import (
+    MEMORY_BAR_MB,
+    ROOT,
+    TEMPLATE,
+    Function,
+    Ratios,
+    Started,
+    functions,
+    started,
+)
+from tests.contract.dynamo_table import create_table
+from turnstone.adapters.aws_clients import DescriptionFiles, KnownServices
+from turnstone.adapters.dynamodb import DynamoRangeStore
+
+FUNCTIONS = functions()
+REGION = "eu-central-1"
+TABLE = "turnstone"
+WORKER = "turn_supervisor.run_turn"
+
+# ---- what may be loaded
+
+LOGS = {"aws_lambda_powertools", "typing_extensions"}
+CLIENT = {"botocore", "dateutil", "jmespath", "six", "urllib3"}
+MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
+APP = {"anyio", "starlette"}
+THIRD_PARTY = {
+    "worker": LOGS | CLIENT | MODELS,
+    "buffered": LOGS | CLIENT | MODELS | APP | {"mangum"},
+    "streaming": LOGS | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
+}
+NEVER = {"fastapi", "openai", "boto3", "aioboto3", "aws_xray_sdk"}
+# botocore and anyio take these where they are installed; in the layer they are not
+NOT_IN_THE_LAYER = {"certifi", "sniffio"}
+NAMES_IN_THE_LAYER = {"dateutil": "python-dateutil", "aws_lambda_powertools": "aws-lambda-powertools"}
+LOCAL_ONLY = (
+    "adapters.sqlite",
+    "adapters.sqlite_file",
+    "adapters.files",
+    "adapters.local_supervisor",
+    "bootstrap.local",
+)
+NOT_NEEDED = {
+    "agents.get_agent": ("engine", "domain.turns", "domain.messages", "services.refusals", "adapters.tools"),
+    "agents.create_agent": ("engine.turn", "engine.steps", "domain.turns", "domain.messages"),
+    "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "steps.get_step": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "models.list_models": ("engine", "services", "store.turns"),
+    "tools.list_tools": ("engine", "services", "store.turns"),
+    "server.family": ("engine", "services", "store.turns", "domain.agents"),
+    WORKER: ("http", "dialects"),
+}
+
+# ---- what the first request may load, all of it Python's own
+
+AT_FIRST_REQUEST = {"encodings.idna", "stringprep", "unicodedata"}  # a name of a host, encoded for the first time
+
+# ---- what a start may take
+
+# Newer Pythons miss the bar of streaming functions (1.32 to 1.38 on 3.13): there, too, no start gets slower unnoticed.
+REACHED = {"streaming": 1.42} if sys.version_info >= (3, 12) else {}
+ROUNDS = 5
+MOST_ROUNDS = 20
+
+
+def kind_of(function: Function) -> str:
+    return "worker" if function.module == WORKER else function.kind
+
+
+@cache
+def start_of(function: Function) -> Started:
+    return started(function)
+
+
+def named(function: Function) -> str:
+    return function.module
+
+
+@pytest.fixture(params=FUNCTIONS, ids=named)
+def function(request: pytest.FixtureRequest) -> Function:
+    chosen: Function = request.param
+    return chosen
+
+
+def test_every_function_of_the_template_is_measured() -> None:
+    deployed = re.findall(r"^ +Handler: ", TEMPLATE.read_text(), re.MULTILINE)
+    assert len(FUNCTIONS) == len(set(FUNCTIONS)) == len(deployed)
+    streaming = {function.module for function in FUNCTIONS if function.kind == "streaming"}
+    assert streaming == set(re.findall(r"TURNSTONE_ROUTE_MODULE: (\S+)", TEMPLATE.read_text()))
+
+
+def test_a_function_loads_exactly_the_packages_of_its_kind(function: Function) -> None:
+    assert start_of(function).third_party - NOT_IN_THE_LAYER == THIRD_PARTY[kind_of(function)]
+
+
+def test_a_streaming_function_that_does_not_stream_loads_what_a_buffered_one_does() -> None:
+    for function in FUNCTIONS:
+        if function.kind == "streaming":
+            buffered = start_of(Function(function.module, "buffered"))
+            assert buffered.third_party - NOT_IN_THE_LAYER == THIRD_PARTY["buffered"]
+
+
+def test_the_packages_are_those_of_the_layer() -> None:
+    assert not NEVER & set.union(*THIRD_PARTY.values()), "these take longer than everything else together"
+    lines = (ROOT / "shared" / "requirements.txt").read_text().splitlines()
+    shipped = {line.split("==")[0] for line in lines if "==" in line}
+    named_there = {NAMES_IN_THE_LAYER.get(name, name) for kind in THIRD_PARTY.values() for name in kind}
+    assert {name.replace("_", "-") for name in named_there} <= {name.replace("_", "-") for name in shipped}
+    assert not NOT_IN_THE_LAYER & shipped
+
+
+def test_no_function_loads_what_a_server_on_one_machine_needs(function: Function) -> None:
+    assert not within(start_of(function), LOCAL_ONLY)
+
+
+def test_a_function_loads_nothing_of_ours_that_its_routes_do_without(function: Function) -> None:
+    assert not within(start_of(function), NOT_NEEDED.get(function.module, ()))
+
+
+def within(start: Started, packages: tuple[str, ...]) -> set[str]:
+    """Return the modules of ours that are in one of the packages."""
+    names = tuple(f"turnstone.{package}" for package in packages)
+    return {name for name in start.own if name in names or name.startswith(tuple(f"{each}." for each in names))}
+
+
+# ---- the first request
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[str]:
+    """Serve a table with what the events name, over HTTP; yields the address."""
+    with mock_aws(), ThreadingHTTPServer(("127.0.0.1", 0), Moto) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class Moto(BaseHTTPRequestHandler):
+    """Passes requests on to the emulator in this process, so that nothing of it is loaded where functions start."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        signed = {name: self.headers[name] for name in ("authorization", "content-type", "x-amz-target")}
+        answer = requests.post(f"https://dynamodb.{REGION}.amazonaws.com/", body, headers=signed)
+        self.send_response(answer.status_code)
+        self.send_header("content-type", answer.headers["content-type"])
+        self.send_header("content-length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def store_anew(*, is_waiting: bool) -> None:
+    client = botocore.session.get_session().create_client("dynamodb", region_name=REGION)
+    if TABLE in client.list_tables()["TableNames"]:
+        client.delete_table(TableName=TABLE)
+    create_table(client, TABLE)
+    store_what_events_name(DynamoRangeStore(client, TABLE), is_waiting=is_waiting)
+
+
+def event_for(function: Function) -> Path:
+    name = function.module.rsplit(".", 1)[1]
+    return FOLDER / f"{'health' if name == 'family' else name}.json"
+
+
+def test_the_first_request_finds_everything_loaded(table: str, function: Function) -> None:
+    store_anew(is_waiting=function.module in ("turns.resume_turn", WORKER))
+    start = started(function, event_for(function), AWS_ENDPOINT_URL=table)
+    assert start.answer.get("statusCode") == 200 or start.answer.get("next") == "await", start.answer
+    assert set(start.first_request) <= AT_FIRST_REQUEST
+
+
+# ---- what a start takes
+
+
+def test_a_start_holds_little_memory(function: Function) -> None:
+    assert start_of(function).memory_mb <= MEMORY_BAR_MB
+
+
+def test_a_start_takes_little_longer_than_what_no_function_can_do_without() -> None:
+    ratios = Ratios()
+    slow = list(FUNCTIONS)
+    for _ in range(0, MOST_ROUNDS, ROUNDS):  # what else the machine does must not decide: try again what was too slow
+        ratios.measure(slow, ROUNDS)
+        slow = [function for function in slow if ratios.of(function) > limit(function)]
+        if not slow:
+            return
+    told = ", ".join(f"{function} {ratios.of(function):.2f} > {limit(function)}" for function in slow)
+    pytest.fail(f"processor time in that of the baseline, {ratios.baseline_ms:.0f} ms: {told}")
+
+
+def limit(function: Function) -> float:
+    return max(function.cpu_bar, REACHED.get(function.kind, 0))
+
+
+# ---- what makes it short
+
+
+@pytest.mark.parametrize("description", ["endpoints", "partitions", "_retry", "dynamodb/2012-08-10/service-2"])
+def test_a_description_says_what_it_says_to_botocore(description: str) -> None:
+    ours = KnownServices(file_loader=DescriptionFiles()).load_data(description)
+    assert json.dumps(ours) == json.dumps(Loader().load_data(description))
+
+
+def test_a_description_that_there_is_not_is_missed_as_by_botocore() -> None:
+    for loader in (Loader(), KnownServices(file_loader=DescriptionFiles())):
+        with pytest.raises(DataNotFoundError):
+            loader.load_data("no-such-thing")
