@@ -365,6 +365,26 @@ def test_whatever_stands_before_the_version_is_no_part_of_the_path(door_to: Open
     assert door.ask("GET", f"{prefix}/v1/health").json == {"status": "OK"}
 
 
+@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/v1alpha"])
+def test_an_alias_leads_where_its_own_path_does(door_to: OpenDoor, prefix: str) -> None:
+    door = door_to("one")
+    agent_id = door.ask("POST", f"{prefix}/v1alpha/agents", AGENT).json["agent_id"]
+    assert door.ask("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
+    path = f"{prefix}/v1alpha/agents/{agent_id}/session"
+    session = f"{path}/{door.ask('POST', path, {'session_name': 's'}).json['session_id']}"
+    assert door.ask("POST", f"{session}/turn", said()).json["output_message"]["content"] == "one"
+    assert len(door.ask("GET", session.replace("v1alpha", "v1")).json["turns"]) == 1
+    assert door.ask("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
+
+
+@pytest.mark.parametrize("name", ["meta/llama/8b", "v1/health", "docs", "x/v1alpha/y", "openapi.json"])
+def test_a_name_may_hold_slashes(door_to: OpenDoor, name: str) -> None:
+    door = door_to()
+    assert door.ask("POST", "/live/v1/models", {"model_id": name}).status == 200
+    for written in (name, quote(name, safe="")):
+        assert door.ask("GET", f"/live/v1/models/{written}").json["identifier"] == name
+
+
 def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> None:
     door = door_to()
     key = {"Idempotency-Key": "k"}

@@ -7,6 +7,9 @@ TurnstoneError
 ├── Unauthenticated            the request proves no identity
 ├── Forbidden                  it is there, but not yours to do this to
 ├── NotFound                   no such thing, or not yours
+├── AlreadyRegistered          another definition has this name
+├── NotServed                  a method of the clients that this server does not have
+├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
 │   └── TurnNotAwaiting        a resume of a turn that waits for nothing
@@ -69,6 +72,30 @@ class NotFound(TurnstoneError):
         super().__init__(f"{kind} {identifier!r} not found")
         self.kind = kind
         self.identifier = identifier
+
+
+class AlreadyRegistered(TurnstoneError):
+    """Another definition is registered under this name."""
+
+    may_be_repeated = False
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(f"{kind} {identifier!r} is there already, with another definition; unregister that one first")
+        self.kind = kind
+        self.identifier = identifier
+
+
+class NotServed(TurnstoneError):
+    """The clients have a method for this that the server does not have."""
+
+    may_be_repeated = False
+
+
+class UnknownClient(TurnstoneError):
+    """The client is of a version whose API this server does not speak."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__(f"this server speaks to clients of versions 0.1 to 0.3, not to {version!r}")
 
 
 class TurnConflict(TurnstoneError):

@@ -1,21 +1,24 @@
 """Paths behind a gateway."""
 
+import re
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-VERSION = "/v1/"
+BEGIN = re.compile(r"/v1(alpha|beta)?/|/(docs|openapi\.json)\Z")
 
 
 class WithoutPrefix:
-    """Lets paths begin where the API's version does: a stage, or a domain's base path, may come before it."""
+    """Lets paths begin where the API's do: a stage, or a domain's base path, may come before that."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            begin = scope["path"].find(VERSION)
-            while scope["path"].startswith(VERSION, begin + len(VERSION) - 1):
-                begin += len(VERSION) - 1  # a stage may have the version's name
-            if begin > 0:
-                scope = {**scope, "path": scope["path"][begin:]}
+            path = scope["path"]
+            found = BEGIN.search(path)
+            while found and (later := BEGIN.match(path, found.end() - 1)):
+                found = later  # a stage may have the version's name
+            if found and found.start() > 0:
+                scope = {**scope, "path": path[found.start() :]}
         await self._app(scope, receive, send)

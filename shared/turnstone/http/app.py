@@ -21,7 +21,8 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import BodyTooLarge, Unauthenticated
+from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
+from turnstone.http.clients import unknown_client
 from turnstone.http.errors import answer_or_error, detail_reply, error_reply
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
 from turnstone.http.surroundings import Surroundings
@@ -52,11 +53,16 @@ def build_app(
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
-        by_path.setdefault(route.path, {})[route.method] = endpoint
+        for path in route.paths:
+            by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
     served = [StarletteRoute(path, _ByMethod(methods), methods=list(methods)) for path, methods in by_path.items()]
     app = Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
     app.router.redirect_slashes = False
     return app
+
+
+def _pattern(route: Route, path: str) -> str:
+    return path.removesuffix("}") + ":path}" if route.takes_slashes else path
 
 
 class _ByMethod:
@@ -98,7 +104,7 @@ class _Endpoint:
 
     async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
         """Return what the route answers, or what is wrong with the request."""
-        if scope["path"].endswith("\n") and not self._route.path.endswith("}"):
+        if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
             return detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
         if body is None:
             return error_reply(BodyTooLarge(self._max_body_bytes))
@@ -112,6 +118,8 @@ class _Endpoint:
             caller=caller,
             application=self._application,
         )
+        if (version := unknown_client(request.headers)) is not None:
+            return error_reply(UnknownClient(version))
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, answer_or_error, self._route.endpoint, request)
 
@@ -187,8 +195,11 @@ async def _body(receive: Receive, limit: int) -> bytes | None:
 
 
 async def _send_whole(reply: Reply, send: Send) -> int:
-    length = (b"content-length", str(len(reply.body)).encode())
-    headers = [JSON, length, *((name.encode(), value.encode()) for name, value in reply.headers.items())]
+    headers = [
+        (b"content-type", reply.content_type.encode()),
+        (b"content-length", str(len(reply.body)).encode()),
+        *((name.encode(), value.encode()) for name, value in reply.headers.items()),
+    ]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
     return reply.status

@@ -24,13 +24,17 @@ STATUS: dict[type[Exception], int] = {
     errors.Unauthenticated: 401,
     errors.Forbidden: 403,
     errors.NotFound: 404,
+    errors.AlreadyRegistered: 409,
     errors.TurnConflict: 409,
     errors.IdempotencyMismatch: 409,
     errors.LeaseLost: 409,
     errors.BodyTooLarge: 413,
+    errors.UnknownClient: 426,
+    errors.NotServed: 501,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
     errors.Overloaded: 503,
+    errors.StoreUnavailable: 503,
 }
 FAILURE_STATUS: dict[FailureKind, int] = {
     "model_failed": 502,

@@ -75,11 +75,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A whole answer of JSON."""
+    """A whole answer, of JSON unless it says otherwise."""
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +115,35 @@ class Route:
     Attributes:
         path: with the version prefix and `{parameters}`.
         body: model of the request body, None if there is none.
-        reply: model of the whole answer.
+        reply: model of the whole answer, None where it is no JSON of ours; the API's document tells nothing of these.
         query: what each query parameter does, by name; each may be repeated.
         headers: type of what each header of its own says, by name in lower case.
         raises: errors that neither path, body nor kind of answer let expect.
+        takes_slashes: the path ends in a parameter whose values may hold slashes.
     """
 
     method: str
     path: str
     endpoint: Callable[[Request], Answer]
-    reply: type[BaseModel]
+    reply: type[BaseModel] | None
     body: type[BaseModel] | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, Any] = field(default_factory=dict)
     raises: tuple[type[Exception], ...] = ()
+    takes_slashes: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that leads here, its own first."""
+        alias = next((self.path.replace(own, other, 1) for own, other in ALIASES.items() if self._is_under(own)), None)
+        return (self.path,) if alias is None else (self.path, alias)
+
+    def _is_under(self, prefix: str) -> bool:
+        return self.path == prefix or self.path.startswith(prefix + "/")
 
 
+# Source: `llama-stack-client` 0.3 asks for agents under another version; the rest is where people look first
+ALIASES = {"/v1/agents": "/v1alpha/agents", "/v1/openapi.json": "/openapi.json", "/v1/docs": "/docs"}
 Model = TypeVar("Model", bound=BaseModel)
 MAX_PROBLEMS = 20
 CLIENT_TIMEOUT_S = 60.0
