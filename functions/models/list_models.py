@@ -1,15 +1,14 @@
-"""GET /v1/models: the models that agents can name."""
+"""GET /v1/models: the models of the model server, and those registered beside them."""
 
-from turnstone.dialects.llama_stack.registry_replies import Model, ModelList
-from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.dialects.llama_stack.registry_replies import ModelList
+from turnstone.domain.errors import ModelError, ModelTimedOut, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_models(request: Request) -> Reply:
-    ids = request.application.inference.models()
-    return reply(ModelList(data=tuple(Model(identifier=name, provider_resource_id=name) for name in ids)))
+    return reply(ModelList(data=request.application.models.list(request.caller)))
 
 
-ROUTE = Route("GET", "/v1/models", list_models, ModelList, raises=(ModelError, ModelTimedOut))
-handler = LambdaHandler(__name__, ROUTE, loads="inference")
+ROUTE = Route("GET", "/v1/models", list_models, ModelList, raises=(ModelError, ModelTimedOut, StoreUnavailable))
+handler = LambdaHandler(__name__, ROUTE, loads="models")

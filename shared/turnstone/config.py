@@ -38,6 +38,7 @@ class Settings(BaseModel):
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
+    model_url: ModelUrl | None = None
 
 
 class LocalSettings(Settings):
@@ -63,7 +64,6 @@ class LambdaSettings(Settings):
     table: str
     bucket: str
     state_machine_arn: str | None = None
-    model_url: ModelUrl | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
 

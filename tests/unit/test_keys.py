@@ -24,6 +24,8 @@ from turnstone.store.keys import (
     idempotency_key,
     open_shard,
     open_shards,
+    registered_key,
+    registered_partition,
     segment_key,
     session_key,
     session_list_key,
@@ -81,6 +83,8 @@ def keys_at(address: tuple[str, str, str, str]) -> dict[tuple[str, ...], Key]:
         ("turn", tenant, agent_id, session_id, turn_id): turn_key(ref, turn_id),
         ("step", tenant, agent_id, session_id, turn_id): step_key(ref, turn_id, 0),
         ("answer", tenant): idempotency_key(tenant, "hash"),
+        ("model", tenant, agent_id): registered_key(tenant, "model", agent_id),
+        ("shield", tenant, agent_id): registered_key(tenant, "shield", agent_id),
     }
 
 
@@ -98,6 +102,13 @@ def read(query: Range, keys: Iterable[Key]) -> list[Key]:
 def test_distinct_addresses_never_share_a_key(one: tuple[str, str, str, str], other: tuple[str, str, str, str]) -> None:
     named = keys_at(one) | keys_at(other)
     assert len(named) == len(set(named.values()))
+
+
+@settings(PROPERTY, max_examples=100)
+@given(IDS, IDS)
+def test_what_is_registered_stands_in_the_partition_of_its_kind(tenant: str, identifier: str) -> None:
+    key = registered_key(tenant, "model", identifier)
+    assert read(Range(registered_partition(tenant, "model")), [key]) == [key]
 
 
 @settings(PROPERTY, max_examples=100)

@@ -10,6 +10,8 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
+from turnstone.config import OFFLINE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
+    from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.running import RunnerDeps, TurnRunner
     from turnstone.services.sessions import Sessions
     from turnstone.services.turns import Turns
@@ -79,7 +82,8 @@ class Core:
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
-        _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self.tools, self.inference, self._refuse
+        _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self._refuse
+        _ = self.models, self.providers, self.toolgroups, self.shields
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -124,13 +128,38 @@ class Core:
 
         return Recovery(self._runner_deps, self._runner, self.executor)
 
-    @property
-    def inference(self) -> Inference:
-        return self._ports.inference
+    @cached_property
+    def models(self) -> Models:
+        from turnstone.domain.registry import Model
+        from turnstone.services.registry import Models
+        from turnstone.store.registry import RegistryStore
 
-    @property
-    def tools(self) -> ToolRuntime:
-        return self._ports.tools
+        ports = self._ports
+        return Models(RegistryStore(ports.store, "model", Model), ports.inference, ports.clock)
+
+    @cached_property
+    def providers(self) -> Providers:
+        from turnstone.domain.registry import providers
+        from turnstone.services.registry import Providers
+
+        return Providers(providers(is_offline=self._settings.model_url == OFFLINE))
+
+    @cached_property
+    def toolgroups(self) -> Toolgroups:
+        from turnstone.domain.registry import Toolgroup
+        from turnstone.services.registry import Toolgroups
+        from turnstone.store.registry import RegistryStore
+
+        ports = self._ports
+        return Toolgroups(RegistryStore(ports.store, "toolgroup", Toolgroup), ports.tools, ports.clock)
+
+    @cached_property
+    def shields(self) -> Shields:
+        from turnstone.domain.registry import Shield
+        from turnstone.services.registry import Shields
+        from turnstone.store.registry import RegistryStore
+
+        return Shields(RegistryStore(self._ports.store, "shield", Shield), self._ports.clock)
 
     @cached_property
     def turn_store(self) -> TurnStore:
@@ -164,9 +193,9 @@ class Core:
 
     @cached_property
     def _refuse(self) -> Callable[[AgentConfig], None]:
-        from turnstone.services.refusals import refuse_unsupported
+        from turnstone.services.refusals import refuse_at_creation
 
-        return partial(refuse_unsupported, tools=self.tools)
+        return partial(refuse_at_creation, tools=self._ports.tools)
 
     @cached_property
     def _runner(self) -> TurnRunner:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
-    from turnstone.ports import Inference, ToolRuntime
     from turnstone.services.agents import Agents
     from turnstone.services.reading import TurnReader
+    from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.sessions import Sessions
     from turnstone.services.turns import Turns
 
@@ -26,7 +26,13 @@ class Application(Protocol):
     def reader(self) -> TurnReader: ...
 
     @property
-    def inference(self) -> Inference: ...
+    def models(self) -> Models: ...
 
     @property
-    def tools(self) -> ToolRuntime: ...
+    def providers(self) -> Providers: ...
+
+    @property
+    def toolgroups(self) -> Toolgroups: ...
+
+    @property
+    def shields(self) -> Shields: ...

@@ -107,3 +107,12 @@ def turn_ref_of(key: Key) -> TurnRef:
     return TurnRef(
         tenant=unquote(tenant), agent_id=unquote(agent_id), session_id=unquote(session_id), turn_id=unquote(order)
     )
+
+
+def registered_partition(tenant: str, kind: str) -> str:
+    """Return the partition of everything registered of a kind, such as `model`."""
+    return f"{component(tenant)}|{kind}s"
+
+
+def registered_key(tenant: str, kind: str, identifier: str) -> Key:
+    return Key(registered_partition(tenant, kind), f"id:{component(identifier)}")

@@ -55,7 +55,8 @@ def tools_of(name: str) -> tuple[ToolDef, ...]:
     """Return the tools of `group` or `group/tool`. Raises Unsupported."""
     group, _, tool_name = name.partition("/")
     if group not in GROUPS:
-        raise Unsupported(f"unknown toolgroup {group!r}; there are: {', '.join(sorted(GROUPS))}", ("toolgroups",))
+        known = ", ".join(sorted(GROUPS))
+        raise Unsupported(f"this server can't run tools of {group!r}; it has those of: {known}", ("toolgroups",))
     tools = tuple(tool for tool in GROUPS[group] if tool_name in ("", tool.name))
     if not tools:
         known = ", ".join(tool.name for tool in GROUPS[group])

@@ -1,0 +1,13 @@
+"""GET /v1/providers: who provides models, tools and shields on this server."""
+
+from turnstone.dialects.llama_stack.registry_replies import ProviderList
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def list_providers(request: Request) -> Reply:
+    return reply(ProviderList(data=request.application.providers.list()))
+
+
+ROUTE = Route("GET", "/v1/providers", list_providers, ProviderList)
+handler = LambdaHandler(__name__, ROUTE, loads="providers")

@@ -1,0 +1,14 @@
+"""DELETE /v1/models/{model_id}: forget a registered model; what the model server lists stays."""
+
+from turnstone.dialects.llama_stack.replies import Nothing
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def unregister_model(request: Request) -> Reply:
+    request.application.models.unregister(request.caller, request.path_params["model_id"])
+    return reply(Nothing())
+
+
+ROUTE = Route("DELETE", "/v1/models/{model_id}", unregister_model, Nothing, takes_slashes=True)
+handler = LambdaHandler(__name__, ROUTE, loads="models")

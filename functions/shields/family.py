@@ -1,0 +1,22 @@
+"""The routes of this family as one function: they are asked for rarely, and share a warm one."""
+
+from turnstone.edge.gateway import LambdaHandler
+
+# relative: in a function this family is a package of its own, here a part of functions
+from . import (
+    get_shield,
+    list_shields,
+    register_shield,
+    unregister_shield,
+)
+
+ROUTES = tuple(
+    module.ROUTE
+    for module in (
+        get_shield,
+        list_shields,
+        register_shield,
+        unregister_shield,
+    )
+)
+handler = LambdaHandler(__name__, *ROUTES, loads="shields")

@@ -1,0 +1,13 @@
+"""GET /v1/shields/{identifier}: a registered shield."""
+
+from turnstone.domain.registry import Shield
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def get_shield(request: Request) -> Reply:
+    return reply(request.application.shields.get(request.caller, request.path_params["identifier"]))
+
+
+ROUTE = Route("GET", "/v1/shields/{identifier}", get_shield, Shield, takes_slashes=True)
+handler = LambdaHandler(__name__, ROUTE, loads="shields")

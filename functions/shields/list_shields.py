@@ -1,0 +1,14 @@
+"""GET /v1/shields: the shields registered here."""
+
+from turnstone.dialects.llama_stack.registry_replies import ShieldList
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def list_shields(request: Request) -> Reply:
+    return reply(ShieldList(data=request.application.shields.list(request.caller)))
+
+
+ROUTE = Route("GET", "/v1/shields", list_shields, ShieldList, raises=(StoreUnavailable,))
+handler = LambdaHandler(__name__, ROUTE, loads="shields")

@@ -1,0 +1,15 @@
+"""POST /v1/shields: register a shield; the server does not run it yet."""
+
+from turnstone.dialects.llama_stack.registry_requests import RegisterShield
+from turnstone.domain.registry import Shield
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, parse, reply
+
+
+def register_shield(request: Request) -> Reply:
+    shield = parse(request, RegisterShield).to_shield()
+    return reply(request.application.shields.register(request.caller, shield, request.attempt))
+
+
+ROUTE = Route("POST", "/v1/shields", register_shield, Shield, RegisterShield)
+handler = LambdaHandler(__name__, ROUTE, loads="shields")

@@ -1,0 +1,28 @@
+"""The routes of this family as one function: they are asked for rarely, and share a warm one."""
+
+from turnstone.edge.gateway import LambdaHandler
+
+# relative: in a function this family is a package of its own, here a part of functions
+from . import (
+    get_tool,
+    get_toolgroup,
+    list_runtime_tools,
+    list_toolgroups,
+    list_tools,
+    register_toolgroup,
+    unregister_toolgroup,
+)
+
+ROUTES = tuple(
+    module.ROUTE
+    for module in (
+        get_tool,
+        get_toolgroup,
+        list_runtime_tools,
+        list_toolgroups,
+        list_tools,
+        register_toolgroup,
+        unregister_toolgroup,
+    )
+)
+handler = LambdaHandler(__name__, *ROUTES, loads="toolgroups")

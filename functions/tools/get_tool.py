@@ -1,0 +1,13 @@
+"""GET /v1/tools/{tool_name}: a tool that runs on the server."""
+
+from turnstone.dialects.llama_stack.registry_replies import Tool, tool_reply
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def get_tool(request: Request) -> Reply:
+    return reply(tool_reply(*request.application.toolgroups.tool(request.path_params["tool_name"])))
+
+
+ROUTE = Route("GET", "/v1/tools/{tool_name}", get_tool, Tool, takes_slashes=True)
+handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

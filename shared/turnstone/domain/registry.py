@@ -1,0 +1,101 @@
+"""What a server offers to agents by name: models, toolgroups and shields, and who provides them.
+
+Source: the types of `llama-stack-client` 0.2.12.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from turnstone.domain.model import Frozen, JsonObject
+
+MODELS = "default"
+BUILTIN = "builtin"
+MCP = "model-context-protocol"
+LLAMA_GUARD = "llama-guard"
+
+
+def refuse_unaddressable(identifier: str) -> str:
+    """Return the identifier. Raises ValueError if it could not be read, or not be asked for as the end of a path."""
+    if not identifier.isprintable() or " " in identifier:
+        raise ValueError("an identifier has no spaces and no characters that can't be seen")
+    if {"", ".", ".."} & set(identifier.split("/")):
+        raise ValueError("an identifier has neither empty parts nor dots alone around its slashes")
+    return identifier
+
+
+Identifier = Annotated[str, Field(max_length=256), AfterValidator(refuse_unaddressable)]
+
+
+class Registered(Frozen):
+    """What all kinds have: the name agents use, and the name its provider knows."""
+
+    identifier: str
+    provider_resource_id: str
+
+
+class Model(Registered):
+    provider_id: str = MODELS
+    type: Literal["model"] = "model"
+    model_type: Literal["llm"] = "llm"
+    metadata: JsonObject = {}
+
+
+class McpEndpoint(Frozen):
+    uri: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
+
+
+class Toolgroup(Registered):
+    provider_id: str
+    type: Literal["tool_group"] = "tool_group"
+    mcp_endpoint: McpEndpoint | None = None
+    args: JsonObject | None = None
+
+
+class Shield(Registered):
+    provider_id: str = LLAMA_GUARD
+    type: Literal["shield"] = "shield"
+    params: JsonObject | None = None
+
+
+class Health(Frozen):
+    """How a provider is; nobody is asked for it, so it says only what this server knows of itself."""
+
+    status: Literal["OK", "Not Implemented"]
+    message: str | None = None
+
+
+class Provider(Frozen):
+    api: str
+    provider_id: str
+    provider_type: str
+    config: dict[str, Any] = {}
+    health: Health
+
+
+def providers(*, is_offline: bool) -> tuple[Provider, ...]:
+    """Return who provides what; `is_offline` tells that the model is the one that needs none."""
+    unchecked = Health(status="Not Implemented", message="the model server is asked when it is needed, not for this")
+    later = "can be registered, but this server does not {} yet"
+    return (
+        Provider(
+            api="inference",
+            provider_id=MODELS,
+            provider_type="inline::offline" if is_offline else "remote::openai-compatible",
+            health=Health(status="OK") if is_offline else unchecked,
+        ),
+        Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
+        Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
+        Provider(
+            api="tool_runtime",
+            provider_id=MCP,
+            provider_type=f"remote::{MCP}",
+            health=Health(status="Not Implemented", message=f"toolgroups {later.format('call their tools')}"),
+        ),
+        Provider(
+            api="safety",
+            provider_id=LLAMA_GUARD,
+            provider_type=f"inline::{LLAMA_GUARD}",
+            health=Health(status="Not Implemented", message=f"shields {later.format('run them')}"),
+        ),
+    )

@@ -1,0 +1,147 @@
+"""What agents can name: what comes with the server or its model server, and what was registered beside it."""
+
+from collections.abc import Sequence
+
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import Caller
+from turnstone.domain.errors import InvalidRequest, NotFound, Unsupported
+from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
+from turnstone.domain.tools import ToolDef
+from turnstone.ports import Clock, Inference, ToolRuntime
+from turnstone.store.registry import RegistryStore
+
+
+class Models:
+    """Models registered here, and those that the model server lists."""
+
+    def __init__(self, store: RegistryStore[Model], inference: Inference, clock: Clock) -> None:
+        self._store = store
+        self._inference = inference
+        self._clock = clock
+
+    def list(self, caller: Caller) -> tuple[Model, ...]:
+        """Return all models, a registered one in the place of the server's. Raises ModelError."""
+        listed = {name: Model(identifier=name, provider_resource_id=name) for name in self._inference.models()}
+        registered = {model.identifier: model for model in self._store.list(caller.tenant)}
+        return tuple({**listed, **dict(sorted(registered.items()))}.values())
+
+    def get(self, caller: Caller, model_id: str) -> Model:
+        """Return the model. Raises NotFound, ModelError."""
+        if registered := self._store.find(caller.tenant, model_id):
+            return registered
+        if model_id not in self._inference.models():
+            raise NotFound("model", model_id)
+        return Model(identifier=model_id, provider_resource_id=model_id)
+
+    def register(self, caller: Caller, model: Model, attempt: Attempt) -> Model:
+        """Return the model as registered. Raises AlreadyRegistered, IdempotencyMismatch."""
+        self._store.register(caller.tenant, model, attempt, self._clock.now())
+        return model
+
+    def unregister(self, caller: Caller, model_id: str) -> None:
+        """Remove what was registered; the model server's own stays. Raises NotFound."""
+        self._store.remove(caller.tenant, model_id)
+
+
+class Toolgroups:
+    """Toolgroups registered here, and those that come with the server."""
+
+    def __init__(self, store: RegistryStore[Toolgroup], tools: ToolRuntime, clock: Clock) -> None:
+        self._store = store
+        self._tools = tools
+        self._clock = clock
+
+    def list(self, caller: Caller) -> tuple[Toolgroup, ...]:
+        registered = sorted(self._store.list(caller.tenant), key=lambda group: group.identifier)
+        return (*map(_builtin, self._tools.groups()), *registered)
+
+    def get(self, caller: Caller, toolgroup_id: str) -> Toolgroup:
+        """Return the toolgroup. Raises NotFound."""
+        if toolgroup_id in self._tools.groups():
+            return _builtin(toolgroup_id)
+        if registered := self._store.find(caller.tenant, toolgroup_id):
+            return registered
+        raise NotFound("toolgroup", toolgroup_id)
+
+    def register(self, caller: Caller, group: Toolgroup, attempt: Attempt) -> None:
+        """Store the toolgroup. Raises InvalidRequest, Unsupported, AlreadyRegistered, IdempotencyMismatch."""
+        if group.identifier in self._tools.groups():
+            if group != _builtin(group.identifier):
+                said = f"toolgroup_id: {group.identifier!r} comes with the server and can't be defined anew"
+                raise InvalidRequest(said, ("toolgroup_id",))
+            return  # it is there, whoever says so
+        if group.provider_id == BUILTIN:
+            known = ", ".join(sorted(self._tools.groups()))
+            raise Unsupported(
+                f"toolgroup_id: {BUILTIN!r} provides no {group.identifier!r}; it provides: {known}", ("toolgroup_id",)
+            )
+        self._store.register(caller.tenant, group, attempt, self._clock.now())
+
+    def unregister(self, caller: Caller, toolgroup_id: str) -> None:
+        """Remove what was registered. Raises NotFound, InvalidRequest for what comes with the server."""
+        if toolgroup_id in self._tools.groups():
+            raise InvalidRequest(f"toolgroup {toolgroup_id!r} comes with the server and can't be unregistered")
+        self._store.remove(caller.tenant, toolgroup_id)
+
+    def tools(self, groups: Sequence[str]) -> tuple[tuple[str, ToolDef], ...]:
+        """Return the tools that run here, each with its group, of some groups or, for none, of all.
+
+        Raises:
+            Unsupported: a group has no tools that run here.
+        """
+        named = groups or self._tools.groups()
+        return tuple((group, tool.definition) for group in named for tool in self._tools.offered([group]))
+
+    def tool(self, name: str) -> tuple[str, ToolDef]:
+        """Return the tool of that name with its group. Raises NotFound."""
+        found = [(group, tool) for group, tool in self.tools(()) if tool.name == name]
+        if not found:
+            raise NotFound("tool", name)
+        return found[0]
+
+
+class Shields:
+    """Shields registered here; none comes with the server."""
+
+    def __init__(self, store: RegistryStore[Shield], clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def list(self, caller: Caller) -> tuple[Shield, ...]:
+        return tuple(sorted(self._store.list(caller.tenant), key=lambda shield: shield.identifier))
+
+    def get(self, caller: Caller, shield_id: str) -> Shield:
+        """Return the shield. Raises NotFound."""
+        if registered := self._store.find(caller.tenant, shield_id):
+            return registered
+        raise NotFound("shield", shield_id)
+
+    def register(self, caller: Caller, shield: Shield, attempt: Attempt) -> Shield:
+        """Return the shield as registered. Raises AlreadyRegistered, IdempotencyMismatch."""
+        self._store.register(caller.tenant, shield, attempt, self._clock.now())
+        return shield
+
+    def unregister(self, caller: Caller, shield_id: str) -> None:
+        """Remove the shield. Raises NotFound."""
+        self._store.remove(caller.tenant, shield_id)
+
+
+class Providers:
+    """Who provides what on this server."""
+
+    def __init__(self, providers: tuple[Provider, ...]) -> None:
+        self._providers = providers
+
+    def list(self) -> tuple[Provider, ...]:
+        return self._providers
+
+    def get(self, provider_id: str) -> Provider:
+        """Return the provider. Raises NotFound."""
+        found = [provider for provider in self._providers if provider.provider_id == provider_id]
+        if not found:
+            raise NotFound("provider", provider_id)
+        return found[0]
+
+
+def _builtin(group: str) -> Toolgroup:
+    return Toolgroup(identifier=group, provider_resource_id=group, provider_id=BUILTIN)

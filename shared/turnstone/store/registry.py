@@ -1,0 +1,69 @@
+"""What was registered, one partition for each kind of a tenant, in the order of the identifiers."""
+
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound, StoreUnavailable
+from turnstone.domain.registry import Registered
+from turnstone.ports import Absent, AttributeIs, Delete, Get, Operation, Put, Range, RangeStore
+from turnstone.store.frames import frame, wire_part
+from turnstone.store.idempotency import ATTEMPTS, Once, answer_in, get_remembered
+from turnstone.store.keys import registered_key, registered_partition
+from turnstone.store.ranges import all_records
+
+ACTIVE = {"status": "active"}
+Entry = TypeVar("Entry", bound=Registered)
+
+
+class RegistryStore(Generic[Entry]):
+    """Everything registered of one kind, such as `model`."""
+
+    def __init__(self, store: RangeStore, kind: str, entry: type[Entry]) -> None:
+        self._store = store
+        self._kind = kind
+        self._entry = entry
+
+    def list(self, tenant: str) -> tuple[Entry, ...]:
+        """Return everything registered, in the order of its keys."""
+        records = all_records(self._store, Range(registered_partition(tenant, self._kind)))
+        return tuple(self._entry.model_validate_json(wire_part(record.body)) for record in records)
+
+    def find(self, tenant: str, identifier: str) -> Entry | None:
+        """Return what is registered under the identifier, None if nothing is."""
+        record = self._store.get(registered_key(tenant, self._kind, identifier))
+        return None if record is None else self._entry.model_validate_json(wire_part(record.body))
+
+    def register(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> None:
+        """Store the entry; the same once more is fine. Raises AlreadyRegistered, IdempotencyMismatch."""
+        once = Once(tenant, attempt, {"identifier": entry.identifier}, now)
+        for _ in range(ATTEMPTS):
+            writes = self._writes(tenant, entry, attempt, now)
+            if not writes and not attempt.key:
+                return
+            try:
+                once.write(self._store, writes)
+            except Conflict:
+                continue  # somebody else was faster; what they did decides
+            return
+        raise StoreUnavailable("this name is being registered too often at once, try again")
+
+    def remove(self, tenant: str, identifier: str) -> None:
+        """Remove what is registered under the identifier. Raises NotFound."""
+        is_there = AttributeIs("status", ACTIVE["status"])
+        try:
+            self._store.write([Delete(registered_key(tenant, self._kind, identifier), when=(is_there,))])
+        except Conflict as conflict:
+            raise NotFound(f"registered {self._kind}", identifier) from conflict
+
+    def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Operation, ...]:
+        """Return what has to be written, nothing if it is there or was once. Raises as `register` does."""
+        key = registered_key(tenant, self._kind, entry.identifier)
+        (found, *remembered), _ = self._store.gather([Get(key), *get_remembered(tenant, attempt)], [])
+        if remembered and answer_in(remembered[0], attempt, now):
+            return ()
+        if found is None:
+            return (Put(key, frame({}, entry.model_dump_json().encode()), ACTIVE, when=(Absent(),)),)
+        if self._entry.model_validate_json(wire_part(found.body)) != entry:
+            raise AlreadyRegistered(self._kind, entry.identifier)
+        return ()

@@ -1,0 +1,159 @@
+"""What is registered is there once, as it was defined, for its tenant; on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import botocore.session
+import pytest
+from moto import mock_aws
+
+from tests.aws_events import AT
+from tests.contract.dynamo_table import create_table
+from tests.harness import attempt, together
+from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.domain.errors import AlreadyRegistered, IdempotencyMismatch, NotFound
+from turnstone.domain.registry import Model, Shield
+from turnstone.ports import Operation, RangeStore
+from turnstone.store.oversize import OversizeStore
+from turnstone.store.registry import RegistryStore
+
+NAMES = ["b", "a", "meta-llama/Llama-3.3-70B", "builtin::x", "a|b#%3A", "Zoë", "~", "x" * 256]
+
+
+@pytest.fixture(params=["sqlite", "dynamodb"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RangeStore]:
+    blobs = FileBlobStore(tmp_path / "blobs")
+    if request.param == "sqlite":
+        sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
+        yield OversizeStore(sqlite, blobs)
+        sqlite.close()
+        return
+    with mock_aws():
+        session = botocore.session.Session()
+        session.set_credentials("testing", "testing")
+        client, name = session.create_client("dynamodb", region_name="eu-central-1"), f"t-{uuid4().hex}"
+        create_table(client, name)
+        table = DynamoRangeStore(client, name)
+        yield OversizeStore(table, blobs)
+        table.close()
+
+
+def models(store: RangeStore) -> RegistryStore[Model]:
+    return RegistryStore(store, "model", Model)
+
+
+def model(identifier: str, **metadata: Any) -> Model:
+    return Model(identifier=identifier, provider_resource_id=identifier, metadata=metadata)
+
+
+class Interrupted:
+    """A store in which something happens before the first write."""
+
+    def __init__(self, inner: RangeStore, act: Any) -> None:
+        self._inner = inner
+        self._act = act
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
+        act, self._act = self._act, lambda: None
+        act()
+        self._inner.write(operations, nonce)
+
+
+def test_everything_registered_is_found_by_its_name_and_listed_for_its_tenant_only(store: RangeStore) -> None:
+    for name in NAMES:
+        models(store).register("one", model(name, of=name), attempt(), AT)
+    RegistryStore(store, "shield", Shield).register(
+        "one", Shield(identifier="a", provider_resource_id="a"), attempt(), AT
+    )
+    assert {found.identifier for found in models(store).list("one")} == set(NAMES)
+    assert [models(store).find("one", name) for name in NAMES] == [model(name, of=name) for name in NAMES]
+    assert models(store).list("two") == models(store).list("on") == ()
+    assert [models(store).find("two", name) for name in NAMES] == [None] * len(NAMES)
+    with pytest.raises(NotFound):
+        models(store).remove("two", "a")
+    assert models(store).find("one", "a") is not None
+
+
+def test_the_same_once_more_is_fine_and_another_definition_is_not(store: RangeStore) -> None:
+    for _ in range(2):
+        models(store).register("t", model("m", window=[1, 2.5, None]), attempt(), AT)
+    with pytest.raises(AlreadyRegistered) as raised:
+        models(store).register("t", model("m", window=8_000), attempt(), AT)
+    assert (raised.value.kind, raised.value.identifier, raised.value.may_be_repeated) == ("model", "m", False)
+    assert models(store).list("t") == (model("m", window=[1, 2.5, None]),)
+
+
+def test_what_was_removed_is_gone_and_may_be_defined_anew(store: RangeStore) -> None:
+    models(store).register("t", model("m"), attempt(), AT)
+    models(store).remove("t", "m")
+    assert models(store).find("t", "m") is None
+    with pytest.raises(NotFound):
+        models(store).remove("t", "m")
+    models(store).register("t", model("m", anew=True), attempt(), AT)
+    assert models(store).list("t") == (model("m", anew=True),)
+
+
+def test_of_two_definitions_at_once_one_is_refused(store: RangeStore) -> None:
+    def rival() -> None:
+        models(store).register("t", model("m", by="rival"), attempt(), AT)
+
+    interrupted: Any = Interrupted(store, rival)
+    with pytest.raises(AlreadyRegistered):
+        models(interrupted).register("t", model("m", by="us"), attempt(), AT)
+    assert models(store).list("t") == (model("m", by="rival"),)
+
+
+def test_who_registers_the_same_at_once_is_not_refused(store: RangeStore) -> None:
+    interrupted: Any = Interrupted(store, lambda: models(store).register("t", model("m"), attempt(), AT))
+    models(interrupted).register("t", model("m"), attempt(), AT)
+    assert models(store).list("t") == (model("m"),)
+
+
+def test_many_at_once_register_one(tmp_path: Path) -> None:
+    sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
+    registry = models(sqlite)
+
+    def register(number: int) -> bool:
+        try:
+            registry.register("t", model("m", by=number), attempt(), AT)
+        except AlreadyRegistered:
+            return False
+        return True
+
+    won = together(*(lambda number=number: register(number) for number in range(8)))
+    assert won.count(True) == 1
+    assert registry.list("t") == (model("m", by=won.index(True)),)
+    sqlite.close()
+
+
+def test_a_request_with_a_key_is_done_once(store: RangeStore) -> None:
+    keyed = attempt("body", key="k")
+    models(store).register("t", model("m"), keyed, AT)
+    models(store).remove("t", "m")
+    models(store).register("t", model("m"), keyed, AT)
+    assert models(store).list("t") == ()
+    with pytest.raises(IdempotencyMismatch):
+        models(store).register("t", model("other"), attempt("another body", key="k"), AT)
+    models(store).register("t", model("m", by="another"), attempt(), AT)
+    models(store).register("t", model("m"), keyed, AT)
+    assert models(store).list("t") == (model("m", by="another"),)
+    models(store).remove("t", "m")
+    models(store).register("t", model("m"), keyed, AT + timedelta(hours=25))
+    assert models(store).list("t") == (model("m"),)
+
+
+def test_a_key_is_remembered_where_there_was_nothing_to_do(store: RangeStore) -> None:
+    models(store).register("t", model("m"), attempt(), AT)
+    models(store).register("t", model("m"), attempt("body", key="k"), AT)
+    with pytest.raises(IdempotencyMismatch):
+        models(store).register("t", model("other"), attempt("another body", key="k"), AT)
