@@ -19,7 +19,7 @@ MINISTACK_READY := $(MINISTACK)/ready
 # Lambda's Python: one on the PATH if it works there, else a version manager's, whose shim SAM does not take
 PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
 	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
-CLIENTS := 0.2.12 0.2.20
+CLIENTS := 0.2.12 0.2.20 0.3.5
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 
 .PHONY: run test check build smoke bench clean

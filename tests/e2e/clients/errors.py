@@ -52,9 +52,13 @@ def tell_of_unknown_things(client: LlamaStackClient) -> None:
 
 def tell_of_refusals(client: LlamaStackClient) -> None:
     config = AgentConfig(model="instant", instructions="Be brief.", input_shields=["llama_guard"])
+    guarded = client.agents.create(agent_config=config).agent_id
+    session = client.agents.session.create(guarded, session_name="guarded").session_id
     known = open_session(client, "instant")
     tell(
-        shield=raised_by(lambda: client.agents.create(agent_config=config)),
+        shield=raised_by(
+            lambda: client.agents.turn.create(session, agent_id=guarded, messages=said("x"), stream=False)
+        ),
         no_messages=raised_by(lambda: client.agents.turn.create(**known, messages=[], stream=True)),
     )
 

@@ -1,0 +1,19 @@
+"""Whatever the clients have a method for and this server does not: 501, with the method's name."""
+
+from typing import NoReturn
+
+from turnstone.dialects.llama_stack.unserved import Unserved, unserved
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Request, Route
+
+
+def route_of(row: Unserved) -> Route:
+    def refuse(_: Request) -> NoReturn:
+        raise row.refusal()
+
+    # what the clients put at the end of a path, such as a data set's id, may hold slashes
+    return Route(row.method, row.path, refuse, None, takes_slashes=row.path.endswith("}"))
+
+
+ROUTES = tuple(map(route_of, unserved()))
+handler = LambdaHandler(__name__, *ROUTES)

@@ -1,0 +1,193 @@
+"""Methods of the Llama Stack clients that this server does not have, and what to do instead where there is something.
+
+Source: the resources of `llama-stack-client` 0.2.12 and 0.2.20, and of 0.3.5, which asks for some under another prefix.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from turnstone.domain.errors import NotServed
+
+MODEL = "ask the model server itself, or an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
+TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
+SESSION = "open a session of an agent: POST /v1/agents/{agent_id}/session"
+TOOLS = "give an agent the tool's group; the tool is run when the model calls it in a turn"
+DOCUMENT = "read GET /v1/openapi.json, which lists the routes"
+OWN_API, OWN_BETA, OWN_ALPHA = ("/v1/openai/v1", "/v1"), ("/v1", "/v1beta"), ("/v1", "/v1alpha")
+V1 = ("/v1",)
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A method of the clients, as it is called there, and the request it makes."""
+
+    method: str
+    path: str
+    called: str
+    instead: str
+
+    def refusal(self) -> NotServed:
+        said = f"this server does not have {self.called} ({self.method} {self.path})"
+        return NotServed(f"{said}; {self.instead}" if self.instead else said)
+
+
+# prefixes of the paths, what to do instead, and in each line a request with the methods that make it
+GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        OWN_API,
+        MODEL,
+        """
+        POST /chat/completions chat.completions.create
+        GET /chat/completions chat.completions.list
+        GET /chat/completions/{completion_id} chat.completions.retrieve
+        POST /completions completions.create
+        POST /embeddings embeddings.create
+        POST /moderations moderations.create
+        """,
+    ),
+    (
+        V1,
+        MODEL,
+        """
+        POST /inference/batch-chat-completion inference.batch_chat_completion
+        POST /inference/batch-completion inference.batch_completion
+        POST /inference/chat-completion inference.chat_completion
+        POST /inference/completion inference.completion
+        POST /inference/embeddings inference.embeddings
+        """,
+    ),
+    (
+        OWN_API,
+        TURN,
+        """
+        POST /responses responses.create
+        GET /responses responses.list
+        GET /responses/{response_id} responses.retrieve
+        DELETE /responses/{response_id} responses.delete
+        GET /responses/{response_id}/input_items responses.input_items.list
+        """,
+    ),
+    (
+        V1,
+        SESSION,
+        """
+        POST /conversations conversations.create
+        GET /conversations/{conversation_id} conversations.retrieve
+        POST /conversations/{conversation_id} conversations.update
+        DELETE /conversations/{conversation_id} conversations.delete
+        POST /conversations/{conversation_id}/items conversations.items.create
+        GET /conversations/{conversation_id}/items conversations.items.list
+        GET /conversations/{conversation_id}/items/{item_id} conversations.items.get
+        """,
+    ),
+    (
+        OWN_API,
+        "",
+        """
+        POST /files files.create
+        GET /files files.list
+        GET /files/{file_id} files.retrieve
+        DELETE /files/{file_id} files.delete
+        GET /files/{file_id}/content files.content
+        POST /vector_stores vector_stores.create
+        GET /vector_stores vector_stores.list
+        GET /vector_stores/{vector_store_id} vector_stores.retrieve
+        POST /vector_stores/{vector_store_id} vector_stores.update
+        DELETE /vector_stores/{vector_store_id} vector_stores.delete
+        POST /vector_stores/{vector_store_id}/search vector_stores.search
+        POST /vector_stores/{vector_store_id}/files vector_stores.files.create
+        GET /vector_stores/{vector_store_id}/files vector_stores.files.list
+        GET /vector_stores/{vector_store_id}/files/{file_id} vector_stores.files.retrieve
+        POST /vector_stores/{vector_store_id}/files/{file_id} vector_stores.files.update
+        DELETE /vector_stores/{vector_store_id}/files/{file_id} vector_stores.files.delete
+        GET /vector_stores/{vector_store_id}/files/{file_id}/content vector_stores.files.content
+        POST /vector_stores/{vector_store_id}/file_batches vector_stores.file_batches.create
+        GET /vector_stores/{vector_store_id}/file_batches/{batch_id} vector_stores.file_batches.retrieve
+        POST /vector_stores/{vector_store_id}/file_batches/{batch_id}/cancel vector_stores.file_batches.cancel
+        GET /vector_stores/{vector_store_id}/file_batches/{batch_id}/files vector_stores.file_batches.list_files
+        """,
+    ),
+    (
+        V1,
+        "",
+        """
+        GET /vector-dbs vector_dbs.list
+        POST /vector-dbs vector_dbs.register
+        GET /vector-dbs/{vector_db_id} vector_dbs.retrieve
+        DELETE /vector-dbs/{vector_db_id} vector_dbs.unregister
+        POST /vector-io/insert vector_io.insert
+        POST /vector-io/query vector_io.query
+        POST /tool-runtime/rag-tool/insert tool_runtime.rag_tool.insert
+        POST /tool-runtime/rag-tool/query tool_runtime.rag_tool.query
+        """,
+    ),
+    (
+        V1,
+        "",
+        """
+        POST /safety/run-shield safety.run_shield
+        GET /scoring-functions scoring_functions.list
+        POST /scoring-functions scoring_functions.register
+        GET /scoring-functions/{scoring_fn_id} scoring_functions.retrieve
+        POST /scoring/score scoring.score
+        POST /scoring/score-batch scoring.score_batch
+        POST /synthetic-data-generation/generate synthetic_data_generation.generate
+        """,
+    ),
+    (
+        OWN_ALPHA,
+        "",
+        """
+        POST /inference/rerank inference.rerank
+        GET /eval/benchmarks benchmarks.list
+        POST /eval/benchmarks benchmarks.register
+        GET /eval/benchmarks/{benchmark_id} benchmarks.retrieve
+        POST /eval/benchmarks/{benchmark_id}/evaluations eval.evaluate_rows,eval.evaluate_rows_alpha
+        POST /eval/benchmarks/{benchmark_id}/jobs eval.run_eval,eval.run_eval_alpha
+        GET /eval/benchmarks/{benchmark_id}/jobs/{job_id} eval.jobs.status
+        DELETE /eval/benchmarks/{benchmark_id}/jobs/{job_id} eval.jobs.cancel
+        GET /eval/benchmarks/{benchmark_id}/jobs/{job_id}/result eval.jobs.retrieve
+        GET /post-training/job/artifacts post_training.job.artifacts
+        POST /post-training/job/cancel post_training.job.cancel
+        GET /post-training/job/status post_training.job.status
+        GET /post-training/jobs post_training.job.list
+        POST /post-training/preference-optimize post_training.preference_optimize
+        POST /post-training/supervised-fine-tune post_training.supervised_fine_tune
+        POST /telemetry/events telemetry.log_event
+        POST /telemetry/metrics/{metric_name} telemetry.query_metrics
+        POST /telemetry/spans telemetry.query_spans
+        POST /telemetry/spans/export telemetry.save_spans_to_dataset
+        POST /telemetry/spans/{span_id}/tree telemetry.get_span_tree
+        POST /telemetry/traces telemetry.query_traces
+        GET /telemetry/traces/{trace_id} telemetry.get_trace
+        GET /telemetry/traces/{trace_id}/spans/{span_id} telemetry.get_span
+        """,
+    ),
+    (
+        OWN_BETA,
+        "",
+        """
+        GET /datasets datasets.list
+        POST /datasets datasets.register
+        GET /datasets/{dataset_id} datasets.retrieve
+        DELETE /datasets/{dataset_id} datasets.unregister
+        GET /datasetio/iterrows/{dataset_id} datasets.iterrows
+        POST /datasetio/append-rows/{dataset_id} datasets.appendrows
+        """,
+    ),
+    (V1, TOOLS, "POST /tool-runtime/invoke tool_runtime.invoke_tool"),
+    (V1, DOCUMENT, "GET /inspect/routes routes.list"),
+)
+
+
+def unserved() -> tuple[Unserved, ...]:
+    """Return all of them; where one path could be taken for another, the longer one comes first."""
+    return tuple(sorted(_rows(), key=lambda row: -row.path.count("/")))
+
+
+def _rows() -> Iterator[Unserved]:
+    for prefixes, instead, lines in GROUPS:
+        for line in filter(None, map(str.strip, lines.splitlines())):
+            method, path, called = line.split()
+            for prefix in prefixes:
+                yield Unserved(method, prefix + path, called.replace(",", " and "), instead)
