@@ -14,12 +14,22 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from functions.agents import create_agent, get_agent, list_agents
-from functions.models import list_models
-from functions.server import health, version
+from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
+from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, get_session, list_sessions
+from functions.shields import get_shield, list_shields, register_shield, unregister_shield
 from functions.steps import get_step
-from functions.tools import list_tools
+from functions.tools import (
+    get_tool,
+    get_toolgroup,
+    list_runtime_tools,
+    list_toolgroups,
+    list_tools,
+    register_toolgroup,
+    unregister_toolgroup,
+)
 from functions.turns import create_turn, get_turn, resume_turn
+from functions.unserved import methods as unserved
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import OFFLINE, InvalidSettings, LocalSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
@@ -51,8 +61,25 @@ MODULES = (
     get_step,
     health,
     version,
+    get_openapi,
+    get_docs,
     list_models,
+    get_model,
+    register_model,
+    unregister_model,
+    list_providers,
+    get_provider,
+    list_toolgroups,
+    get_toolgroup,
+    register_toolgroup,
+    unregister_toolgroup,
     list_tools,
+    get_tool,
+    list_runtime_tools,
+    list_shields,
+    get_shield,
+    register_shield,
+    unregister_shield,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 
@@ -66,7 +93,9 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
         yield
         await asyncio.to_thread(server.stop)
 
-    return LocalOnly(build_app(ROUTES, server.core, settings.max_body_bytes, OneMachine(), lifespan))
+    return LocalOnly(
+        build_app((*ROUTES, *unserved.ROUTES), server.core, settings.max_body_bytes, OneMachine(), lifespan)
+    )
 
 
 class DrainingServer(uvicorn.Server):

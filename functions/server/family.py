@@ -2,6 +2,7 @@
 
 from turnstone.edge.gateway import LambdaHandler
 
-from . import health, version  # relative: in a function this family is a package of its own, here a part of functions
+# relative: in a function this family is a package of its own, here a part of functions
+from . import get_docs, get_openapi, health, version
 
-handler = LambdaHandler(__name__, health.ROUTE, version.ROUTE)
+handler = LambdaHandler(__name__, get_docs.ROUTE, get_openapi.ROUTE, health.ROUTE, version.ROUTE)

@@ -155,6 +155,8 @@ CONFIG = {
     "enable_session_persistence": flag,
     "response_format": nullable(tagged("type", RESPONSE_FORMATS)),
     **OVERRIDES,
+    "input_shields": nullable(many(text)),
+    "output_shields": nullable(many(text)),
 }
 AGENT = record({"agent_config": record({"model": text, "instructions": text}, CONFIG)})
 SESSION = record({"session_name": text}, {"vector_db_id": nullable(lambda _: WRONG)})
@@ -171,8 +173,11 @@ WANTED = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
 GROUPS = {"builtin::clock", "builtin::clock/current_time"}
 
 
-def agreement(config: Mapping[str, Any]) -> int:
-    """Grade what fields that are right each for itself ask for together, of a server that has no more than it has."""
+def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
+    """Grade what fields that are right each for itself ask for together, of a server that has no more than it has.
+
+    Toolgroups may have any name where names don't count yet, and then nobody knows which tools could be chosen.
+    """
     deprecated = {name: config[name] for name in ("tool_choice", "tool_prompt_format") if config.get(name) is not None}
     offer = deprecated if config.get("tool_config") is None else config["tool_config"]
     choice = "auto" if offer.get("tool_choice") is None else offer["tool_choice"]
@@ -185,16 +190,65 @@ def agreement(config: Mapping[str, Any]) -> int:
         and offer.get("tool_prompt_format") in (None, "json")
         and offer.get("system_message_behavior") in (None, "append")
         and (config.get("response_format") or {}).get("type") != "grammar"
-        and groups <= GROUPS
+        and (groups <= GROUPS or not names_count)
         and "" not in own
         and len(own) == len(set(own))
-        and (choice in {"auto", "none", *offered} or (choice == "required" and bool(offered)))
+        and (choice in {"auto", "none", *offered} or (choice == "required" and bool(offered)) or not groups <= GROUPS)
     )
     return RIGHT if is_served else WRONG
 
 
 def agent_grade(body: Any, _: Sequence[str]) -> int:
-    return min(AGENT(body), agreement(body["agent_config"])) if AGENT(body) else WRONG
+    return min(AGENT(body), agreement(body["agent_config"], names_count=False)) if AGENT(body) else WRONG
+
+
+ENTRY_ID = "registered/one"
+
+
+def identifier(value: Any) -> int:
+    is_right = (
+        isinstance(value, str)
+        and len(value) <= 256
+        and value.isprintable()
+        and " " not in value
+        and not {"", ".", ".."} & set(value.split("/"))
+    )
+    return RIGHT if is_right else WRONG
+
+
+def toolgroup_id(value: Any) -> int:
+    return RIGHT if identifier(value) and "/" not in value else WRONG
+
+
+def uri(value: Any) -> int:
+    if not isinstance(value, str) or not re.match(r"https?://[^/\s]", value):
+        return WRONG
+    return RIGHT if re.fullmatch(r"[!-~]+", value) else UNSURE
+
+
+def model_grade(body: Any, _: Sequence[str]) -> int:
+    rest = {"provider_id": nullable(one_of("default")), "metadata": nullable(mapping)}
+    rest |= {"provider_model_id": nullable(text), "model_type": nullable(one_of("llm"))}
+    grade = record({"model_id": identifier}, rest)(body)
+    return grade if grade and body.get("provider_model_id") in (None, body["model_id"]) else WRONG
+
+
+TOOLGROUP = record(
+    {
+        "toolgroup_id": toolgroup_id,
+        "provider_id": one_of("model-context-protocol"),
+        "mcp_endpoint": record({"uri": uri}),
+    },
+    {"args": nullable(mapping)},
+)
+SHIELD = record(
+    {"shield_id": identifier},
+    {
+        "provider_id": nullable(one_of("llama-guard")),
+        "provider_shield_id": nullable(text),
+        "params": nullable(mapping),
+    },
+)
 
 
 def turn_grade(body: Any, _: Sequence[str]) -> int:
@@ -275,6 +329,7 @@ class Bodies:
     by_query: Callable[[Mapping[str, list[str]]], int | None] = lambda _: None
 
 
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
 TURN_PATH = SESSION_PATH + "/turn/{turn_id}"
@@ -295,7 +350,52 @@ BODIES = {
     ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
     ("GET", "/v1/health"): UNREAD,
     ("GET", "/v1/version"): UNREAD,
+    ("GET", "/v1/openapi.json"): UNREAD,
+    ("GET", "/v1/docs"): UNREAD,
     ("GET", "/v1/models"): UNREAD,
+    ("GET", "/v1/models/{model_id}"): UNREAD,
+    ("DELETE", "/v1/models/{model_id}"): UNREAD,
+    ("POST", "/v1/models"): Bodies(
+        (
+            {"model_id": ENTRY_ID, "metadata": {"a": [1, None]}, "provider_id": "default", "model_type": "llm"},
+            {"model_id": "b", "provider_model_id": "b"},
+        ),
+        model_grade,
+    ),
+    ("GET", "/v1/providers"): UNREAD,
+    ("GET", "/v1/providers/{provider_id}"): UNREAD,
+    ("GET", "/v1/toolgroups"): UNREAD,
+    ("GET", "/v1/toolgroups/{toolgroup_id}"): UNREAD,
+    ("DELETE", "/v1/toolgroups/{toolgroup_id}"): UNREAD,
+    ("POST", "/v1/toolgroups"): Bodies(
+        (
+            {
+                "toolgroup_id": "mcp::a",
+                "provider_id": "model-context-protocol",
+                "mcp_endpoint": {"uri": "https://example.com/mcp"},
+                "args": {"a": None},
+            },
+        ),
+        lambda body, _: TOOLGROUP(body),
+    ),
+    ("GET", "/v1/shields"): UNREAD,
+    ("GET", "/v1/shields/{identifier}"): UNREAD,
+    ("DELETE", "/v1/shields/{identifier}"): UNREAD,
+    ("POST", "/v1/shields"): Bodies(
+        (
+            {
+                "shield_id": ENTRY_ID,
+                "provider_shield_id": "guard",
+                "provider_id": "llama-guard",
+                "params": {"a": {}},
+            },
+        ),
+        lambda body, _: SHIELD(body),
+    ),
+    ("GET", "/v1/tools/{tool_name}"): UNREAD,
+    ("GET", "/v1/tool-runtime/list-tools"): Bodies(
+        UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("tool_group_id", ())) else WRONG
+    ),
     ("GET", "/v1/tools"): Bodies(
         UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("toolgroup_id", ())) else WRONG
     ),
@@ -419,7 +519,10 @@ class World:
         self._route = route
         self._bodies = BODIES[route.method, route.path]
         self._ids = {"agent_id": server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()["agent_id"]}
+        self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID}
+        self._ids |= {"tool_name": "current_time", "provider_id": "default"}
         self._pending: list[str] = []
+        self._register()
         self._begin_again()
 
     def check(self, case: Case) -> None:
@@ -436,9 +539,34 @@ class World:
         if answer.status != 200 or request.method == "GET":
             assert before == after
             return
+        if self._route.path.startswith(REGISTRIES):
+            self._check_registered(request)
+            return
         assert self._server.client.get(self._made(answer)).status == 200
         if "/turn" in self._route.path:
             self._begin_again()
+
+    def _check_registered(self, request: Raw) -> None:
+        """See that what was registered is there, or what was removed is gone; and have things as they were."""
+        client = self._server.client
+        if request.method == "DELETE":
+            assert client.get(self._at(self._route.path)).status == 404
+            self._register()
+            return
+        body = understood(b"".join(request.body))
+        (entry_id,) = (value for name, value in body.items() if name in ("model_id", "toolgroup_id", "shield_id"))
+        target = f"{self._route.path}/{quote(entry_id, safe='/')}".encode()
+        found = client.send(Raw("GET", target))
+        if found.status == 404 and any(name == b"idempotency-key" and value for name, value in request.headers):
+            return  # a repetition of a request that was done before what it made was removed here
+        assert found.json()["identifier"] == entry_id
+        assert client.send(Raw("DELETE", target)).status == 200
+
+    def _register(self) -> None:
+        """Register what the paths name, where that is what they are about."""
+        for path in REGISTRIES:
+            if self._route.path.startswith(path + "/"):
+                assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)
@@ -513,9 +641,12 @@ def quoted_all(identifier: str) -> str:
 
 
 def check_success(answer: Answered) -> None:
-    """See that the body is JSON, or a stream of it that ends as a turn ends."""
+    """See that the body is JSON, a page, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
-        assert isinstance(answer.json(), dict)
+        assert isinstance(answer.json(), dict | None)
+        return
+    if answer.headers["content-type"] == "text/html; charset=utf-8":
+        assert answer.body.startswith(b"<!doctype html>")
         return
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     events = [strict_json(event.removeprefix("data: ")) for event in answer.body.decode().split("\n\n") if event]

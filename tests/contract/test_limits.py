@@ -191,12 +191,14 @@ def test_a_mistake_of_ours_is_told_without_its_inside(server: Served, monkeypatc
     assert "detail" not in refused(server, Raw("GET", b"/v1/models"), 500)
 
 
-UNSUPPORTED = [
+UNKNOWN_NAMES = [
     ("input_shields", ["llama-guard"]),
     ("output_shields", ["llama-guard"]),
     ("toolgroups", ["builtin::websearch"]),
     ("toolgroups", ["builtin::clock/stop_watch"]),
     ("toolgroups", [{"name": "mcp::deepwiki", "args": {}}]),
+]
+UNSUPPORTED = [
     ("tool_prompt_format", "function_tag"),
     ("tool_prompt_format", "python_list"),
     ("tool_config.tool_prompt_format", "python_list"),
@@ -221,8 +223,19 @@ def test_an_agent_with_what_is_not_offered_is_refused_by_name(server: Served, na
     assert name.rpartition(".")[2] in refused(server, request, 400)
 
 
+@pytest.mark.parametrize(("name", "value"), UNKNOWN_NAMES)
+def test_a_name_that_nothing_has_is_accepted_of_an_agent_and_refused_in_its_turn(
+    server: Served, name: str, value: object
+) -> None:
+    agent = server.client.post("/v1/agents", {"agent_config": AGENT | {name: value, "tool_choice": "required"}})
+    path = f"/v1/agents/{agent.json()['agent_id']}"
+    session = server.client.post(f"{path}/session", {"session_name": "s"}).json()["session_id"]
+    assert server.client.get(path).json()["agent_config"][name] == value
+    assert name in refused(server, posted(f"{path}/session/{session}/turn", HELLO), 400)
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [*UNSUPPORTED, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
+    ("name", "value"), [*UNKNOWN_NAMES, *UNSUPPORTED, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
 )
 def test_a_turn_with_what_is_not_offered_is_refused_by_name(talk: Talk, name: str, value: object) -> None:
     request = posted(f"{talk.path}/turn", HELLO | fields(name, value))
@@ -275,7 +288,10 @@ def test_tool_messages_that_no_turn_waits_for_are_refused(talk: Talk) -> None:
 STRANGE = ["/", "/v1", "/v2/agents", "/V1/health", "//v1/health", "/v1/agents/a/b", "/v1/health/", "/v1/agents/"]
 
 
-@pytest.mark.parametrize("path", [*STRANGE, "/v1/health%0A", "/v1/agents/a/session/s/", "/v1/./health"])
+@pytest.mark.parametrize(
+    "path",
+    [*STRANGE, "/v1/health%0A", "/v1/models/offline%0A", "/v1/tools/", "/v1/agents/a/session/s/", "/v1/./health"],
+)
 def test_a_path_that_is_not_served_is_not_found(server: Served, path: str) -> None:
     refused(server, Raw("GET", path.encode()), 404)
 

@@ -22,7 +22,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from functions.local import ROUTES
+from functions.local import ROUTES as SERVED
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.contract.test_bad_input import BODIES, CHANGES, FULL_AGENT, JUNK, changed, named, places_in, written
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
@@ -52,6 +52,7 @@ from turnstone.http.wire_schemas import build_wire_schemas
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
+ROUTES = [route for route in SERVED if route.reply]
 WITH_BODY = [route for route in ROUTES if route.body]
 DOCUMENT = openapi_document(ROUTES)
 SIGNED = openapi_document(ROUTES, SIGV4)
@@ -172,8 +173,22 @@ def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
 
 
 def test_every_route_is_in_the_document_and_nothing_else() -> None:
-    declared = [(route.path, route.method.lower()) for route in ROUTES]
-    assert sorted(declared) == sorted((path, method) for path, item in DOCUMENT["paths"].items() for method in item)
+    declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
+    told = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
+    assert declared == set(told)
+    assert sorted(told, key=lambda place: (place[0], "get post delete".index(place[1]))) == told
+    assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/v1/docs", "/v1/openapi.json"}
+
+
+def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
+    aliases = [(route, alias) for route in ROUTES for alias in route.paths[1:]]
+    assert {alias.replace("/v1alpha/", "/v1/") for _, alias in aliases} == {
+        route.path for route in ROUTES if route.path.startswith("/v1/agents")
+    }
+    for route, alias in aliases:
+        told = DOCUMENT["paths"][alias][route.method.lower()]
+        own = DOCUMENT["paths"][route.path][route.method.lower()]
+        assert told == {**own, "operationId": own["operationId"] + "_v1alpha", "x-same-as": own["operationId"]}
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
@@ -273,6 +288,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     lists = "/v1/agents", "/v1/agents/{agent_id}/sessions"
     for path in ("/v1/health", "/v1/version", "/v1/models", "/v1/tools", "/v1/agents/{agent_id}", *lists):
         assert asker.ask("GET", path).status == 200
+    ask_registries(asker)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = asker.say(words).json()
         asker.ids |= {"turn_id": turn["turn_id"]}
@@ -296,19 +312,50 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     }
 
 
+NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
+NAMES |= {"tool_name": "current_time", "provider_id": "default"}
+
+
+def ask_registries(asker: Asker) -> None:
+    asker.ids |= NAMES
+    group = {"toolgroup_id": "mcp::a", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "http://a/b"}}
+    registered = {
+        "/v1/models/{model_id}": {"model_id": "meta/llama", "metadata": {"a": [1]}},
+        "/v1/toolgroups/{toolgroup_id}": group,
+        "/v1/shields/{identifier}": {"shield_id": "guard/8b", "params": {"b": None}},
+    }
+    for path, body in registered.items():
+        assert asker.ask("POST", path.rpartition("/")[0], body).status == 200
+        assert asker.ask("GET", path.rpartition("/")[0]).status == 200
+        assert asker.ask("GET", path).status == 200
+        changed = body | {"metadata": {}, "args": {"c": 1}, "params": {}}
+        assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
+        assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
+    for path in (
+        "/v1/providers",
+        "/v1/providers/{provider_id}",
+        "/v1/tools/{tool_name}",
+        "/v1/tool-runtime/list-tools",
+    ):
+        assert asker.ask("GET", path).status == 200
+    asker.ids["toolgroup_id"] = "builtin::clock"
+    assert asker.ask("DELETE", "/v1/toolgroups/{toolgroup_id}").status == 400
+
+
 def test_every_refusal_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
     asker.open_session(FULL_AGENT)
-    asker.ids |= {"turn_id": asker.say("hello").json()["turn_id"], "step_id": "unknown"}
+    asker.ids |= NAMES | {"turn_id": asker.say("hello").json()["turn_id"], "step_id": "unknown"}
     response = {"call_id": "a", "tool_name": "add", "content": "3"}
     refused = [
         asker.ask("POST", "/v1/agents", b"{"),
         asker.ask("POST", "/v1/agents", {"agent_config": {"model": 1}}),
-        asker.ask("POST", "/v1/agents", {"agent_config": FULL_AGENT | {"input_shields": ["one"]}}),
+        asker.ask("POST", "/v1/agents", {"agent_config": FULL_AGENT | {"tool_choice": "none"}}),
         asker.ask("GET", "/v1/tools", query="?toolgroup_id=unknown"),
         asker.ask("POST", TURN + "/resume", {"tool_responses": [response]}),
         asker.ask("GET", TURN + "/step/{step_id}"),
         asker.ask("POST", SESSION + "/turn", b" " * 20_001),
         *(asker.ask(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
+        *(asker.ask(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
     ]
     for name, status in (("one", 200), ("two", 409)):
         body = {"session_name": name}
@@ -316,7 +363,7 @@ def test_every_refusal_of_a_served_app_is_as_the_document_says(asker: Asker) -> 
     asker.ids |= dict.fromkeys(asker.ids, "unknown")
     refused += [asker.ask("GET", route.path) for route in ROUTES if route.method == "GET" and "{" in route.path]
     assert [answer.status for answer in refused[:7]] == [400, 400, 400, 400, 409, 404, 413]
-    assert {answer.status for answer in refused[7:]} == {403, 404}
+    assert {answer.status for answer in refused[7:]} == {403, 404, 426}
 
 
 ERRORS = [
@@ -325,6 +372,8 @@ ERRORS = [
     errors.Unauthenticated(),
     errors.Forbidden("why"),
     errors.NotFound("turn", "t"),
+    errors.AlreadyRegistered("model", "m"),
+    errors.UnknownClient("0.4.0"),
     errors.TurnRunning("t"),
     errors.TurnNotAwaiting("t", "completed"),
     errors.IdempotencyMismatch(),
@@ -341,7 +390,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if TurnReply in answers_of(route)], ids=named)
 def test_every_error_there_is_has_its_answer_in_the_document(route: Route) -> None:
-    assert set(STATUS) <= {kind for error in ERRORS for kind in type(error).__mro__}
+    assert set(STATUS) - {errors.NotServed} <= {kind for error in ERRORS for kind in type(error).__mro__}
     replies = [failure_reply(Failure(kind=kind, message="why")) for kind in FAILURE_STATUS]
     for reply in [*map(error_reply, ERRORS), *replies]:
         answer = Answered(reply.status, {"content-type": "application/json", **reply.headers}, reply.body)
@@ -352,8 +401,11 @@ def test_a_model_that_does_not_answer_is_in_the_document(tmp_path: Path) -> None
     with served(tmp_path, model_url="http://127.0.0.1:1/v1") as serving:
         asker = Asker(serving)
         assert asker.ask("GET", "/v1/models").status == 502
-    (route,) = [route for route in ROUTES if route.path == "/v1/models"]
-    assert {"502", "504"} <= set(operation(route)["responses"])
+        asker.ids["model_id"] = "m"
+        assert asker.ask("GET", "/v1/models/{model_id}").status == 502
+    for route in ROUTES:
+        if route.method == "GET" and route.path.startswith("/v1/models"):
+            assert {"502", "504"} <= set(operation(route)["responses"])
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The OpenAPI document of declared routes: what `functions/openapi.py` prints. No route imports it."""
+"""The OpenAPI document of declared routes: what `functions/openapi.py` prints. Loaded only by who asks for it."""
 
 import re
 import sys
@@ -48,6 +48,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     404: ("NotFound", "There is no such thing, or the caller may not see it."),
     409: ("Conflict", "The session, the turn or the Idempotency-Key is in a state that forbids this."),
     413: ("BodyTooLarge", "The body has more bytes than the server takes."),
+    426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
     500: ("InternalError", "Something nobody expected went wrong."),
     502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
@@ -63,26 +64,37 @@ IDEMPOTENCY_KEY: Schema = {
     "description": "Makes the request safe to repeat for 24 hours: a second one is answered as the first was.",
     "schema": {"type": "string"},
 }
+ORDER = {method: place for place, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
 PARAMETER = re.compile(r"{(\w+)}")
 
 
 def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Schema] | None = None) -> Schema:
-    """Return the OpenAPI 3.1 document of the routes; a caller has to satisfy one of the schemes, if there are any."""
+    """Return the OpenAPI 3.1 document of the routes; a caller has to satisfy one of the schemes, if there are any.
+
+    Routes whose answer is no JSON of ours are left out. Paths are sorted; one that is an alias of another has
+    operations of its own, which name those they are the same as.
+    """
+    routes = sorted((route for route in routes if route.reply), key=lambda route: (route.path, ORDER[route.method]))
     schemas = build_wire_schemas(
         read=[route.body for route in routes if route.body],
-        written=[Told, *(kind for route in routes for kind in (route.reply, *route.headers.values()))],
+        written=[Told, *(kind for route in routes for kind in (route.reply, *route.headers.values()) if kind)],
     )
     is_open = not security_schemes
     paths: dict[str, Schema] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, is_open)
+        operation = _operation(route, schemas, is_open)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+        for alias in route.paths[1:]:
+            own = operation["operationId"]
+            same = {**operation, "operationId": f"{own}_{alias.split('/')[1]}", "x-same-as": own}
+            paths.setdefault(alias, {})[route.method.lower()] = same
     used = sorted({status for route in routes for status in _refused_with(route, is_open)})
     named = {**schemas.named, **_envelopes(schemas)}
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
         "tags": [{"name": name} for name in dict.fromkeys(map(_family, routes))],
-        "paths": paths,
+        "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
             "responses": {REFUSALS[status][0]: _refusal(status, is_open) for status in used},
@@ -144,7 +156,7 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
 
 def _refused_with(route: Route, is_open: bool) -> list[int]:
     """Return the statuses of the errors the route may answer with."""
-    statuses = {403, 500, *(STATUS[error] for error in route.raises)}
+    statuses = {403, 426, 500, *(STATUS[error] for error in route.raises)}
     if not is_open:
         statuses |= {401}
     if route.body or route.query:

@@ -1,0 +1,234 @@
+"""The routes about what a server offers, and the page that tells of all routes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from functions.local import ROUTES
+from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
+from turnstone.adapters.offline import OfflineInference
+from turnstone.domain.errors import ModelFailed
+from turnstone.http.openapi import openapi_document
+
+MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://example.com/mcp"}}
+VOID = {"meta", "br", "link"}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path) as serving:
+        yield serving
+
+
+def ids(answer: Answered) -> list[str]:
+    assert answer.status == 200, answer
+    return [entry["identifier"] for entry in answer.json()["data"]]
+
+
+def deleted(server: Served, path: str) -> Answered:
+    return server.client.send(Raw("DELETE", path.encode()))
+
+
+def test_what_is_registered_stands_beside_what_comes_with_the_server(server: Served) -> None:
+    for name in ("z", "b/c", "offline"):
+        assert server.client.post("/v1/models", {"model_id": name, "metadata": {"mine": True}}).status == 200
+    assert ids(server.client.get("/v1/models")) == ["offline", "b/c", "z"]
+    assert server.client.get("/v1/models/offline").json()["metadata"] == {"mine": True}
+    assert deleted(server, "/v1/models/offline").status == 200
+    assert server.client.get("/v1/models/offline").json()["metadata"] == {}
+    for name in ("mcp::b", "mcp::a"):
+        assert server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": name}).json() is None
+    assert ids(server.client.get("/v1/toolgroups")) == ["builtin::clock", "mcp::a", "mcp::b"]
+    assert ids(server.client.get("/v1/tools")) == ["current_time"]
+    for name in ("two", "one"):
+        assert server.client.post("/v1/shields", {"shield_id": name, "provider_shield_id": "guard"}).status == 200
+    assert ids(server.client.get("/v1/shields")) == ["one", "two"]
+    assert server.client.get("/v1/shields/one").json()["provider_resource_id"] == "guard"
+
+
+def test_what_is_registered_survives_the_server(tmp_path: Path) -> None:
+    group = MCP | {"toolgroup_id": "mcp::a", "args": {"depth": 2}}
+    with served(tmp_path) as before:
+        before.client.post("/v1/toolgroups", group)
+    with served(tmp_path) as after:
+        assert after.client.get("/v1/toolgroups/mcp::a").json() == {
+            "identifier": "mcp::a",
+            "provider_resource_id": "mcp::a",
+            "provider_id": "model-context-protocol",
+            "type": "tool_group",
+            "mcp_endpoint": {"uri": "https://example.com/mcp"},
+            "args": {"depth": 2},
+        }
+
+
+def test_a_registered_model_is_found_while_the_model_server_is_away(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: OfflineInference) -> tuple[str, ...]:
+        raise ModelFailed("the model server is away")
+
+    server.client.post("/v1/models", {"model_id": "m"})
+    monkeypatch.setattr(OfflineInference, "models", fail)
+    statuses = [server.client.get(path).status for path in ("/v1/models/m", "/v1/models/n", "/v1/models")]
+    assert statuses == [200, 502, 502]
+
+
+WITHOUT_EFFECT: list[tuple[str, dict[str, Any], str]] = [
+    ("/v1/models", {"model_id": "m", "provider_id": "ollama"}, "provider_id"),
+    ("/v1/models", {"model_id": "m", "provider_model_id": "other"}, "provider_model_id"),
+    ("/v1/models", {"model_id": "m", "model_type": "embedding"}, "model_type"),
+    ("/v1/toolgroups", MCP | {"toolgroup_id": "g", "provider_id": "tavily-search"}, "provider_id"),
+    ("/v1/toolgroups", MCP | {"toolgroup_id": "g", "mcp_endpoint": None}, "mcp_endpoint"),
+    ("/v1/toolgroups", MCP | {"toolgroup_id": "g/tool"}, "toolgroup_id"),
+    ("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::clock"}, "toolgroup_id"),
+    ("/v1/toolgroups", {"toolgroup_id": "builtin::websearch", "provider_id": "builtin"}, "toolgroup_id"),
+    ("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}, "mcp_endpoint"),
+    ("/v1/toolgroups", {"toolgroup_id": "builtin::clock", "provider_id": "builtin", "args": {"a": 1}}, "args"),
+    ("/v1/shields", {"shield_id": "s", "provider_id": "bedrock"}, "provider_id"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "field"), WITHOUT_EFFECT)
+def test_what_would_have_no_effect_is_refused_by_name(
+    server: Served, path: str, body: dict[str, Any], field: str
+) -> None:
+    before = server.marks()
+    answer = server.client.post(path, body)
+    assert answer.status == 400
+    assert answer.refusal().startswith(f"{field}: ")
+    assert server.marks() == before
+
+
+def test_what_comes_with_the_server_may_be_registered_as_it_is_but_not_removed(server: Served) -> None:
+    body = {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}
+    assert server.client.post("/v1/toolgroups", body).status == 200
+    assert ids(server.client.get("/v1/toolgroups")) == ["builtin::clock"]
+    assert deleted(server, "/v1/toolgroups/builtin::clock").status == 400
+    assert deleted(server, "/v1/models/offline").status == 404
+
+
+def test_a_registered_toolgroup_promises_no_tools(server: Served) -> None:
+    server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "mcp::a"})
+    for path in ("/v1/tools?toolgroup_id=mcp::a", "/v1/tool-runtime/list-tools?tool_group_id=mcp::a"):
+        answer = server.client.get(path)
+        assert answer.status == 400
+        assert "mcp::a" in answer.refusal()
+    answer = server.client.get("/v1/tool-runtime/list-tools?mcp_endpoint%5Buri%5D=https://example.com")
+    assert (answer.status, "mcp_endpoint" in answer.refusal()) == (400, True)
+
+
+def test_every_provider_that_is_shown_is_listed(server: Served) -> None:
+    server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "mcp::a"})
+    server.client.post("/v1/shields", {"shield_id": "s"})
+    shown = {
+        entry["provider_id"]
+        for kind in ("models", "toolgroups", "tools", "shields")
+        for entry in server.client.get(f"/v1/{kind}").json()["data"]
+    }
+    listed = {provider["provider_id"]: provider for provider in server.client.get("/v1/providers").json()["data"]}
+    assert shown <= set(listed)
+    for name, provider in listed.items():
+        assert server.client.get(f"/v1/providers/{name}").json() == provider
+    assert {name for name, provider in listed.items() if provider["health"]["status"] != "OK"} == {
+        "model-context-protocol",
+        "llama-guard",
+    }
+
+
+def test_a_model_server_is_not_called_healthy_unasked(tmp_path: Path) -> None:
+    with served(tmp_path, model_url="http://user:secret@127.0.0.1:1/v1") as serving:
+        answer = serving.client.get("/v1/providers/default")
+    assert answer.json()["provider_type"] == "remote::openai-compatible"
+    assert answer.json()["health"]["status"] == "Not Implemented"
+    assert b"secret" not in answer.body
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.1", "0.2.12", "0.3.5", "0.3.0a1", " 0.2.20 ", ""])
+def test_a_client_of_a_known_version_is_served(server: Served, version: str) -> None:
+    assert asked_by(server, version).status == 200
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "0.0.63", "1.2.0", "0.20.1", "0", "0.2x", "garbage", "0..2", "²"])
+def test_a_client_of_another_version_is_told_so(server: Served, version: str) -> None:
+    answer = asked_by(server, version)
+    assert answer.status == 426
+    assert "0.1 to 0.3" in answer.refusal()
+
+
+def asked_by(server: Served, version: str) -> Answered:
+    header = (b"X-LlamaStack-Client-Version", version.encode())
+    return server.client.send(Raw("GET", b"/v1/tools", headers=(header,)))
+
+
+class Page(HTMLParser):
+    """What a page refers to, and whether its tags are closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: list[str] = []
+        self.references: list[str] = []
+        self.tags: set[str] = set()
+        self._open: list[str] = []
+        self.feed(text)
+        assert not set(self._open) - {"html", "body"}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.anchors += [value or "" for name, value in attrs if name == "id"]
+        self.references += [value or "" for name, value in attrs if name in ("href", "src")]
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+
+@pytest.mark.parametrize("path", ["/docs", "/v1/docs"])
+def test_the_page_tells_of_every_route_and_needs_nothing_from_elsewhere(server: Served, path: str) -> None:
+    answer = server.client.get(path)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    text = answer.body.decode()
+    page = Page(text)
+    assert not page.tags & {"script", "link", "img", "iframe"}
+    assert "@import" not in text
+    assert "url(" not in text
+    assert len(page.anchors) == len(set(page.anchors))
+    assert {reference.removeprefix("#") for reference in page.references} - {"openapi.json"} <= set(page.anchors)
+    for route in ROUTES:
+        for shown in route.paths if route.reply else ():
+            assert f"<code>{route.method} {shown}</code>" in text or f"Also <code>{shown}</code>" in text
+    assert set(openapi_document(ROUTES)["components"]["schemas"]) <= set(page.anchors)
+
+
+def test_text_of_the_document_is_no_html_of_the_page() -> None:
+    from turnstone.http.page import api_page
+
+    document = openapi_document(ROUTES)
+    document["info"] = document["info"] | {"description": "<script>alert('x')</script> & `a<b`"}
+    text = api_page(document)
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "<code>a&lt;b</code>" in text
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/v1/openapi.json"])
+def test_the_document_that_is_served_is_the_one_that_is_printed(server: Served, path: str) -> None:
+    answer = server.client.get(path)
+    assert answer.headers["content-type"] == "application/json"
+    assert strict_json(answer.body.decode()) == openapi_document(ROUTES)
+
+
+def test_what_is_not_served_is_told_without_a_retry(server: Served) -> None:
+    answer = server.client.post("/v1/inference/chat-completion", {})
+    assert (answer.status, answer.headers["x-should-retry"]) == (501, "false")
+    assert re.search(r"inference\.chat_completion \(POST /v1/inference/chat-completion\); .*/turn", answer.refusal())
+    assert server.client.get("/v1beta/datasets/a/b").status == 501
+    assert server.client.get("/v1/inference/chat-completion").status == 405
+    assert server.client.get("/v1beta/nothing").status == 404
