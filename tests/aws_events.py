@@ -7,16 +7,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from turnstone.dialects.llama_stack.registry_requests import RegisterModel, RegisterShield, RegisterToolgroup
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.domain.registry import Model, Shield, Toolgroup
 from turnstone.domain.sessions import Session, SessionRef
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output
 from turnstone.ports import RangeStore
 from turnstone.services.transitions import closed, opened, paused
 from turnstone.store.agents import AgentStore, StoredAgent
+from turnstone.store.registry import RegistryStore
 from turnstone.store.sessions import SessionStore
 from turnstone.store.turns import TurnStore
 
@@ -72,6 +75,16 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     else:
         turns.commit(ref, closed(running.session, state.completed(said, AT), turns.view(ref, 1_000).open_segment))
     return ref
+
+
+def store_registered(store: RangeStore) -> None:
+    """Store what the events of the registries name, as the events that register it say."""
+    model = RegisterModel.model_validate_json(load_event("register_model")["body"]).to_model()
+    RegistryStore(store, "model", Model).register(ACCOUNT, model, _attempt("model"), AT)
+    toolgroup = RegisterToolgroup.model_validate_json(load_event("register_toolgroup")["body"]).to_toolgroup()
+    RegistryStore(store, "toolgroup", Toolgroup).register(ACCOUNT, toolgroup, _attempt("toolgroup"), AT)
+    shield = RegisterShield.model_validate_json(load_event("register_shield")["body"]).to_shield()
+    RegistryStore(store, "shield", Shield).register(ACCOUNT, shield, _attempt("shield"), AT)
 
 
 def _turn(ids: dict[str, str]) -> TurnState:

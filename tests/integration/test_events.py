@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from functions.local import MODULES
-from tests.aws_events import ACCOUNT, FOLDER, Context, load_event, store_what_events_name
+from functions.unserved import methods as unserved
+from tests.aws_events import ACCOUNT, FOLDER, Context, load_event, store_registered, store_what_events_name
 from tests.machine import BUCKET, TABLE, Bench
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.s3 import S3BlobStore
@@ -32,10 +33,27 @@ SHOWN = {
     "get_step": {"step"},
     "list_models": {"data"},
     "list_tools": {"data"},
+    "get_model": {"identifier", "metadata"},
+    "register_model": {"identifier", "metadata"},
+    "list_providers": {"data"},
+    "get_provider": {"api", "health"},
+    "list_toolgroups": {"data"},
+    "get_toolgroup": {"identifier", "mcp_endpoint"},
+    "get_tool": {"identifier", "parameters"},
+    "list_runtime_tools": {"data"},
+    "list_shields": {"data"},
+    "get_shield": {"identifier", "params"},
+    "register_shield": {"identifier", "params"},
+    "get_openapi": {"openapi", "paths"},
     "health": {"status"},
     "version": {"version"},
 }
-ABOUT_TENANTS = sorted(ROUTES.keys() - {"health", "version", "list_models", "list_tools"})
+SAYS_NOTHING = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
+MAKES_OWN = {"create_agent", "register_model", "register_shield", "register_toolgroup"}
+LISTS = {"list_agents", "list_models", "list_shields", "list_toolgroups"}
+FOR_ALL = {"health", "version", "get_openapi", "get_docs", "list_providers", "get_provider"}
+FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools"}
+ABOUT_TENANTS = sorted(ROUTES.keys() - FOR_ALL)
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 
@@ -57,6 +75,7 @@ def stored(bench: Bench, *, is_waiting: bool) -> SessionRef:
     for item in items:
         bench.dynamo.delete_item(TableName=TABLE, Key={"pk": item["pk"], "sk": item["sk"]})
     store = OversizeStore(DynamoRangeStore(bench.dynamo, TABLE), S3BlobStore(bench.s3, BUCKET))
+    store_registered(store)
     return store_what_events_name(store, is_waiting=is_waiting)
 
 
@@ -66,13 +85,14 @@ def handler_of(module: Any) -> LambdaHandler:
 
 
 def test_there_is_an_event_for_every_route_and_for_the_worker() -> None:
-    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, "run_turn"}
+    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, "run_turn", "unserved"}
 
 
 @pytest.mark.parametrize("name", ROUTES)
 def test_an_event_is_addressed_to_the_route_it_is_named_after(name: str) -> None:
     event, route = load_event(name), ROUTES[name].ROUTE
-    assert (event["httpMethod"], event["resource"]) == (route.method, route.path)
+    resource = route.path.removesuffix("}") + "+}" if route.takes_slashes else route.path
+    assert (event["httpMethod"], event["resource"]) == (route.method, resource)
     assert event["path"] == route.path.format(**(event["pathParameters"] or {}))
     assert event["requestContext"]["path"] == f"/{event['requestContext']['stage']}{event['path']}"
     assert event["requestContext"]["identity"]["accountId"] == ACCOUNT
@@ -84,9 +104,23 @@ def test_the_function_answers_its_event(bench: Bench, name: str) -> None:
     stored(bench, is_waiting=name == "resume_turn")
     answer = handler_of(ROUTES[name])(load_event(name), Context())
     assert answer["statusCode"] == 200, answer
-    assert SHOWN[name] <= json.loads(answer["body"]).keys()
-    assert answer["headers"]["content-type"] == "application/json"
     assert not answer["isBase64Encoded"]
+    if name == "get_docs":
+        assert answer["headers"]["content-type"] == "text/html; charset=utf-8"
+        return
+    assert answer["headers"]["content-type"] == "application/json"
+    said = json.loads(answer["body"])
+    assert (said is None) if name in SAYS_NOTHING else (SHOWN[name] <= said.keys())
+
+
+@pytest.mark.usefixtures("environment")
+def test_what_is_not_served_is_told_by_a_function_of_its_own() -> None:
+    handler = LambdaHandler("another module", *unserved.ROUTES)
+    answer = handler(load_event("unserved"), Context())
+    assert (answer["statusCode"], answer["headers"]["x-should-retry"]) == (501, "false")
+    assert "telemetry.query_traces" in json.loads(answer["body"])["detail"]
+    unknown = load_event("unserved") | {"path": "/v1/nothing"}
+    assert handler(unknown, Context())["statusCode"] == 404
 
 
 @pytest.mark.usefixtures("environment")
@@ -100,17 +134,17 @@ def test_the_worker_answers_its_event(bench: Bench) -> None:
 
 
 @pytest.mark.usefixtures("environment")
-@pytest.mark.parametrize(
-    "name", [name for name in ROUTES if name not in ("health", "version", "list_models", "list_tools")]
-)
+@pytest.mark.parametrize("name", ABOUT_TENANTS)
 def test_the_same_event_from_another_account_finds_nothing(bench: Bench, name: str) -> None:
     stored(bench, is_waiting=name == "resume_turn")
     event = load_event(name)
     event["requestContext"]["identity"] |= {"accountId": "210987654321", "userArn": "arn:aws:iam::210987654321:user/x"}
     answer = handler_of(ROUTES[name])(event, Context())
-    assert answer["statusCode"] == (200 if name in ("create_agent", "list_agents") else 404)
-    if name == "list_agents":
-        assert json.loads(answer["body"])["data"] == []
+    if name in LISTS:
+        assert name != "list_agents" or json.loads(answer["body"])["data"] == []
+        assert "meta-llama" not in answer["body"]
+        assert "mcp::weather" not in answer["body"]
+    assert answer["statusCode"] == (200 if name in MAKES_OWN | LISTS else 404)
 
 
 @pytest.mark.usefixtures("environment")
@@ -124,7 +158,12 @@ def test_an_event_without_an_identity_is_refused(bench: Bench, name: str) -> Non
     assert bench.dynamo.scan(TableName=TABLE)["Items"] == before
 
 
-def test_the_family_of_server_serves_its_routes(environment: None) -> None:
-    family = import_module("functions.server.family")
-    for name in ("health", "version"):
-        assert family.handler(load_event(name), Context())["statusCode"] == 200
+@pytest.mark.parametrize("name", ["server", "models", "tools", "shields"])
+def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
+    family = import_module(f"functions.{name}.family")
+    served = {route.endpoint.__name__ for route in family.handler._routes}
+    assert served == {n for n, module in ROUTES.items() if module.__name__.split(".")[1] == name}
+    assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
+    stored(bench, is_waiting=False)
+    for route in sorted(served):  # what is unregistered comes last
+        assert family.handler(load_event(route), Context())["statusCode"] == 200

@@ -38,6 +38,15 @@ class Integration:
     timeout_ms: int | None = None
 
 
+UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "DELETE")}
+
+
+def gateway_paths(route: Route) -> list[tuple[str, str]]:
+    """Return method and path of each resource that leads to the route, as the gateway writes it."""
+    paths = (path.removesuffix("}") + "+}" if route.takes_slashes else path for path in route.paths)
+    return [(route.method, path) for path in paths]
+
+
 def modules() -> dict[str, Route]:
     """Return the route of each module that declares one, by the module's name in a Lambda."""
     declared = {}
@@ -90,8 +99,9 @@ def served_modules(function: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("mode", MODES)
 def test_every_route_has_one_function_and_no_function_has_another_route(mode: str) -> None:
     made = template(StreamingMode=mode)
-    declared = {(route.method, route.path): name for name, route in modules().items()}
+    declared = {resource: name for name, route in modules().items() for resource in gateway_paths(route)}
     served = integrations(made)
+    assert {resource: served.pop(resource).function for resource in UNSERVED} == UNSERVED
     assert set(declared) == set(served)
     for route, integration in served.items():
         assert declared[route] in served_modules(made.functions[integration.function])
@@ -105,15 +115,18 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
         for method, operation in item.items()
     }
     served = integrations(template())
-    assert set(described) == set(served) == {(route.method, route.path) for route in LOCAL_ROUTES}
+    told = [route for route in LOCAL_ROUTES if route.reply]
+    assert set(described) == {(route.method, path) for route in told for path in route.paths}
+    assert set(served) - set(UNSERVED) == {resource for route in LOCAL_ROUTES for resource in gateway_paths(route)}
     told_as_stream = {
         route
         for route, operation in described.items()
         if "text/event-stream" in operation["responses"]["200"]["content"]
     }
     outgrow_a_function = {
-        (route.method, route.path)
+        (route.method, path)
         for route in modules().values()
+        for path in route.paths
         if {PiecesReply, TurnStreamReply} & set(answers_of(route))
     }
     streamed = {route for route, integration in served.items() if integration.streams}
@@ -137,7 +150,8 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
     made = template()
     for function in made.functions.values():
         served = served_modules(function)
-        assert len(served) == 1 or {name.split(".")[0] for name in served} == {"server"}
+        families = {name.split(".")[0] for name in served}
+        assert len(served) == 1 or families in ({"server"}, {"models"}, {"tools"}, {"shields"})
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -161,13 +175,16 @@ def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) ->
 def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None:
     made = template()
     written_out = {(route, i.function) for route, i in integrations(made).items() if i.streams}
+    aliases = {((method, path), name) for (method, path), name in written_out if path.startswith("/v1alpha/")}
+    assert len(aliases) * 2 == len(written_out)  # `v1*` stands for both
     allowed = set()
     for permission in made.of_type("AWS::Lambda::Permission").values():
         assert permission["Action"] == "lambda:InvokeFunction"
         assert permission["Principal"] == "apigateway.amazonaws.com"
         _, method, path = permission["SourceArn"]["Fn::Sub"].split("${Api}/")[1].split("/", 2)
         allowed.add(((method, f"/{path}"), permission["FunctionName"]["Ref"]))
-    assert {((method, re.sub(r"\{\w+\}", "*", path)), name) for (method, path), name in written_out} == allowed
+    stars = {((method, re.sub(r"\{\w+\}", "*", path)), name) for (method, path), name in written_out - aliases}
+    assert stars == {((method, path.replace("/v1*/", "/v1/")), name) for (method, path), name in allowed}
 
 
 def test_no_route_is_open() -> None:
@@ -216,7 +233,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
         assert given <= set(LambdaSettings.model_fields)
         assert {"table", "bucket", "state_machine_arn"} <= given
-        asks_model = name in RUNNING_TURNS | {"ListModels"}
+        asks_model = name in RUNNING_TURNS | {"Models"}
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)

@@ -13,6 +13,7 @@ BLOBS = {"s3:DeleteObject", "s3:GetObject", "s3:PutObject"}
 CREATE = {"dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", *BLOBS}
 LOOK_AFTER = {*READ, "states:StartExecution"}
 RUN = {*LOOK_AFTER, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "states:SendTaskSuccess"}
+REGISTER = {*READ, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 ASK_MODEL = {"secretsmanager:GetSecretValue"}
 MAY = {
     "CreateAgent": CREATE,
@@ -25,9 +26,11 @@ MAY = {
     "ResumeTurn": RUN | ASK_MODEL,
     "GetTurn": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
-    "ListModels": ASK_MODEL,
-    "ListTools": set[str](),
+    "Models": REGISTER | ASK_MODEL,
+    "Tools": REGISTER,
+    "Shields": REGISTER,
     "Server": set[str](),
+    "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL,
 }
 # Source: the service authorization reference knows no resource for these; a machine that logs needs them all

@@ -27,10 +27,15 @@ FUNCTIONS = {
     "resume_turn": "ResumeTurn",
     "get_turn": "GetTurn",
     "get_step": "GetStep",
-    "list_models": "ListModels",
-    "list_tools": "ListTools",
+    "list_models": "Models",
+    "list_providers": "Models",
+    "list_tools": "Tools",
+    "list_toolgroups": "Tools",
+    "register_shield": "Shields",
+    "list_shields": "Shields",
     "health": "Server",
     "version": "Server",
+    "get_openapi": "Server",
 }
 
 
@@ -47,7 +52,7 @@ def test_nothing_is_installed_where_the_functions_run() -> None:
 
 
 def test_every_function_is_tried() -> None:
-    assert {*FUNCTIONS.values(), "RunTurn"} == set(built_template().functions)
+    assert {*FUNCTIONS.values(), "RunTurn", "Unserved"} == set(built_template().functions)
 
 
 @pytest.mark.parametrize("event", FUNCTIONS)
@@ -56,6 +61,13 @@ def test_a_function_answers_its_event(stored: Place, event: str) -> None:
         answer = function.invoke(load_event(event)).answer
     assert answer["statusCode"] == 200, answer
     assert json.loads(answer["body"])
+
+
+def test_what_is_not_served_is_told_by_name(stored: Place) -> None:
+    with InvokedFunction(BuiltFunction("Unserved"), stored) as function:
+        answer = function.invoke(load_event("unserved")).answer
+    assert answer["statusCode"] == 501
+    assert "telemetry.query_traces" in answer["body"]
 
 
 @pytest.mark.parametrize(("name", "event"), [("GetAgent", "get_agent"), ("RunTurn", "run_turn")])

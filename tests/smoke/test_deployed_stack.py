@@ -186,6 +186,11 @@ def test_the_other_routes_answer(client: httpx.Client) -> None:
     assert "version" in created(client.get("/v1/version"))
     assert [model["identifier"] for model in created(client.get("/v1/models"))["data"]] == ["offline"]
     assert "current_time" in {tool["identifier"] for tool in created(client.get("/v1/tools"))["data"]}
+    created(client.post("/v1/models", json={"model_id": "meta-llama/Llama-3.3-70B-Instruct"}))
+    assert created(client.get("/v1/models/meta-llama/Llama-3.3-70B-Instruct"))["provider_id"] == "default"
+    assert client.get("/v1alpha/agents/unknown").status_code == 404
+    assert client.post("/v1/telemetry/traces", json={}).status_code == 501
+    assert client.get("/docs").text.startswith("<!doctype html>")
 
 
 def test_only_signed_requests_come_through(stack: Stack, session: str, user: Key) -> None:
