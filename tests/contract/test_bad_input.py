@@ -329,13 +329,22 @@ class Bodies:
     by_query: Callable[[Mapping[str, list[str]]], int | None] = lambda _: None
 
 
+def list_grade(query: Mapping[str, list[str]]) -> int:
+    """Return the grade of what is asked of a list: numbers have to be numbers, a cursor one that was given."""
+    numbers = [text for name in ("start_index", "limit") for text in query.get(name, ())[-1:]]
+    are_right = all(text in ("", "null") or re.fullmatch(r"[0-9]{1,9}", text) for text in numbers)
+    return RIGHT if are_right and not any(query.get("cursor", ())[-1:]) else WRONG
+
+
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
 TURN_PATH = SESSION_PATH + "/turn/{turn_id}"
 BODIES = {
     ("POST", "/v1/agents"): Bodies(tuple({"agent_config": agent} for agent in (FULL_AGENT, *AGENTS)), agent_grade),
+    ("GET", "/v1/agents"): Bodies(UNREAD.valid, by_query=lambda query: list_grade(query)),
     ("GET", "/v1/agents/{agent_id}"): UNREAD,
+    ("GET", "/v1/agents/{agent_id}/sessions"): Bodies(UNREAD.valid, by_query=lambda query: list_grade(query)),
     ("POST", "/v1/agents/{agent_id}/session"): Bodies(
         ({"session_name": "first", "vector_db_id": None},), lambda body, _: SESSION(body)
     ),

@@ -21,7 +21,9 @@ WARM_INVOCATIONS = 20
 FUNCTIONS = {
     "create_agent": "CreateAgent",
     "get_agent": "GetAgent",
+    "list_agents": "ListAgents",
     "create_session": "CreateSession",
+    "list_sessions": "ListSessions",
     "get_session": "GetSession",
     "create_turn": "CreateTurn",
     "resume_turn": "ResumeTurn",
