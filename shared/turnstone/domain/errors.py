@@ -52,10 +52,16 @@ class CallsMismatch(InvalidRequest):
 
 
 class Unauthenticated(TurnstoneError):
-    """The request proves no identity."""
+    """The request proves no identity.
 
-    def __init__(self) -> None:
-        super().__init__("this request proves no identity; sign it with credentials that may call this API")
+    Attributes:
+        scheme: how a request can prove one, as HTTP's `Authorization` header names it; None where that is not told.
+    """
+
+    def __init__(self, scheme: str | None = None) -> None:
+        how = f"send 'Authorization: {scheme} …'" if scheme else "sign it"
+        super().__init__(f"this request proves no identity; {how} with credentials that may call this API")
+        self.scheme = scheme
 
 
 class Forbidden(TurnstoneError):
