@@ -24,6 +24,8 @@ TurnstoneError
 
 from typing import Any
 
+SIGN = "sign it with credentials that may call this API"
+
 
 class TurnstoneError(Exception):
     """The root of the tree.
@@ -59,8 +61,8 @@ class Unauthenticated(TurnstoneError):
     """
 
     def __init__(self, scheme: str | None = None) -> None:
-        how = f"send 'Authorization: {scheme} …'" if scheme else "sign it"
-        super().__init__(f"this request proves no identity; {how} with credentials that may call this API")
+        how = f"send a key or token that may call this API as Authorization: {scheme}" if scheme else SIGN
+        super().__init__(f"this request proves no identity; {how}")
         self.scheme = scheme
 
 
