@@ -25,7 +25,9 @@ class ApiKeys:
         """
         now = self._clock.now()
         expires_at = None if valid_for is None else now + valid_for
-        key = ApiKey(key_id=self._ids.new_id(), name=name, caller=caller, created_at=now, expires_at=expires_at)
+        key = ApiKey(
+            key_id=self._ids.order_key(now, None), name=name, caller=caller, created_at=now, expires_at=expires_at
+        )
         refuse_unusable(key)
         token = token_of(self._random_bytes(TOKEN_BYTES))
         self._keys.create(key, hash_of(token))
