@@ -155,7 +155,7 @@ class AuthorizerSettings(LambdaSettings, AuthSettings):
     auth: Literal["api_keys", "jwt"]
 
 
-class TableSettings(LambdaSettings):
+class TableSettings(LambdaSettings, AuthSettings):
     """The settings of a command that works on a table. It takes what a function has, and needs the table only."""
 
     bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
