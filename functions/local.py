@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from ipaddress import IPv4Address, IPv6Address
 
 import uvicorn
 from starlette.applications import Starlette
@@ -37,13 +38,12 @@ from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
 from turnstone.http.surroundings import OneMachine
 
-HOST = "127.0.0.1"
 KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them
 GREETING = """Turnstone serves on {url} (process {pid}, {provider}). Try, in another terminal:
 
-  curl {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
-  curl {url}/v1/agents/AGENT_ID/session -d '{{"session_name": "first"}}'
-  curl -N {url}/v1/agents/AGENT_ID/session/SESSION_ID/turn \\
+  {curl} {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
+  {curl} {url}/v1/agents/AGENT_ID/session -d '{{"session_name": "first"}}'
+  {curl} -N {url}/v1/agents/AGENT_ID/session/SESSION_ID/turn \\
     -d '{{"stream": true, "messages": [{{"role": "user", "content": "hello"}}]}}'
 
 README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what was said stays in {data_dir}.
@@ -93,9 +93,9 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
         yield
         await asyncio.to_thread(server.stop)
 
-    return LocalOnly(
-        build_app((*ROUTES, *unserved.ROUTES), server.core, settings.max_body_bytes, OneMachine(), lifespan)
-    )
+    surroundings = OneMachine(server.authenticator)
+    app = build_app((*ROUTES, *unserved.ROUTES), server.core, settings.max_body_bytes, surroundings, lifespan)
+    return app if server.authenticator or settings.allow_open else LocalOnly(app)
 
 
 class DrainingServer(uvicorn.Server):
@@ -110,12 +110,13 @@ class DrainingServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def listen(port: int) -> socket.socket:
+def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     """Return a socket that takes connections, on a free port for 0. Raises OSError."""
     # the protocol must be named: asyncio turns Nagle's algorithm off, 40 ms an answer, only for sockets that say TCP
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    family = socket.AF_INET if host.version == 4 else socket.AF_INET6
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((HOST, port))
+    listening.bind((str(host), port))
     return listening
 
 
@@ -124,10 +125,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         settings = load_settings(LocalSettings)
-        listening = listen(settings.port)
+        listening = listen(settings.host, settings.port)
         server = LocalServer(settings)
     except OSError as problem:
-        sys.exit(f"turnstone: can't listen on {HOST}, TURNSTONE_PORT {settings.port}: {problem.strerror}")
+        where = f"TURNSTONE_HOST {settings.host}, TURNSTONE_PORT {settings.port}"
+        sys.exit(f"turnstone: can't listen on {where}: {problem.strerror}")
     except (InvalidSettings, StoreUnavailable) as problem:
         sys.exit(f"turnstone: {problem}")
     config = uvicorn.Config(
@@ -137,11 +139,13 @@ def main() -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
-    url = f"http://{HOST}:{listening.getsockname()[1]}"
+    host = f"[{settings.host}]" if settings.host.version == 6 else str(settings.host)
+    url = f"http://{host}:{listening.getsockname()[1]}"
     model = {"model": "MODEL", "provider": f"models of {settings.model_url}, see {url}/v1/models"}
     if settings.model_url == OFFLINE:
         model = {"model": OFFLINE, "provider": "offline model"}
-    print(GREETING.format(url=url, pid=os.getpid(), data_dir=settings.data_dir, **model), flush=True)
+    curl = "curl" if settings.auth == "off" else 'curl -H "Authorization: Bearer $KEY"'
+    print(GREETING.format(url=url, curl=curl, pid=os.getpid(), data_dir=settings.data_dir, **model), flush=True)
     with suppress(KeyboardInterrupt):
         DrainingServer(config, server).run(sockets=[listening])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for

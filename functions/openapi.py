@@ -1,16 +1,21 @@
-"""Print the OpenAPI document of the whole API: `python -m functions.openapi`, with `--sigv4` as it stands on AWS."""
+"""Print the OpenAPI document of the whole API: `python -m functions.openapi`.
+
+With `--bearer` as it stands where callers send keys or tokens, with `--sigv4` where they sign their requests.
+"""
 
 import json
 import sys
 
 from functions.local import ROUTES
-from turnstone.http.openapi import SIGV4, openapi_document
+from turnstone.http.openapi import BEARER, SIGV4, openapi_document
+
+SCHEMES = {"--bearer": BEARER, "--sigv4": SIGV4}
 
 
 def main() -> None:
     """Print the document as JSON."""
-    schemes = SIGV4 if "--sigv4" in sys.argv[1:] else None
-    print(json.dumps(openapi_document(ROUTES, schemes), indent=2))
+    asked = [SCHEMES[argument] for argument in sys.argv[1:] if argument in SCHEMES]
+    print(json.dumps(openapi_document(ROUTES, asked[0] if asked else None), indent=2))
 
 
 if __name__ == "__main__":

@@ -29,16 +29,20 @@ class ServerProcess:
     Within the `with` block it runs, unless it was ended; what it logged is shown when the test fails.
     """
 
-    def __init__(self, folder: Path, *, port: int | None = None, **settings: object) -> None:
+    def __init__(
+        self, folder: Path, *, port: int | None = None, authorization: str | None = None, **settings: object
+    ) -> None:
         """Prepare a server.
 
         Args:
             folder: where its data and its log go.
+            authorization: the header with which to ask whether it answers, if it wants one.
             settings: further settings, named as in `config.py`; None leaves one out.
         """
         self.data_dir = folder / "data"
         self.port = port or free_port()
         self._settings = {"port": self.port, "data_dir": self.data_dir, **settings}
+        self._authorization = authorization
         self._log_path = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -96,7 +100,7 @@ class ServerProcess:
     def _answers(self) -> bool:
         exit_code = self._running().poll()
         assert exit_code is None, f"the server ended with {exit_code}: {self.log}"
-        return get_json(self.port, "/v1/health") == {"status": "OK"}
+        return get_json(self.port, "/v1/health", self._authorization) == {"status": "OK"}
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "it does not run"
@@ -166,11 +170,11 @@ def free_port() -> int:
             return port
 
 
-def get_json(port: int, path: str) -> dict[str, object] | None:
+def get_json(port: int, path: str, authorization: str | None = None) -> dict[str, object] | None:
     """Return what the address answers with 200, None if nobody listens there yet."""
     connection = http.client.HTTPConnection(HOST, port, timeout=START_TIMEOUT_S)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={"Authorization": authorization} if authorization else {})
         response = connection.getresponse()
         body = response.read()
     except (OSError, http.client.HTTPException):

@@ -1,10 +1,14 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
+from collections.abc import Mapping
+from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress, ValidationError
+from pydantic_core import PydanticCustomError
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -20,10 +24,35 @@ SAID_BETTER = {
     "too), a key is visible ASCII",
     "missing": "must be set",
 }
+CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class InvalidSettings(Exception):
     """A setting can't be used; the message names the variable."""
+
+
+def _claims(given: object) -> dict[str, str]:
+    """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
+    pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []
+    claims = {field: claim for field, _, claim in pairs if field in CALLER_FIELDS and claim}
+    if not pairs or len(claims) != len(pairs):
+        told = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
+        raise PydanticCustomError("claims", told)
+    return {"principal": "sub", **claims}
+
+
+def _keys_url(url: str) -> str:
+    """Return the URL if nobody on the way to it can change what it answers."""
+    try:
+        parts = urlsplit(url)
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_NAMES)
+        is_whole = bool(parts.hostname) and parts.username is None and url.isprintable() and " " not in url
+    except ValueError:
+        is_safe = is_whole = False
+    if not (is_safe and is_whole):
+        raise PydanticCustomError("keys_url", "must be a URL that begins with https:// (http:// on this machine only)")
+    return url
 
 
 class Settings(BaseModel):
@@ -40,15 +69,67 @@ class Settings(BaseModel):
     owner_only: bool = False
     model_url: ModelUrl | None = None
 
+    def contradictions(self) -> list[str]:
+        """Return what is wrong with settings that are right by themselves, each time naming a variable."""
+        return []
 
-class LocalSettings(Settings):
-    """The settings of a server on one machine."""
 
+class AuthSettings(Settings):
+    """How callers prove who they are.
+
+    Attributes:
+        jwt_claims: which claim holds a field of the caller, by the field's name.
+        jwt_tenant: the tenant of all callers, where no claim names one.
+    """
+
+    auth: Literal["off", "api_keys", "jwt"] = "off"
+    jwt_issuer: str | None = None
+    jwt_audience: str | None = None
+    jwt_jwks_url: Annotated[str, AfterValidator(_keys_url)] | None = None
+    jwt_claims: Annotated[Mapping[str, str], BeforeValidator(_claims)] = {"principal": "sub"}
+    jwt_tenant: str | None = None
+
+    def contradictions(self) -> list[str]:
+        """Return what is wrong with the way callers prove who they are."""
+        if self.auth != "jwt":
+            given = sorted(name for name in self.model_fields_set if name.startswith("jwt_"))
+            return [f"{_variable(name)}: means nothing unless {PREFIX}AUTH is jwt" for name in given]
+        needed = ("jwt_issuer", "jwt_audience", "jwt_jwks_url")
+        missing = [f"{_variable(name)}: must be set" for name in needed if getattr(self, name) is None]
+        if ("tenant" in self.jwt_claims) == (self.jwt_tenant is not None):
+            how = f"either it names the tenant of all callers, or {PREFIX}JWT_CLAIMS the claim that does (tenant=…)"
+            missing.append(f"{_variable('jwt_tenant')}: {how}")
+        return missing
+
+
+class LocalSettings(AuthSettings):
+    """The settings of a server on one machine.
+
+    Attributes:
+        allow_open: without authentication, answer whoever reaches the server, by whatever name.
+        auth_cache_seconds: for how long a key or token may be good after it was taken back.
+    """
+
+    host: IPvAnyAddress = IPv4Address("127.0.0.1")
+    allow_open: bool = False
+    auth_cache_seconds: Seconds = Field(default=10, ge=0, le=60)
     port: int = Field(default=8321, ge=0, le=65535)
     data_dir: Path = Path(".turnstone")
     model_url: ModelUrl = OFFLINE
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
+
+    def contradictions(self) -> list[str]:
+        """Return what else is wrong: a server is open to others only if somebody says so."""
+        wrong = super().contradictions()
+        if self.auth == "off" and not self.host.is_loopback and not self.allow_open:
+            how = f"set {PREFIX}AUTH, or {PREFIX}ALLOW_OPEN=true to serve everybody who reaches it"
+            wrong.append(f"{_variable('host')}: others than this machine could use the server; {how}")
+        if self.auth != "off" and self.allow_open:
+            wrong.append(f"{_variable('allow_open')}: means nothing unless {PREFIX}AUTH is off")
+        if self.auth == "off" and "auth_cache_seconds" in self.model_fields_set:
+            wrong.append(f"{_variable('auth_cache_seconds')}: means nothing while {PREFIX}AUTH is off")
+        return wrong
 
 
 class LambdaSettings(Settings):
@@ -68,6 +149,23 @@ class LambdaSettings(Settings):
     route_module: str | None = None
 
 
+class AuthorizerSettings(LambdaSettings, AuthSettings):
+    """The settings of the API's authorizer."""
+
+    auth: Literal["api_keys", "jwt"]
+
+
+class TableSettings(LambdaSettings, AuthSettings):
+    """The settings of a command that works on a table. It takes what a function has, and needs the table only."""
+
+    bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
+
+
+def names_a_table() -> bool:
+    """Tell whether the environment names a table of DynamoDB, and so a place that is not this machine."""
+    return bool(os.environ.get(f"{PREFIX}TABLE"))
+
+
 def is_function(module: str) -> bool:
     """Tell whether this process is the Lambda whose handler is in that module."""
     return os.environ.get("_HANDLER") == f"{module}.handler"
@@ -84,10 +182,17 @@ def load_settings(kind: type[Kind]) -> Kind:
         if name.startswith(PREFIX) and value
     }
     try:
-        return kind.model_validate(given)
+        settings = kind.model_validate(given)
     except ValidationError as error:
         problems = [
-            f"{PREFIX}{str(problem['loc'][0]).upper()}: {SAID_BETTER.get(problem['type'], problem['msg'])}"
+            f"{_variable(str(problem['loc'][0]))}: {SAID_BETTER.get(problem['type'], problem['msg'])}"
             for problem in error.errors(include_input=False)
         ]
         raise InvalidSettings("; ".join(problems)) from None
+    if contradictions := settings.contradictions():
+        raise InvalidSettings("; ".join(contradictions))
+    return settings
+
+
+def _variable(field: str) -> str:
+    return f"{PREFIX}{field.upper()}"

@@ -52,6 +52,10 @@ def test_a_server_whose_port_is_taken_says_so(tmp_path: Path) -> None:
         ("lease_seconds", "nan"),
         ("model_api_key", "schlüssel"),
         ("colour", "blue"),
+        ("host", "0.0.0.0"),
+        ("host", "localhost"),
+        ("auth", "yes"),
+        ("jwt_issuer", "https://issuer.example"),
     ],
 )
 def test_a_bad_setting_is_named(name: str, value: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The template says what the code needs: every route, every setting, no right too many."""
 
 import importlib
+import json
 import os
 import re
 import sys
@@ -12,7 +13,9 @@ import pytest
 from functions.local import ROUTES as LOCAL_ROUTES
 from tests.cloudformation import ROOT, Template, template, variables
 from tests.contract.dynamo_table import TABLE
-from turnstone.config import PREFIX, LambdaSettings
+from turnstone.config import PREFIX, AuthorizerSettings, LambdaSettings, load_settings
+from turnstone.domain.errors import StoreUnavailable, Unauthenticated
+from turnstone.http.errors import error_reply
 from turnstone.http.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.routes import PiecesReply, Route, TurnStreamReply
 
@@ -26,6 +29,17 @@ STREAMING = {
 }
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
+AUTHS = {
+    "api_keys": {"Auth": "api_keys"},
+    "AWS_IAM": {"Auth": "AWS_IAM"},
+    "jwt": {
+        "Auth": "jwt",
+        "JwtIssuer": "https://issuer.example",
+        "JwtAudience": "turnstone",
+        "JwtJwksUrl": "https://issuer.example/keys",
+        "JwtClaims": "tenant=org",
+    },
+}
 MODES = {"adapter": {"StreamingMode": "adapter"}, "buffered": {"StreamingMode": "buffered"}}
 
 
@@ -178,7 +192,9 @@ def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None
     aliases = {((method, path), name) for (method, path), name in written_out if path.startswith("/v1alpha/")}
     assert len(aliases) * 2 == len(written_out)  # `v1*` stands for both
     allowed = set()
-    for permission in made.of_type("AWS::Lambda::Permission").values():
+    for name, permission in made.of_type("AWS::Lambda::Permission").items():
+        if name == "AuthorizePermission":
+            continue
         assert permission["Action"] == "lambda:InvokeFunction"
         assert permission["Principal"] == "apigateway.amazonaws.com"
         _, method, path = permission["SourceArn"]["Fn::Sub"].split("${Api}/")[1].split("/", 2)
@@ -187,10 +203,13 @@ def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None
     assert stars == {((method, path.replace("/v1*/", "/v1/")), name) for (method, path), name in allowed}
 
 
-def test_no_route_is_open() -> None:
-    made = template()
+@pytest.mark.parametrize("auth", AUTHS)
+def test_no_route_is_open(auth: str) -> None:
+    made = template(**AUTHS[auth])
     api = made.resources["Api"]["Properties"]
-    assert api["Auth"] == {"DefaultAuthorizer": "AWS_IAM", "InvokeRole": "NONE"}
+    assert set(api["Auth"]) == {"DefaultAuthorizer", "InvokeRole", "Authorizers"}
+    assert (api["Auth"]["DefaultAuthorizer"], api["Auth"]["InvokeRole"]) == (auth, "NONE")
+    assert auth in {*api["Auth"]["Authorizers"], "AWS_IAM"}
     assert api["EndpointConfiguration"] == {"Type": "REGIONAL"}
     assert not [key for key in api["DefinitionBody"] if "security" in key]
     for methods in api["DefinitionBody"]["paths"].values():
@@ -198,6 +217,55 @@ def test_no_route_is_open() -> None:
     for function in made.functions.values():
         assert "FunctionUrlConfig" not in function
         assert not [event for event in function.get("Events", {}).values() if "Auth" in event["Properties"]]
+
+
+def test_every_way_to_prove_who_calls_is_tested_and_leads_to_the_one_authorizer() -> None:
+    made = template()
+    assert set(made.declared_parameters["Auth"]["AllowedValues"]) == set(AUTHS)
+    assert made.parameters["Auth"] == "api_keys"
+    authorizers = made.resources["Api"]["Properties"]["Auth"]["Authorizers"]
+    assert set(authorizers) == set(AUTHS) - {"AWS_IAM"}
+    for authorizer in authorizers.values():
+        assert authorizer["FunctionArn"] == {"Fn::GetAtt": ["Authorize", "Arn"]}
+        assert authorizer["FunctionPayloadType"] == "REQUEST"
+        assert authorizer["Identity"] == {"Headers": ["Authorization"], "ReauthorizeEvery": 60}
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_the_authorizer_is_asked_by_the_api_only_and_only_where_callers_send_bearers(auth: str) -> None:
+    permission = template(**AUTHS[auth]).resources.get("AuthorizePermission")
+    assert (permission is None) == (auth == "AWS_IAM")
+    if permission is not None:
+        properties = permission["Properties"]
+        assert (properties["Action"], properties["FunctionName"]) == ("lambda:InvokeFunction", {"Ref": "Authorize"})
+        assert properties["Principal"] == "apigateway.amazonaws.com"
+        assert properties["SourceArn"]["Fn::Sub"].endswith(":${Api}/authorizers/*")
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_the_authorizer_can_start_with_its_settings(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+    for name, value in variables(template(**AUTHS[auth]).functions["Authorize"]).items():
+        monkeypatch.setenv(name, value if isinstance(value, str) else "given")
+    settings = load_settings(AuthorizerSettings)
+    assert settings.auth == ("jwt" if auth == "jwt" else "api_keys")
+    if auth == "jwt":
+        assert settings.jwt_claims == {"principal": "sub", "tenant": "org"}
+        assert (settings.jwt_issuer, settings.jwt_audience) == ("https://issuer.example", "turnstone")
+        assert settings.jwt_jwks_url == "https://issuer.example/keys"
+
+
+def test_the_gateway_refuses_as_the_functions_do() -> None:
+    made = template().resources["Api"]["Properties"]["GatewayResponses"]
+    for kind, error in {"UNAUTHORIZED": Unauthenticated("Bearer"), "AUTHORIZER_FAILURE": StoreUnavailable("x")}.items():
+        reply = error_reply(error)
+        assert made[kind]["StatusCode"] == reply.status
+        sent = made[kind]["ResponseParameters"]["Headers"]
+        assert {name: value.strip("'") for name, value in sent.items()} == reply.headers
+        assert set(json.loads(made[kind]["ResponseTemplates"]["application/json"])) == {"detail"}
+    told = json.loads(made["UNAUTHORIZED"]["ResponseTemplates"]["application/json"])
+    assert told == json.loads(error_reply(Unauthenticated("Bearer")).body)
 
 
 @pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
@@ -231,7 +299,8 @@ def test_every_handler_is_there(mode: str) -> None:
 def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
     for name, function in template(ModelApiKeySecretArn=KEY_ARN).functions.items():
         given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
-        assert given <= set(LambdaSettings.model_fields)
+        kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
+        assert given <= set(kind.model_fields)
         assert {"table", "bucket", "state_machine_arn"} <= given
         asks_model = name in RUNNING_TURNS | {"Models"}
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cloudformation import Template, listed, template, variables
+from turnstone.store.keys import api_key_key
 
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "s3:GetObject"}
@@ -32,6 +33,7 @@ MAY = {
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL,
+    "Authorize": {"dynamodb:GetItem"},
 }
 # Source: the service authorization reference knows no resource for these; a machine that logs needs them all
 FOR_ALL_RESOURCES = {
@@ -63,6 +65,16 @@ def test_functions_may_do_what_they_do_and_nothing_else(secret: str) -> None:
         for name, function in made.functions.items()
     }
     assert {name: actions - (set() if secret else ASK_MODEL) for name, actions in MAY.items()} == may
+
+
+def test_the_authorizer_reads_api_keys_and_nothing_else() -> None:
+    made = template()
+    (statement,) = statements(made, made.functions["Authorize"])
+    assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["apikey:*"]}}
+    assert api_key_key("hash").pk == "apikey:hash"
+    for auth in ("jwt", "AWS_IAM"):
+        other = template(Auth=auth)
+        assert not list(statements(other, other.functions["Authorize"]))
 
 
 def test_rights_are_for_one_resource() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Generator
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import botocore.auth
@@ -21,7 +22,7 @@ STACK = "smoke"
 SAM = ROOT / ".sam" / "bin" / "sam"
 DEPLOY_TIMEOUT_S = 120
 REQUEST_TIMEOUT_S = 60.0
-PARAMETERS = {"StreamingMode": "buffered", "Architecture": ARCHITECTURE, "ModelUrl": "offline"}
+PARAMETERS = {"StreamingMode": "buffered", "Architecture": ARCHITECTURE, "ModelUrl": "offline", "Auth": "AWS_IAM"}
 
 
 class Stack:
@@ -69,11 +70,13 @@ class Signed(httpx.Auth):
         yield request
 
 
-def deploy(emulator: EmulatorProcess) -> Stack:
-    """Deploy what was built, with `sam deploy`."""
-    command: list[Any] = [SAM, "deploy", "--template-file", TEMPLATE, "--stack-name", STACK, "--region", REGION]
+def deploy(emulator: EmulatorProcess, **chosen: str) -> Stack:
+    """Deploy what was built, with `sam deploy`; requests are signed unless the parameters say otherwise."""
+    parameters = {**PARAMETERS, **chosen}
+    template = _with_default_auth(parameters["Auth"])
+    command: list[Any] = [SAM, "deploy", "--template-file", template, "--stack-name", STACK, "--region", REGION]
     command += ["--resolve-s3", "--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-progressbar"]
-    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in PARAMETERS.items())]
+    command += ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())]
     with tempfile.TemporaryDirectory(prefix="sam-") as folder:
         deployed = subprocess.run(
             list(map(os.fspath, command)),
@@ -88,3 +91,12 @@ def deploy(emulator: EmulatorProcess) -> Stack:
         )
     assert deployed.returncode == 0, deployed.stdout
     return Stack(emulator)
+
+
+def _with_default_auth(auth: str) -> Path:
+    """Return the built template with that default: the emulator's transform is given no parameters, AWS's is."""
+    text, default = TEMPLATE.read_text(), "Default: api_keys\n"
+    assert text.count(default) == 1
+    changed = TEMPLATE.with_name(f"template-{auth}.yaml")
+    changed.write_text(text.replace(default, f"Default: {auth}\n"))
+    return changed

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import statistics
 from importlib.metadata import distributions
+from typing import Any
 
 import pytest
 
 from tests.aws_events import load_event, store_what_events_name
 from tests.emulator import EmulatorProcess
+from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
 from tests.servers import HOST
 from tests.smoke.artefact import RUNTIME, BuiltFunction, Place, built_template
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
 from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.domain.caller import Caller
+from turnstone.services.api_keys import ApiKeys
+from turnstone.store.api_keys import ApiKeyStore
 
 WARM_INVOCATIONS = 20
 FUNCTIONS = {
@@ -54,7 +61,7 @@ def test_nothing_is_installed_where_the_functions_run() -> None:
 
 
 def test_every_function_is_tried() -> None:
-    assert {*FUNCTIONS.values(), "RunTurn", "Unserved"} == set(built_template().functions)
+    assert {*FUNCTIONS.values(), "RunTurn", "Unserved", "Authorize"} == set(built_template().functions)
 
 
 @pytest.mark.parametrize("event", FUNCTIONS)
@@ -70,6 +77,44 @@ def test_what_is_not_served_is_told_by_name(stored: Place) -> None:
         answer = function.invoke(load_event("unserved")).answer
     assert answer["statusCode"] == 501
     assert "telemetry.query_traces" in answer["body"]
+
+
+def test_the_authorizer_knows_a_key_and_refuses_in_the_words_the_gateway_understands(
+    emulator: EmulatorProcess, place: Place
+) -> None:
+    store = ApiKeyStore(DynamoRangeStore(emulator.client("dynamodb"), place.table))
+    keys = ApiKeys(store, SystemClock(), RandomIds(), os.urandom)
+    _, token = keys.create(Caller(tenant="acme", principal="ann"), "laptop")
+    with InvokedFunction(BuiltFunction("Authorize"), place) as authorizer:
+        known = authorizer.invoke(sent_with(token)).answer
+        unknown = authorizer.invoke(load_event("authorize")).answer
+    assert known["context"]["tenant"] == "acme"
+    assert (unknown["errorType"], unknown["errorMessage"]) == ("Exception", "Unauthorized")
+
+
+def test_the_authorizer_checks_signatures_with_what_its_layer_has(place: Place) -> None:
+    with Issuer() as issuer:
+        issuer.add("one")
+        settings = {
+            "TURNSTONE_AUTH": "jwt",
+            "TURNSTONE_JWT_ISSUER": ISSUER,
+            "TURNSTONE_JWT_AUDIENCE": AUDIENCE,
+            "TURNSTONE_JWT_JWKS_URL": issuer.url,
+            "TURNSTONE_JWT_CLAIMS": "tenant=org",
+        }
+        with InvokedFunction(BuiltFunction("Authorize"), place, **settings) as authorizer:
+            known = authorizer.invoke(sent_with(issuer.token("one"))).answer
+            late = authorizer.invoke(sent_with(issuer.token("one", exp=1))).answer
+    assert known["context"]["tenant"] == "acme"
+    assert late["errorMessage"] == "Unauthorized"
+
+
+def sent_with(token: str) -> dict[str, Any]:
+    """Return the event of a request with this token."""
+    event = load_event("authorize")
+    event["headers"]["Authorization"] = f"Bearer {token}"
+    event["multiValueHeaders"]["Authorization"] = [f"Bearer {token}"]
+    return event
 
 
 @pytest.mark.parametrize(("name", "event"), [("GetAgent", "get_agent"), ("RunTurn", "run_turn")])

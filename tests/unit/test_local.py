@@ -1,13 +1,14 @@
 """What the local server is made of."""
 
 import socket
+from ipaddress import IPv4Address
 
 from functions.local import ROUTES, listen
 
 
 def test_answers_do_not_wait_for_nagles_algorithm() -> None:
     """asyncio turns it off for sockets that say TCP, and for no others."""
-    with listen(0) as listening:
+    with listen(IPv4Address("127.0.0.1"), 0) as listening:
         assert listening.proto == socket.IPPROTO_TCP
 
 

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnstone.adapters.system import SystemClock
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import Unauthenticated
+from turnstone.domain.identity import Identity
 from turnstone.http.surroundings import (
     CONTEXT_HEADER,
     LAMBDA_HEADER,
@@ -20,7 +22,9 @@ from turnstone.http.surroundings import (
     OneMachine,
     Surroundings,
     caller_of,
+    context_of,
 )
+from turnstone.services.authentication import Authenticator
 
 ACCOUNT = "123456789012"
 ARN = "arn:aws:iam::123456789012:user/ann"
@@ -49,7 +53,23 @@ NOBODY: dict[str, Any] = {
     "ARN an object": {"identity": {**IDENTITY, "userArn": {"arn": ARN}}},
     "ARN true": {"identity": {**IDENTITY, "userArn": True}},
     "the API's own account": {"accountId": ACCOUNT, "identity": {"userArn": ARN}},
-    "what an authorizer says": {"authorizer": IDENTITY, "identity": {}},
+    "an account where an authorizer speaks": {"authorizer": IDENTITY, "identity": {}},
+    "an authorizer that says nothing, beside an account": {"authorizer": {}, "identity": IDENTITY},
+    "an authorizer that is a text, beside an account": {"authorizer": "ann", "identity": IDENTITY},
+    "an authorizer that is false, beside an account": {"authorizer": False, "identity": IDENTITY},
+    "a tenant only, beside an account": {"authorizer": {"tenant": "acme"}, "identity": IDENTITY},
+    "a principal only, beside an account": {"authorizer": {"principalId": "a", "principal": "a"}, "identity": IDENTITY},
+    "a tenant that is empty": {"authorizer": {"tenant": "", "principal": "ann"}},
+    "a tenant that is a number": {"authorizer": {"tenant": 7, "principal": "ann"}},
+    "a tenant of half a character": {"authorizer": {"tenant": "\ud800", "principal": "ann"}},
+    "roles that are no JSON": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": "admin"}},
+    "roles that are a list": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": ["admin"]}},
+    "roles that are null": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": None}},
+    "roles that are a text": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": '"admin"'}},
+    "roles that are an object": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": '{"admin": 1}'}},
+    "roles that are numbers": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": "[1]"}},
+    "a role of half a character": {"authorizer": {"tenant": "acme", "principal": "ann", "roles": '["\\ud800"]'}},
+    "teams nested too deep": {"authorizer": {"tenant": "acme", "principal": "ann", "teams": "[" * 100_000}},
 }
 
 
@@ -82,6 +102,72 @@ def test_the_account_is_the_tenant_and_the_arn_the_principal() -> None:
     assert caller_of(context) == ANN
     assert BehindGateway().caller(gateway_scope(context)) == ANN
     assert BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, context))) == ANN
+
+
+CALLERS = st.builds(
+    Caller,
+    tenant=st.text(min_size=1),
+    principal=st.text(min_size=1),
+    roles=st.lists(st.text(), max_size=3),
+    teams=st.lists(st.text(), max_size=3),
+    projects=st.lists(st.text(), max_size=3),
+    namespaces=st.lists(st.text(), max_size=3),
+)
+
+
+@given(CALLERS, st.sampled_from([{}, IDENTITY]))
+def test_whom_the_authorizer_names_calls_and_nobody_else(caller: Caller, identity: dict[str, str]) -> None:
+    """As API Gateway passes it on: scalars, with two of its own beside them."""
+    authorizer = {**context_of(caller), "principalId": "x", "integrationLatency": 7}
+    assert all(isinstance(value, str) for value in context_of(caller).values())
+    context = {"authorizer": authorizer, "identity": identity}
+    assert BehindGateway().caller(gateway_scope(context)) == caller
+    assert BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, context))) == caller
+
+
+def test_an_authorizer_that_names_no_groups_names_a_caller_without_them() -> None:
+    assert caller_of({"authorizer": {"tenant": "acme", "principal": "ann"}}) == Caller(tenant="acme", principal="ann")
+
+
+def test_where_no_authorizer_speaks_the_account_does() -> None:
+    assert caller_of({"authorizer": None, "identity": IDENTITY}) == ANN
+
+
+class OneToken:
+    def identity(self, token: str) -> Identity:
+        if token != "good":
+            raise Unauthenticated
+        return Identity(ANN)
+
+
+def test_one_machine_looks_a_token_up_apart_from_the_event_loop_and_then_knows_it() -> None:
+    place = OneMachine(Authenticator(OneToken(), SystemClock(), timedelta(seconds=60)))
+    good = {"headers": [(b"authorization", b"Bearer good")]}
+    first = place.caller(good)
+    assert not isinstance(first, Caller)
+    assert first() == ANN
+    assert place.caller(good) == ANN
+    wrong = place.caller({"headers": [(b"authorization", b"Bearer wrong")]})
+    assert not isinstance(wrong, Caller)
+    with pytest.raises(Unauthenticated):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [(b"authorization", b"")],
+        [(b"authorization", b"Bearer g\xc3\xb6\xc3\xb6d")],
+        [(b"authorization", b"Bearer good"), (b"authorization", b"Bearer good")],
+        [(b"x-authorization", b"Bearer good")],
+    ],
+)
+def test_one_machine_refuses_what_is_no_one_token_at_once(headers: list[tuple[bytes, bytes]]) -> None:
+    place = OneMachine(Authenticator(OneToken(), SystemClock(), timedelta(seconds=60)))
+    for _ in range(2):
+        with pytest.raises(Unauthenticated):
+            place.caller({"headers": headers})
 
 
 @pytest.mark.parametrize("context", NOBODY.values(), ids=NOBODY)
@@ -139,12 +225,10 @@ def test_what_a_client_says_of_itself_counts_for_nothing_where_the_gateways_even
     assert (OneMachine().ends_at(local), OneMachine().request_id(local)) == (None, None)
 
 
+NAMES = ["identity", "accountId", "userArn", "authorizer", "tenant", "principal", "roles", "x"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["identity", "accountId", "userArn", "x"]), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
     max_leaves=8,
 )
 
@@ -154,6 +238,12 @@ def test_whatever_the_context_it_names_a_whole_caller_or_nobody(context: Any) ->
     try:
         caller = BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, context)))
     except Unauthenticated:
+        return
+    if context.get("authorizer") is not None:
+        assert (caller.tenant, caller.principal) == (
+            context["authorizer"]["tenant"],
+            context["authorizer"]["principal"],
+        )
         return
     identity = context["identity"]
     assert caller == Caller(tenant=identity["accountId"], principal=identity["userArn"])

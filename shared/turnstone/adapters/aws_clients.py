@@ -9,7 +9,10 @@ from typing import Any
 
 import botocore.config
 import botocore.session
+from botocore.exceptions import BotoCoreError
 from botocore.loaders import JSONFileLoader, Loader
+
+from turnstone.domain.errors import StoreUnavailable
 
 CONFIG = botocore.config.Config(
     connect_timeout=2,
@@ -51,9 +54,12 @@ class AwsClients:
         self._lock = Lock()
 
     def client(self, service: str) -> Any:
-        """Return a new client."""
-        with self._lock:  # sessions are not safe to share between threads
-            return self._session.create_client(service, config=CONFIG)
+        """Return a new client. Raises StoreUnavailable if the region or something else it needs isn't known."""
+        try:
+            with self._lock:  # sessions are not safe to share between threads
+                return self._session.create_client(service, config=CONFIG)
+        except BotoCoreError as error:
+            raise StoreUnavailable(f"AWS can't be used: {error}") from error
 
     def lazy_client(self, service: str) -> LazyClient:
         """Return what becomes a client when it is first used."""

@@ -2,13 +2,14 @@
 
 import logging
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.adapters.tools.builtin import BuiltinTools
+from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core, Ports
 from turnstone.bootstrap.models import build_inference
 from turnstone.config import LocalSettings
@@ -30,6 +31,8 @@ class LocalServer:
         inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
         ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds())
         self.core = Core(ports, settings).load()
+        cached_for = timedelta(seconds=settings.auth_cache_seconds)
+        self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)
         self._stop_by: float | None = None
 
     def start(self) -> None:

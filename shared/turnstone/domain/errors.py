@@ -27,6 +27,8 @@ TurnstoneError
 
 from typing import Any
 
+SIGN = "sign it with credentials that may call this API"
+
 
 class TurnstoneError(Exception):
     """The root of the tree.
@@ -55,10 +57,16 @@ class CallsMismatch(InvalidRequest):
 
 
 class Unauthenticated(TurnstoneError):
-    """The request proves no identity."""
+    """The request proves no identity.
 
-    def __init__(self) -> None:
-        super().__init__("this request proves no identity; sign it with credentials that may call this API")
+    Attributes:
+        scheme: how a request can prove one, as HTTP's `Authorization` header names it; None where that is not told.
+    """
+
+    def __init__(self, scheme: str | None = None) -> None:
+        how = f"send a key or token that may call this API as Authorization: {scheme}" if scheme else SIGN
+        super().__init__(f"this request proves no identity; {how}")
+        self.scheme = scheme
 
 
 class Forbidden(TurnstoneError):

@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
-from turnstone.http.errors import answer_or_error, detail_reply, error_reply
+from turnstone.http.errors import answer_or_error, caller_or_error, detail_reply, error_reply
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
 from turnstone.http.surroundings import Surroundings
 
@@ -90,17 +90,28 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         try:
-            caller = self._surroundings.caller(scope)
-            body = await _body(receive, self._max_body_bytes)
-            answer = await self._answer(scope, body, caller)
+            caller = await self._caller(scope)
+            answer: Answer
+            if isinstance(caller, Reply):
+                answer = caller
+            else:
+                answer = await self._answer(scope, await _body(receive, self._max_body_bytes), caller)
         except ClientDisconnect:
             return
-        except Unauthenticated as refused:
-            answer = error_reply(refused)
         status = await self._send(answer, scope, send)
         took_ms = round((time.perf_counter() - began) * 1_000, 1)
         told = {"status": status, "took_ms": took_ms, "request_id": self._surroundings.request_id(scope)}
         log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms, extra=told)
+
+    async def _caller(self, scope: Scope) -> Caller | Reply:
+        """Return who sent the request, or what to answer to nobody."""
+        try:
+            caller = self._surroundings.caller(scope)
+        except Unauthenticated as refused:
+            return error_reply(refused)
+        if isinstance(caller, Caller):
+            return caller
+        return await asyncio.get_running_loop().run_in_executor(self._pool, caller_or_error, caller)
 
     async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
         """Return what the route answers, or what is wrong with the request."""

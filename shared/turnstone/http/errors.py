@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic_core import to_json
 
 from turnstone.domain import errors
+from turnstone.domain.caller import Caller
 from turnstone.http.routes import Answer, InvalidBody, Reply, Request
 
 if TYPE_CHECKING:
@@ -59,6 +60,14 @@ def answer_or_error(endpoint: Callable[[Request], Answer], request: Request) -> 
         return error_reply(error)
 
 
+def caller_or_error(look_up: Callable[[], Caller]) -> Caller | Reply:
+    """Return the caller, or the reply that tells why there is none."""
+    try:
+        return look_up()
+    except Exception as error:  # noqa: BLE001 - as above
+        return error_reply(error)
+
+
 def error_reply(error: Exception) -> Reply:
     """Return the reply for an error: a true status, and what a person can do about it."""
     if isinstance(error, InvalidBody):
@@ -90,6 +99,8 @@ def _headers(error: Exception, status: int) -> dict[str, str]:
         return NO_RETRY
     if isinstance(error, errors.TurnRunning):
         return RETRY_SOON
+    if isinstance(error, errors.Unauthenticated) and error.scheme:
+        return {**NO_RETRY, "www-authenticate": error.scheme}
     if status in (401, 409):
         return NO_RETRY
     if status == 413:

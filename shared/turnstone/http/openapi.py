@@ -34,6 +34,7 @@ SIGV4: Mapping[str, Schema] = {
         "x-amazon-apigateway-authtype": "awsSigv4",
     }
 }
+BEARER: Mapping[str, Schema] = {"bearer": {"type": "http", "scheme": "bearer"}}
 INFO: Schema = {
     "title": "Turnstone",
     "version": VERSION,

@@ -3,23 +3,35 @@
 Each place answers for a request's ASGI scope.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from starlette.types import Scope
 
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import Unauthenticated
+from turnstone.domain.identity import caller_named
 
+if TYPE_CHECKING:  # a function leaves it to its gateway
+    from turnstone.services.authentication import Authenticator
+
+LISTS = ("roles", "teams", "projects", "namespaces")
+LookUp = Callable[[], Caller]
 CONTEXT_HEADER = b"x-amzn-request-context"
 LAMBDA_HEADER = b"x-amzn-lambda-context"
 
 
 class Surroundings(Protocol):
-    def caller(self, scope: Scope) -> Caller:
-        """Return who sent the request. Raises Unauthenticated."""
+    def caller(self, scope: Scope) -> Caller | LookUp:
+        """Return who sent the request, or what finds that out and may wait meanwhile. Never waits itself.
+
+        Raises Unauthenticated; what finds it out also raises StoreUnavailable.
+        """
 
     def ends_at(self, scope: Scope) -> datetime | None:
         """Return when the process is ended even if the request is not answered, None if it is not."""
@@ -29,10 +41,18 @@ class Surroundings(Protocol):
 
 
 class OneMachine:
-    """A server without authentication, for the programs of its machine."""
+    """A server that knows its callers by their tokens or, without an authenticator, takes everyone for the same."""
 
-    def caller(self, _: Scope) -> Caller:
-        return LOCAL_CALLER
+    def __init__(self, authenticator: Authenticator | None = None) -> None:
+        self._authenticator = authenticator
+
+    def caller(self, scope: Scope) -> Caller | LookUp:
+        if self._authenticator is None:
+            return LOCAL_CALLER
+        sent = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
+        authorization = sent[0] if len(sent) == 1 else None
+        known = self._authenticator.known(authorization)
+        return known or partial(self._authenticator.identify, authorization)
 
     def ends_at(self, _: Scope) -> datetime | None:
         return None
@@ -75,17 +95,34 @@ class BehindAdapter:
 
 
 def caller_of(context: Any) -> Caller:
-    """Return whom the gateway names in its request context: the account is the tenant. Raises Unauthenticated.
+    """Return whom the gateway names in its request context. Raises Unauthenticated.
 
-    Source: the proxy event of API Gateway REST APIs with IAM authorization.
+    Where an authorizer had a say, that alone counts. Else the caller has signed the request, and the account is the
+    tenant.
+
+    Source: the proxy event of API Gateway REST APIs, with a Lambda authorizer and with IAM authorization.
     """
-    identity = context.get("identity") if isinstance(context, Mapping) else None
-    if not isinstance(identity, Mapping):
+    if not isinstance(context, Mapping):
         raise Unauthenticated
-    account, arn = _text(identity, "accountId"), _text(identity, "userArn")
-    if not account or not arn:
-        raise Unauthenticated
-    return Caller(tenant=account, principal=arn)
+    if context.get("authorizer") is not None:
+        return _authorized(context["authorizer"])
+    identity = context.get("identity")
+    return caller_named({"tenant": _text(identity, "accountId"), "principal": _text(identity, "userArn")})
+
+
+def context_of(caller: Caller) -> dict[str, str]:
+    """Return what our authorizer tells of a caller. The gateway passes scalars on only, so lists become JSON."""
+    lists = {name: json.dumps(getattr(caller, name)) for name in LISTS}
+    return {"tenant": caller.tenant, "principal": caller.principal, **lists}
+
+
+def _authorized(told: Any) -> Caller:
+    fields = {name: _text(told, name) for name in ("tenant", "principal")}
+    try:
+        lists = {name: json.loads(told[name]) for name in LISTS if name in told}
+    except (TypeError, ValueError, RecursionError):
+        raise Unauthenticated from None
+    return caller_named({**fields, **lists})
 
 
 def _text(values: Any, name: str) -> str | None:

@@ -90,6 +90,20 @@ def idempotency_key(tenant: str, hashed: str) -> Key:
     return Key(f"{component(tenant)}|idempotency:{hashed}", SINGLE)
 
 
+def api_key_key(hashed: str) -> Key:
+    """Return the key of an API key, which is found before its tenant is known; no tenant's partitions lack the bar."""
+    return Key(f"apikey:{hashed}", SINGLE)
+
+
+def api_key_list(tenant: str) -> str:
+    """Return the partition of the list of a tenant's API keys."""
+    return f"{component(tenant)}|apikeys"
+
+
+def api_key_list_key(tenant: str, key_id: str) -> Key:
+    return Key(api_key_list(tenant), component(key_id))
+
+
 def open_shard(ref: SessionRef) -> str:
     """Return the part of the open index this session's turns are listed in."""
     return f"turn:{crc32(session_partition(ref).encode()) % OPEN_SHARDS}"

@@ -1,0 +1,5 @@
+"""Who calls: API Gateway's authorizer, which knows callers by the tokens in their `Authorization` headers."""
+
+from turnstone.edge.authorizer import Authorizer
+
+handler = Authorizer(__name__)

@@ -1,0 +1,92 @@
+"""How callers are known, and the API keys that an operator works on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.config import (
+    AuthorizerSettings,
+    AuthSettings,
+    InvalidSettings,
+    LocalSettings,
+    TableSettings,
+    load_settings,
+    names_a_table,
+)
+
+if TYPE_CHECKING:
+    from turnstone.ports import RangeStore
+    from turnstone.services.api_keys import ApiKeys
+    from turnstone.services.authentication import Authenticator, Tokens
+
+AT_ONCE = timedelta(0)
+
+
+def build_authenticator(
+    settings: AuthSettings, store: Callable[[], RangeStore], cached_for: timedelta
+) -> Authenticator | None:
+    """Return what knows callers by their tokens, None if nobody has to prove who they are."""
+    if settings.auth == "off":
+        return None
+    from turnstone.services.authentication import Authenticator
+
+    tokens: Tokens = _jwt_tokens(settings) if settings.auth == "jwt" else _api_keys(store())
+    return Authenticator(tokens, SystemClock(), cached_for)
+
+
+def build_authorizer() -> Authenticator:
+    """Return what knows callers in the API's authorizer, each time anew: the gateway remembers its answers itself."""
+    settings = load_settings(AuthorizerSettings)
+    authenticator = build_authenticator(settings, lambda: _table(settings.table), AT_ONCE)
+    if authenticator is None:
+        raise InvalidSettings("TURNSTONE_AUTH: an authorizer has nothing to do while it is off")
+    return authenticator
+
+
+@contextmanager
+def operated_keys() -> Iterator[ApiKeys]:
+    """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data directory.
+
+    Raises InvalidSettings, StoreUnavailable.
+    """
+    if names_a_table():
+        yield _api_keys(_table(load_settings(TableSettings).table))
+        return
+    from turnstone.adapters.sqlite import SqliteRangeStore
+
+    store = SqliteRangeStore(load_settings(LocalSettings).data_dir / "turnstone.db")
+    try:
+        yield _api_keys(store)
+    finally:
+        store.close()
+
+
+def _api_keys(store: RangeStore) -> ApiKeys:
+    from turnstone.services.api_keys import ApiKeys
+    from turnstone.store.api_keys import ApiKeyStore
+
+    return ApiKeys(ApiKeyStore(store), SystemClock(), RandomIds(), os.urandom)
+
+
+def _jwt_tokens(settings: AuthSettings) -> Tokens:
+    from turnstone.adapters.issuer_keys import IssuerKeys  # with the cryptography they need: 70 ms
+    from turnstone.adapters.jwt_tokens import Expected, JwtTokens
+
+    issuer, audience, url = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks_url
+    if issuer is None or audience is None or url is None:
+        raise InvalidSettings("TURNSTONE_JWT_ISSUER, TURNSTONE_JWT_AUDIENCE, TURNSTONE_JWT_JWKS_URL: must be set")
+    return JwtTokens(IssuerKeys(url), Expected(issuer, audience, settings.jwt_claims, settings.jwt_tenant))
+
+
+def _table(name: str) -> RangeStore:
+    try:
+        from turnstone.adapters.aws_clients import AwsClients
+        from turnstone.adapters.dynamodb import DynamoRangeStore
+    except ModuleNotFoundError as missing:
+        raise InvalidSettings(f"TURNSTONE_TABLE: needs the package {missing.name}, pip install '.[aws]'") from missing
+    return DynamoRangeStore(AwsClients().client("dynamodb"), name)

@@ -1,0 +1,29 @@
+"""What credentials prove: whom they name, and for how long."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from turnstone.domain.caller import Caller
+from turnstone.domain.errors import Unauthenticated
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whom a token names, and until when it does so of itself; None if that has no end."""
+
+    caller: Caller
+    valid_until: datetime | None = None
+
+
+def caller_named(fields: Mapping[str, object]) -> Caller:
+    """Return the caller these fields name; a tenant and a principal are needed. Raises Unauthenticated."""
+    try:
+        caller = Caller.model_validate(fields)
+        names = (caller.tenant, caller.principal, *caller.roles, *caller.teams, *caller.projects, *caller.namespaces)
+        _ = [name.encode() for name in names]
+    except ValueError:  # a field of another type, or half a character, which JSON can hold and UTF-8 can't
+        raise Unauthenticated from None
+    if not caller.tenant or not caller.principal:
+        raise Unauthenticated
+    return caller

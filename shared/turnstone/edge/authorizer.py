@@ -1,0 +1,81 @@
+"""The API's authorizer: tells the gateway whom a request's token names, and the gateway tells our functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from turnstone.config import is_function
+from turnstone.domain.errors import Unauthenticated
+from turnstone.edge.loading import keep_loaded, undisturbed
+
+if TYPE_CHECKING:
+    from turnstone.domain.caller import Caller
+
+    Identify = Callable[[str | None], Caller]
+
+Event = dict[str, Any]
+
+
+class Authorizer:
+    """A function that API Gateway asks about a request before it passes it on."""
+
+    def __init__(self, module: str) -> None:
+        self._identify: Identify | None = None
+        if is_function(module):
+            self._identify = _loaded()
+            keep_loaded()
+
+    def __call__(self, event: Event, _: Any) -> dict[str, Any]:
+        """Return who calls, and that this caller may call the API.
+
+        Raises:
+            Exception: with the text that makes the gateway answer 401; nobody is named.
+            StoreUnavailable: that can't be found out now; the gateway answers 503, as the template says.
+        """
+        from turnstone.http.surroundings import context_of
+
+        if self._identify is None:
+            self._identify = _loaded()
+        try:
+            caller = self._identify(_authorization(event))
+        except Unauthenticated:
+            # Source: API Gateway's Lambda authorizers; any other text is a failure of the authorizer
+            raise Exception("Unauthorized") from None
+        return {
+            "principalId": caller.principal,
+            "policyDocument": {
+                "Version": "2012-10-17",
+                "Statement": [
+                    {"Action": "execute-api:Invoke", "Effect": "Allow", "Resource": _whole_stage(event["methodArn"])}
+                ],
+            },
+            "context": context_of(caller),
+        }
+
+
+def _authorization(event: Event) -> str | None:
+    """Return the one header that says who calls, None if there is none or several."""
+    several, single = event.get("multiValueHeaders"), event.get("headers")
+    sent: list[Any] = []
+    if isinstance(several, dict):
+        lists = [values for name, values in several.items() if name.lower() == "authorization"]
+        sent = [value for values in lists for value in (values if isinstance(values, list) else [None])]
+    elif isinstance(single, dict):
+        sent = [value for name, value in single.items() if name.lower() == "authorization"]
+    return sent[0] if len(sent) == 1 and isinstance(sent[0], str) else None
+
+
+def _whole_stage(method_arn: str) -> str:
+    """Return all methods of the stage: the gateway remembers the answer, and asks it about the next method, too."""
+    api, stage, *_ = method_arn.split("/")
+    return f"{api}/{stage}/*"
+
+
+def _loaded() -> Identify:
+    with undisturbed():
+        from turnstone.bootstrap.callers import build_authorizer
+        from turnstone.edge.logs import log_as_json
+
+        log_as_json()
+        return build_authorizer().identify
