@@ -46,6 +46,7 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }
+AUTHORIZER = "authorizer.authorize"
 HANDLER = re.compile(r"^ +Handler: (?:!If \[Streams, stream\.sh, )?([\w.]+)\.handler(\])?$", re.MULTILINE)
 
 
@@ -109,6 +110,8 @@ def started(function: Function | None, event: Path | None = None, **environment:
         arguments, told = ["stream"], {"TURNSTONE_ROUTE_MODULE": function.module}
     else:
         arguments, told = ["function", function.module], {"_HANDLER": f"{function.module}.handler"}
+        if function.module == AUTHORIZER:
+            told["TURNSTONE_AUTH"] = "api_keys"
     command = [sys.executable, str(PROGRAM), *arguments, *([str(event)] if event else [])]
     surrounding = {"PATH": os.environ["PATH"], **ENVIRONMENT, **told, **environment}
     ran = subprocess.run(command, env=surrounding, capture_output=True, text=True, timeout=START_TIMEOUT_S)

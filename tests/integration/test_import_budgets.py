@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -18,8 +19,9 @@ from botocore.exceptions import DataNotFoundError
 from botocore.loaders import Loader
 from moto import mock_aws
 
-from tests.aws_events import FOLDER, store_what_events_name
+from tests.aws_events import FOLDER, load_event, store_what_events_name
 from tests.benchmarks.imports import (
+    AUTHORIZER,
     MEMORY_BAR_MB,
     ROOT,
     TEMPLATE,
@@ -32,6 +34,10 @@ from tests.benchmarks.imports import (
 from tests.contract.dynamo_table import create_table
 from turnstone.adapters.aws_clients import DescriptionFiles, KnownServices
 from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.domain.caller import Caller
+from turnstone.services.api_keys import ApiKeys
+from turnstone.store.api_keys import ApiKeyStore
 
 FUNCTIONS = functions()
 REGION = "eu-central-1"
@@ -46,6 +52,7 @@ MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 APP = {"anyio", "starlette"}
 THIRD_PARTY = {
     "worker": LOGS | CLIENT | MODELS,
+    "authorizer": LOGS | CLIENT | MODELS,
     "buffered": LOGS | CLIENT | MODELS | APP | {"mangum"},
     "streaming": LOGS | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
 }
@@ -73,6 +80,7 @@ NOT_NEEDED = {
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
     "server.family": ("engine", "services", "store.turns", "domain.agents"),
     WORKER: ("http", "dialects"),
+    AUTHORIZER: ("http.app", "dialects", "engine", "store.turns", "domain.agents"),
 }
 
 # ---- what the first request may load, all of it Python's own
@@ -88,7 +96,7 @@ MOST_ROUNDS = 20
 
 
 def kind_of(function: Function) -> str:
-    return "worker" if function.module == WORKER else function.kind
+    return {WORKER: "worker", AUTHORIZER: "authorizer"}.get(function.module, function.kind)
 
 
 @cache
@@ -199,11 +207,27 @@ def event_for(function: Function) -> Path:
     return FOLDER / f"{EVENTS.get(function.module, function.module.rsplit('.', 1)[1])}.json"
 
 
-def test_the_first_request_finds_everything_loaded(table: str, function: Function) -> None:
+def event_with_a_key(folder: Path) -> Path:
+    """Make a key and return the event of a request that is sent with it."""
+    client = botocore.session.get_session().create_client("dynamodb", region_name=REGION)
+    keys = ApiKeys(ApiKeyStore(DynamoRangeStore(client, TABLE)), SystemClock(), RandomIds(), os.urandom)
+    _, token = keys.create(Caller(tenant="acme", principal="ann"), "laptop")
+    event = load_event("authorize")
+    event["headers"]["Authorization"] = f"Bearer {token}"
+    event["multiValueHeaders"]["Authorization"] = [f"Bearer {token}"]
+    path = folder / "authorize.json"
+    path.write_text(json.dumps(event))
+    return path
+
+
+def test_the_first_request_finds_everything_loaded(table: str, function: Function, tmp_path: Path) -> None:
     store_anew(is_waiting=function.module in ("turns.resume_turn", WORKER))
-    start = started(function, event_for(function), AWS_ENDPOINT_URL=table)
+    event = event_with_a_key(tmp_path) if function.module == AUTHORIZER else event_for(function)
+    start = started(function, event, AWS_ENDPOINT_URL=table)
     answered = 501 if function.module == "unserved.methods" else 200
-    assert start.answer.get("statusCode") == answered or start.answer.get("next") == "await", start.answer
+    found = {"next": "await", "principalId": "ann"}
+    is_answered = start.answer.get("statusCode") == answered
+    assert is_answered or [name for name, value in found.items() if start.answer.get(name) == value], start.answer
     assert set(start.first_request) <= AT_FIRST_REQUEST
 
 

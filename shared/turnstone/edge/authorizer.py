@@ -76,6 +76,7 @@ def _loaded() -> Identify:
     with undisturbed():
         from turnstone.bootstrap.callers import build_authorizer
         from turnstone.edge.logs import log_as_json
+        from turnstone.http import surroundings  # noqa: F401 - so that the first request finds it
 
         log_as_json()
         return build_authorizer().identify

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from starlette.types import Scope
-
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import Unauthenticated
 from turnstone.domain.identity import caller_named
 
 if TYPE_CHECKING:  # a function leaves it to its gateway
+    from starlette.types import Scope
+
     from turnstone.services.authentication import Authenticator
 
 LISTS = ("roles", "teams", "projects", "namespaces")
