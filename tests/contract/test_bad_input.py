@@ -690,6 +690,7 @@ def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)  # a list of agents grows with the cases, and is read whole by many of them
 @pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
     world = World(server, route)
