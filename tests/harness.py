@@ -33,22 +33,8 @@ from turnstone.domain.messages import InputMessage, Message, UserMessage
 from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
 from turnstone.domain.tools import ToolDef, ToolResponse
 from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus
-from turnstone.ports import (
-    Absent,
-    Clock,
-    Delete,
-    Get,
-    Key,
-    KeyPage,
-    Operation,
-    Page,
-    Put,
-    Range,
-    RangeStore,
-    Record,
-    Supervisor,
-    Update,
-)
+from turnstone.ports import Clock, RangeStore, Supervisor
+from turnstone.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.store.keys import all_turns, session_key, session_partition, steps_of_turn

@@ -37,7 +37,7 @@ from moto.stepfunctions.parser.utils import TMP_THREADS
 
 from tests.contract.dynamo_table import create_table
 from turnstone.adapters.dynamodb_items import encoded_key
-from turnstone.ports import Key
+from turnstone.records import Key
 
 DEFINITION = Path(__file__).parents[1] / "functions" / "turn_supervisor" / "state_machine.asl.json"
 REGION = "eu-central-1"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
+
+from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
 if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
@@ -14,133 +16,6 @@ if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.sessions import SessionLock, TurnRef
     from turnstone.domain.tools import ToolCall, ToolDef
     from turnstone.domain.turns import TokenUsage
-
-Scalar = str | int
-MAX_OPERATIONS = 100
-LAST_SORT_KEY = "\U0010ffff"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """A record's address: what is scanned by, and what is scanned over. Neither part is empty."""
-
-    pk: str
-    sk: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A stored record.
-
-    Attributes:
-        body: the record itself, opaque to the store.
-        attributes: the few values that conditions, the open index and time-to-live need; never None.
-        rev: 1 when first put, one more with each put or update that names a revision.
-    """
-
-    key: Key
-    body: bytes
-    attributes: Mapping[str, Scalar]
-    rev: int
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """Holds when there is no record."""
-
-
-@dataclass(frozen=True, slots=True)
-class RevIs:
-    """Holds when the record exists in this revision."""
-
-    rev: int
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeIs:
-    """Holds when the record exists and the attribute has this value."""
-
-    name: str
-    value: Scalar
-
-
-Condition = Absent | RevIs | AttributeIs
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Store the whole record. Its revision is one above `RevIs`, else 1."""
-
-    key: Key
-    body: bytes
-    attributes: Mapping[str, Scalar] = field(default_factory=dict)
-    when: tuple[Condition, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Set attributes (None removes one) of an existing record; the revision changes only under `RevIs`."""
-
-    key: Key
-    attributes: Mapping[str, Scalar | None]
-    when: tuple[Condition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Remove the record; nothing happens if there is none and no condition."""
-
-    key: Key
-    when: tuple[Condition, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Write nothing, but let the whole write fail unless the conditions hold."""
-
-    key: Key
-    when: tuple[Condition, ...]
-
-
-Operation = Put | Update | Delete | Check
-
-
-@dataclass(frozen=True, slots=True)
-class Get:
-    """Read one record."""
-
-    key: Key
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Read the records of a partition whose sort key lies between `start` and `end`, both included.
-
-    `after` continues behind that sort key, in the direction of reading.
-    """
-
-    pk: str
-    start: str = "\x01"
-    end: str = LAST_SORT_KEY
-    limit: int | None = None
-    reverse: bool = False
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some records in the order asked for. `after` continues, None when nothing follows; an empty page may follow."""
-
-    records: tuple[Record, ...]
-    after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPage:
-    """Keys of an index. `after` continues, None when nothing follows."""
-
-    keys: tuple[Key, ...]
-    after: Key | None = None
 
 
 class RangeStore(Protocol):

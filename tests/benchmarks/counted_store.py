@@ -11,7 +11,8 @@ from tests.benchmarks.capacity import (
     units_of_range,
     units_of_write,
 )
-from turnstone.ports import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, RangeStore, Record
+from turnstone.ports import RangeStore
+from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record
 
 BATCH_KEYS = 100
 

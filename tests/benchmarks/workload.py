@@ -22,7 +22,8 @@ from turnstone.domain.messages import UserMessage
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn
-from turnstone.ports import RangeStore, Update
+from turnstone.ports import RangeStore
+from turnstone.records import Update
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.store.keys import turn_key

@@ -11,20 +11,8 @@ from uuid import uuid4
 
 from turnstone.adapters.dynamodb_items import encoded_key
 from turnstone.domain.errors import Conflict
-from turnstone.ports import (
-    AttributeIs,
-    Condition,
-    Get,
-    Key,
-    KeyPage,
-    Operation,
-    Page,
-    Put,
-    Range,
-    RangeStore,
-    Record,
-    Update,
-)
+from turnstone.ports import RangeStore
+from turnstone.records import AttributeIs, Condition, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
 
 TABLE = {
     "BillingMode": "PAY_PER_REQUEST",

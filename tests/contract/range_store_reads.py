@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.range_store_model import new_partition
-from turnstone.ports import Delete, Get, Key, Put, Range, RangeStore, Record, RevIs, Update
+from turnstone.ports import RangeStore
+from turnstone.records import Delete, Get, Key, Put, Range, Record, RevIs, Update
 
 # Fixtures are shared by the examples: each takes a partition of its own. One suite runs in several classes.
 PROPERTY = settings(

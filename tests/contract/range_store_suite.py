@@ -17,7 +17,8 @@ from tests.contract.range_store_model import PAIRS, ModelStore, new_partition, w
 from tests.contract.range_store_races import RaceConformance
 from tests.contract.range_store_reads import PROPERTY, OpenIndexConformance, ReadConformance, noise
 from turnstone.domain.errors import Conflict
-from turnstone.ports import (
+from turnstone.ports import RangeStore
+from turnstone.records import (
     Absent,
     AttributeIs,
     Check,
@@ -27,7 +28,6 @@ from turnstone.ports import (
     Operation,
     Put,
     Range,
-    RangeStore,
     Record,
     RevIs,
     Update,

@@ -24,7 +24,8 @@ from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.files import FileBlobStore
 from turnstone.domain.errors import NotFound
 from turnstone.domain.sessions import SessionRef
-from turnstone.ports import Absent, Key, Put, RangeStore
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, Key, Put
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.sessions import SessionStore
 

@@ -11,7 +11,7 @@ from tests.contract.range_store_reads import noise, read_all
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.ports import Absent, Key, Operation, Put, Range, Record, RevIs, Update
+from turnstone.records import Absent, Key, Operation, Put, Range, Record, RevIs, Update
 from turnstone.store.oversize import OversizeStore
 
 A, B = Key("p", "a"), Key("p", "b")

@@ -23,7 +23,8 @@ from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.s3 import S3BlobStore
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.ports import BlobStore, Key, Put, Range
+from turnstone.ports import BlobStore
+from turnstone.records import Key, Put, Range
 from turnstone.store.oversize import OversizeStore
 
 TABLE_NAME = os.environ.get("TURNSTONE_TEST_TABLE", "")

@@ -17,7 +17,7 @@ from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.ports import Absent, Delete, Key, Put, Range, Record, RevIs
+from turnstone.records import Absent, Delete, Key, Put, Range, Record, RevIs
 from turnstone.store.oversize import OversizeStore
 
 A, B, C = (Key("p", sk) for sk in "abc")

@@ -16,7 +16,7 @@ from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, Unauthenticated
-from turnstone.ports import Key, Operation, Range
+from turnstone.records import Key, Operation, Range
 from turnstone.services.api_keys import ApiKeys
 from turnstone.store.api_keys import ApiKeyStore
 

@@ -38,7 +38,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
-from turnstone.ports import Delete
+from turnstone.records import Delete
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.store.keys import agent_key

@@ -37,7 +37,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import Conflict, ModelFailed, StoreUnavailable, TurnstoneError
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
-from turnstone.ports import AttributeIs, Delete, RevIs, Update
+from turnstone.records import AttributeIs, Delete, RevIs, Update
 from turnstone.services.access import AccessRules
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.following import Following

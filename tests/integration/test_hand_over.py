@@ -40,7 +40,8 @@ from turnstone.domain.errors import ModelFailed, StoreUnavailable
 from turnstone.domain.events import TurnEvent, TurnFailed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import Step, TurnStatus
-from turnstone.ports import Delete, InferenceRequest
+from turnstone.ports import InferenceRequest
+from turnstone.records import Delete
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.recovery import MAX_TAKEOVERS, SOON, Outlook
 from turnstone.store.keys import session_key, turn_key

@@ -20,7 +20,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.lists import Wanted, checked_cursor
-from turnstone.ports import MAX_OPERATIONS, Put
+from turnstone.records import MAX_OPERATIONS, Put
 from turnstone.services.access import AccessRules
 from turnstone.services.listing import MOST_HIDDEN, Listing
 from turnstone.services.sessions import Sessions

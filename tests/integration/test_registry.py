@@ -20,7 +20,8 @@ from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.errors import AlreadyRegistered, IdempotencyMismatch, NotFound
 from turnstone.domain.registry import Model, Shield
-from turnstone.ports import Operation, RangeStore
+from turnstone.ports import RangeStore
+from turnstone.records import Operation
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.registry import RegistryStore
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.ports import Key, Put, Range, RangeStore, Record, RevIs
+from turnstone.ports import RangeStore
+from turnstone.records import Key, Put, Range, Record, RevIs
 from turnstone.store.oversize import OversizeStore
 
 ROUNDS = 20

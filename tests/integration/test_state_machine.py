@@ -26,7 +26,7 @@ from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.config import Settings
 from turnstone.domain.errors import Conflict
 from turnstone.domain.sessions import TurnRef
-from turnstone.ports import Absent, Put, RevIs
+from turnstone.records import Absent, Put, RevIs
 from turnstone.services.recovery import MAX_TAKEOVERS
 from turnstone.store.keys import turn_key
 

@@ -33,7 +33,8 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.sessions import LockState, TurnRef
 from turnstone.domain.supervision import AFTER_DEADLINE_S, GONE
 from turnstone.domain.turns import TurnStatus
-from turnstone.ports import Delete, InferenceRequest
+from turnstone.ports import InferenceRequest
+from turnstone.records import Delete
 from turnstone.services.recovery import MAX_TAKEOVERS
 from turnstone.store.keys import agent_key, session_key, turn_key_of
 

@@ -13,16 +13,17 @@ EDGE = ROOT / "functions"
 # what each layer may import of the package, itself aside
 MAY_IMPORT = {
     "domain": set[str](),
-    "ports": {"domain"},
+    "records": set[str](),
+    "ports": {"domain", "records"},
     "engine": {"domain", "ports"},
-    "store": {"domain", "ports"},
-    "adapters": {"domain", "ports"},
-    "services": {"domain", "ports", "engine", "store"},
+    "store": {"domain", "ports", "records"},
+    "adapters": {"domain", "ports", "records"},
+    "services": {"domain", "ports", "records", "engine", "store"},
     "dialects": {"domain"},
     "http": {"domain", "services"},
     "edge": {"domain", "http", "bootstrap", "config"},
     "config": set[str](),
-    "bootstrap": {"domain", "ports", "engine", "store", "adapters", "services", "config"},
+    "bootstrap": {"domain", "ports", "records", "engine", "store", "adapters", "services", "config"},
     "functions": {"domain", "dialects", "http", "edge", "bootstrap", "config"},
 }
 MAX_FILE_LINES = 300

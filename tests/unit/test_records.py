@@ -31,7 +31,7 @@ from turnstone.domain.turns import (
     TurnStatus,
     silent_output,
 )
-from turnstone.ports import Absent, Put, Record, RevIs
+from turnstone.records import Absent, Put, Record, RevIs
 from turnstone.store.frames import wire_part
 from turnstone.store.keys import open_shard
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of

@@ -24,7 +24,7 @@ from turnstone.adapters.dynamodb_items import (
 )
 from turnstone.adapters.operations import check_operations
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.ports import Check, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
+from turnstone.records import Check, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
 
 OPEN_INDEX = "open"
 GATHER_THREADS = 8

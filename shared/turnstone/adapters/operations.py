@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from turnstone.ports import MAX_OPERATIONS, Operation, Put, Update
+from turnstone.records import MAX_OPERATIONS, Operation, Put, Update
 
 
 def check_operations(operations: Sequence[Operation]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from turnstone.adapters.operations import check_operations
 from turnstone.adapters.sqlite_file import SqliteFile
 from turnstone.domain.errors import Conflict
-from turnstone.ports import (
+from turnstone.records import (
     Absent,
     AttributeIs,
     Condition,

@@ -18,7 +18,8 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.sessions import LockState, SessionLock, TurnRef
 from turnstone.domain.supervision import next_look
 from turnstone.domain.turns import TurnStatus
-from turnstone.ports import Clock, Key
+from turnstone.ports import Clock
+from turnstone.records import Key
 
 NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
 OUR_ID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}")

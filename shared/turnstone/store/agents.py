@@ -8,7 +8,8 @@ from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import NotFound
-from turnstone.ports import Absent, Get, Operation, Put, RangeStore, Record
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, Get, Operation, Put, Record
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.idempotency import Once
 from turnstone.store.keys import agent_key, agent_list, agent_list_key

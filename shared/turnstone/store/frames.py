@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from turnstone.ports import Scalar
+from turnstone.records import Scalar
 
 SCHEMA = 1
 SCHEMA_FIELD = "v"

@@ -9,7 +9,8 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
-from turnstone.ports import Absent, Get, Operation, Put, RangeStore, Record, RevIs
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, Get, Operation, Put, Record, RevIs
 from turnstone.store.keys import idempotency_key
 
 KEPT = timedelta(hours=24)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from zlib import crc32
 
 from turnstone.domain.sessions import SessionRef, TurnRef
-from turnstone.ports import Key, Range
+from turnstone.records import Key, Range
 
 MAX_COMPONENT_BYTES = 256
 OPEN_SHARDS = 8

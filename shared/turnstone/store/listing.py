@@ -7,7 +7,8 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.access import Stamp
-from turnstone.ports import Absent, Key, Put, Range, RangeStore
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, Key, Put, Range
 from turnstone.store.ranges import pages
 
 ENTRIES_AT_ONCE = 100

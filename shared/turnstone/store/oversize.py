@@ -10,20 +10,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.ports import (
-    BlobStore,
-    Get,
-    Key,
-    KeyPage,
-    Operation,
-    Page,
-    Put,
-    Range,
-    RangeStore,
-    Record,
-    Scalar,
-    Update,
-)
+from turnstone.ports import BlobStore, RangeStore
+from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
 
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from turnstone.ports import Page, Range, RangeStore, Record
+from turnstone.ports import RangeStore
+from turnstone.records import Page, Range, Record
 
 
 def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterator[Page]:

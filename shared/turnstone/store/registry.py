@@ -6,7 +6,8 @@ from typing import Generic, TypeVar
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound, StoreUnavailable
 from turnstone.domain.registry import Registered
-from turnstone.ports import Absent, AttributeIs, Delete, Get, Operation, Put, Range, RangeStore
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Range
 from turnstone.store.frames import frame, wire_part
 from turnstone.store.idempotency import ATTEMPTS, Once, answer_in, get_remembered
 from turnstone.store.keys import registered_key, registered_partition

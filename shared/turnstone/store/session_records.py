@@ -2,7 +2,7 @@
 
 from turnstone.domain.context import Segment
 from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef
-from turnstone.ports import Absent, Put, Record, RevIs, Scalar
+from turnstone.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.frames import stamp, stamped
 from turnstone.store.keys import segment_key, session_key
 

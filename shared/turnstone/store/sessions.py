@@ -8,7 +8,8 @@ from turnstone.domain.access import Stamp
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.sessions import Session, SessionRef
-from turnstone.ports import AttributeIs, Check, Get, Operation, RangeStore, Record
+from turnstone.ports import RangeStore
+from turnstone.records import AttributeIs, Check, Get, Operation, Record
 from turnstone.store.agents import ACTIVE, stamp_of_agent
 from turnstone.store.frames import wire_part
 from turnstone.store.idempotency import Once

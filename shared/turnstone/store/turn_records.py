@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import Step, StepTrace, Turn, TurnState, TurnStatus
-from turnstone.ports import Absent, Put, Record, RevIs, Scalar
+from turnstone.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import open_shard, step_key, turn_key
 

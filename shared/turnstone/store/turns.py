@@ -15,7 +15,8 @@ from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnState
-from turnstone.ports import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Put, RangeStore, Record, RevIs, Update
+from turnstone.ports import RangeStore
+from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Put, Record, RevIs, Update
 from turnstone.store.agents import agent_of, stamp_of_agent
 from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered

@@ -3,7 +3,8 @@
 from turnstone.domain.errors import NotFound
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import TurnState, TurnStatus
-from turnstone.ports import RangeStore, Record
+from turnstone.ports import RangeStore
+from turnstone.records import Record
 from turnstone.store.keys import steps_of_turn
 from turnstone.store.ranges import all_records
 from turnstone.store.turn_records import order_of, turn_state_of
