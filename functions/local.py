@@ -14,10 +14,10 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from functions.agents import create_agent, get_agent, list_agents
+from functions.agents import create_agent, delete_agent, get_agent, list_agents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.server import get_docs, get_openapi, health, version
-from functions.sessions import create_session, get_session, list_sessions
+from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, unregister_shield
 from functions.steps import get_step
 from functions.tools import (
@@ -52,9 +52,11 @@ MODULES = (
     create_agent,
     get_agent,
     list_agents,
+    delete_agent,
     create_session,
     get_session,
     list_sessions,
+    delete_session,
     create_turn,
     resume_turn,
     get_turn,

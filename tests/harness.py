@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
@@ -203,6 +204,10 @@ class CountingStore:
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
         return self._inner.open_keys(shard, limit, after)
 
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        cleared: bool = self._called("clear", lambda: self._inner.clear(pk, limit, sk), keys=(pk,))
+        return cleared
+
     def _gathered(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
         answers: dict[Get | Range, Any] = {}
         reads_in_order: list[Get | Range] = [*gets, *ranges]
@@ -276,15 +281,17 @@ class Server:
         self.store = CountingStore(records)
         self.inference = ScriptedInference(script)
         self.tools = ScriptedTools(tools or {})
+        self.jobs = RecordedJobs()
 
     def load(self, supervisor: Supervisor, settings: Settings, *, is_on_lambda: bool = False) -> None:
-        ports = Ports(self.store, self.inference, self.tools, supervisor, self.clock, RandomIds())
+        ports = Ports(self.store, self.inference, self.tools, supervisor, self.clock, RandomIds(), self.jobs)
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda).load()
         self.turns = self.core.turns
         self.reader = self.core.reader
 
     def agent(self, **config: Any) -> str:
-        full = AgentConfig(**{"model": "scripted", "instructions": "", **config})
+        kept = {"model": "scripted", "instructions": "", "enable_session_persistence": True}
+        full = AgentConfig(**{**kept, **config})
         return self.core.agents.create(LOCAL_CALLER, full, attempt())
 
     def session(self, agent_id: str | None = None, **config: Any) -> SessionRef:

@@ -159,7 +159,8 @@ class Bench:
     """AWS while the `with` block lasts, with an empty table and bucket, and the machine in it.
 
     Attributes:
-        dynamo, s3, states: botocore clients; `states` is that of Step Functions.
+        dynamo, s3, sqs, states: botocore clients; `states` is that of Step Functions.
+        queue_url: where clean-up jobs are sent.
         state_machine_arn: the machine that `start` starts, shortened.
         worker: what Lambda runs, in the thread of the execution; it may be replaced at any time.
         before_token: called by the machine before each try to store its token; may hold it back.
@@ -185,6 +186,7 @@ class Bench:
     def environment(self) -> dict[str, str]:
         """The environment of a function over what is here."""
         return {
+            "TURNSTONE_JOBS_QUEUE_URL": self.queue_url,
             "AWS_ACCESS_KEY_ID": "testing",
             "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_DEFAULT_REGION": REGION,
@@ -257,6 +259,8 @@ class Bench:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("AWS_DEFAULT_REGION", REGION)
         self.dynamo, self.s3, self.states = client("dynamodb"), client("s3"), client("stepfunctions")
+        self.sqs = client("sqs")
+        self.queue_url: str = self.sqs.create_queue(QueueName="Jobs")["QueueUrl"]
         self._put_right(patch)
         create_table(self.dynamo, TABLE)
         self.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})

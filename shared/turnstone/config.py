@@ -63,6 +63,7 @@ class Settings(BaseModel):
     model_timeout_seconds: Seconds = Field(default=600, gt=0, le=DAY_S)
     context_tokens: int = Field(default=32_000, ge=0, le=10_000_000)
     await_seconds: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
+    ephemeral_ttl_s: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
@@ -137,6 +138,7 @@ class LambdaSettings(Settings):
 
     Attributes:
         model_url: needed where turns run; nothing stands in for it, the offline model must be asked for by name.
+        jobs_queue_url: the queue of clean-up jobs; needed where something is deleted.
         model_api_key_secret: name of the secret that holds the model's key.
         state_machine_arn: the machine that looks after turns which wait for their clients.
         route_module: whose route the streaming server serves, such as `turns.create_turn`.
@@ -145,6 +147,7 @@ class LambdaSettings(Settings):
     table: str
     bucket: str
     state_machine_arn: str | None = None
+    jobs_queue_url: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
 

@@ -12,6 +12,7 @@ from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
     from turnstone.domain.content import Content
+    from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
     from turnstone.domain.sessions import SessionLock, TurnRef
     from turnstone.domain.tools import ToolCall, ToolDef
@@ -47,6 +48,12 @@ class RangeStore(Protocol):
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
         """Return keys of the records whose attribute `open` equals the shard, in the order of their partitions."""
 
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        """Remove records of a partition, about `limit` at most, and what is left of their bodies; tell if none is left.
+
+        Only that record where `sk` is named. Neither atomic nor conditional: for what nobody can write to any more.
+        """
+
 
 class BlobStore(Protocol):
     """Payloads too large for a record."""
@@ -59,6 +66,12 @@ class BlobStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
+
+    def clear(self, prefix: str, limit: int) -> bool:
+        """Remove `limit` payloads at most whose names begin like this; tell if none is left.
+
+        The prefix is a folder, with its `/`, and maybe the beginning of a name in it.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +172,16 @@ class Supervisor(Protocol):
 
     def wake(self, token: str) -> None:
         """Tell whoever waits with a turn, and left this token in it, that it moves on. Raises StoreUnavailable."""
+
+
+class Jobs(Protocol):
+    """Has clean-up jobs done, outside of requests. What a job is about stands in the store."""
+
+    def send(self, job: Job) -> None:
+        """Have the job run soon after it is due; it may run more than once. Raises StoreUnavailable.
+
+        One that is due much later may be left to whoever sends what is due. So may one whose sending fails.
+        """
 
 
 class Clock(Protocol):

@@ -15,6 +15,7 @@ from turnstone.ports import RangeStore
 from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record
 
 BATCH_KEYS = 100
+BATCH_DELETES = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,15 @@ class CountedStore:
         page = self._store.open_keys(shard, limit, after)
         self._round_trips.append((Call("Query", read_units=1),))
         return page
+
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        page = self._store.range(Range(pk, limit=limit)) if sk is None else Page(())
+        deletes = [(Delete(record.key), record) for record in page.records]
+        self._round_trips.append((_query(page) if sk is None else Call("DeleteItem", write_units=1),))
+        for first in range(0, len(deletes), BATCH_DELETES):
+            units = sum(units_of_write([delete]) for delete in deletes[first : first + BATCH_DELETES])
+            self._round_trips.append((Call("BatchWriteItem", write_units=units),))
+        return self._store.clear(pk, limit, sk)
 
 
 def _get_item(record: Record | None) -> Call:

@@ -43,6 +43,7 @@ ENVIRONMENT = {
     "TURNSTONE_BUCKET": "turnstone-blobs",
     "TURNSTONE_STATE_MACHINE_ARN": "arn:aws:states:eu-central-1:123456789012:stateMachine:TurnSupervisor",
     "TURNSTONE_MODEL_URL": "offline",
+    "TURNSTONE_JOBS_QUEUE_URL": "https://sqs.eu-central-1.amazonaws.com/123456789012/turnstone-Jobs",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONHASHSEED": "0",
 }

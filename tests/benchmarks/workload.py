@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
+from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Scripted, ScriptedInference, call
 from tests.harness import Held
 from turnstone.adapters.local_supervisor import LocalSupervisor
@@ -166,6 +167,7 @@ class Workload:
             supervisor=LocalSupervisor(self._clock),
             clock=self._clock,
             ids=SeededIds(self._clock, self._random),
+            jobs=RecordedJobs(),
         )
         core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
         try:

@@ -97,6 +97,9 @@ class PartOfTable:
         page = self._store.open_keys(self._prefix + shard, limit, self._inner(after) if after else None)
         return KeyPage(tuple(map(self._outer, page.keys)), self._outer(page.after) if page.after else None)
 
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        return self._store.clear(self._prefix + pk, limit, sk)
+
     def _inner(self, key: Key) -> Key:
         # no partition has an empty name: with a prefix it would have one, and the store could not refuse it
         return Key(self._prefix + key.pk, key.sk) if key.pk else key

@@ -344,6 +344,8 @@ BODIES = {
     ("POST", "/v1/agents"): Bodies(tuple({"agent_config": agent} for agent in (FULL_AGENT, *AGENTS)), agent_grade),
     ("GET", "/v1/agents"): Bodies(UNREAD.valid, by_query=lambda query: list_grade(query)),
     ("GET", "/v1/agents/{agent_id}"): UNREAD,
+    ("DELETE", "/v1/agents/{agent_id}"): UNREAD,
+    ("DELETE", SESSION_PATH): UNREAD,
     ("GET", "/v1/agents/{agent_id}/sessions"): Bodies(UNREAD.valid, by_query=lambda query: list_grade(query)),
     ("POST", "/v1/agents/{agent_id}/session"): Bodies(
         ({"session_name": "first", "vector_db_id": None},), lambda body, _: SESSION(body)

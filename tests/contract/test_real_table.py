@@ -53,6 +53,9 @@ class ShortLivedBlobs:
         self._blobs.delete(name)
         self._names.discard(name)
 
+    def clear(self, prefix: str, limit: int) -> bool:
+        return self._blobs.clear(prefix, limit)
+
     def delete_all(self) -> None:
         for name in sorted(self._names):
             self.delete(name)

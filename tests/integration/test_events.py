@@ -49,6 +49,7 @@ SHOWN = {
     "version": {"version"},
 }
 SAYS_NOTHING = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
+DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "register_model", "register_shield", "register_toolgroup"}
 LISTS = {"list_agents", "list_models", "list_shields", "list_toolgroups"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "list_providers", "get_provider"}
@@ -85,7 +86,7 @@ def handler_of(module: Any) -> LambdaHandler:
 
 
 def test_there_is_an_event_for_every_route_the_worker_and_the_authorizer() -> None:
-    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, "run_turn", "unserved", "authorize"}
+    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, "run_turn", "jobs", "unserved", "authorize"}
 
 
 @pytest.mark.parametrize("name", ROUTES)
@@ -103,6 +104,11 @@ def test_an_event_is_addressed_to_the_route_it_is_named_after(name: str) -> None
 def test_the_function_answers_its_event(bench: Bench, name: str) -> None:
     stored(bench, is_waiting=name == "resume_turn")
     answer = handler_of(ROUTES[name])(load_event(name), Context())
+    if name in DELETES:
+        assert (answer["statusCode"], answer["body"]) == (204, "")
+        assert "content-type" not in answer["headers"]
+        assert handler_of(ROUTES[name])(load_event(name), Context())["statusCode"] == 404
+        return
     assert answer["statusCode"] == 200, answer
     assert not answer["isBase64Encoded"]
     if name == "get_docs":
@@ -131,6 +137,24 @@ def test_the_worker_answers_its_event(bench: Bench) -> None:
     answer = run_turn.handler(load_event("run_turn"), Context())
     assert (answer["next"], answer["status"]) == ("await", "awaiting_input")
     assert answer["seconds"] > 1_000_000
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_queue_gives_a_job_to_the_function_that_does_it_and_gets_back_what_failed(bench: Bench) -> None:
+    from functions.events import jobs
+
+    ref = stored(bench, is_waiting=False)
+    handler_of(ROUTES["delete_session"])(load_event("delete_session"), Context())
+    (message,) = bench.sqs.receive_message(QueueUrl=bench.queue_url)["Messages"]
+    event = load_event("jobs")
+    (record,) = event["Records"]
+    assert json.loads(record["body"]).keys() == json.loads(message["Body"]).keys()
+    known = {**record, "body": message["Body"]}
+    broken = {**record, "messageId": "broken", "body": "{}"}
+    answer = jobs.handler({"Records": [known, record, broken]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "broken"}]}
+    items = bench.dynamo.scan(TableName=TABLE)["Items"]
+    assert not [item for item in items if ref.session_id in item["pk"]["S"] and "job:" not in item["pk"]["S"]]
 
 
 @pytest.mark.usefixtures("environment")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.benchmarks.counted_store import CountedStore
 from tests.harness import Harness, attempt, serving
 from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.system import RandomIds
 from turnstone.domain.access import Stamp, stamp_of
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.caller import LOCAL_CALLER
@@ -23,7 +24,7 @@ from turnstone.domain.lists import Wanted, checked_cursor
 from turnstone.records import MAX_OPERATIONS, Put
 from turnstone.services.access import AccessRules
 from turnstone.services.listing import MOST_HIDDEN, Listing
-from turnstone.services.sessions import Sessions
+from turnstone.services.sessions import SessionDeps, Sessions
 from turnstone.store.agents import AgentStore
 from turnstone.store.keys import session_list_key
 from turnstone.store.listing import Entry, put_entry
@@ -156,8 +157,17 @@ def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_what_the_first
     server = Harness(tmp_path)
     agent_id = server.agent()
     orders = fill(sqlite, agent_id, 100_000)
-    stores = SessionStore(counted), AgentStore(counted)
-    sessions = Sessions(stores, AccessRules(owner_only=False), server.supervisor, server.clock, None)  # type: ignore[arg-type]
+    sessions = Sessions(
+        SessionDeps(
+            store=SessionStore(counted),
+            agents=AgentStore(counted),
+            rules=AccessRules(owner_only=False),
+            supervisor=server.supervisor,
+            clock=server.clock,
+            ids=RandomIds(),
+            ephemeral_for=timedelta(days=1),
+        )
+    )
     costs = []
     for page in (0, 1, 999, 4_999):
         cursor = orders[page * 20 - 1] if page else None

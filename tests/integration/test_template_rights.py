@@ -15,11 +15,15 @@ CREATE = {"dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:PutI
 LOOK_AFTER = {*READ, "states:StartExecution"}
 RUN = {*LOOK_AFTER, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "states:SendTaskSuccess"}
 REGISTER = {*READ, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+DELETE = {*READ, "dynamodb:DeleteItem", "dynamodb:PutItem", "sqs:SendMessage"}
 ASK_MODEL = {"secretsmanager:GetSecretValue"}
 MAY = {
     "CreateAgent": CREATE,
     "GetAgent": READ,
     "ListAgents": READ,
+    "DeleteAgent": DELETE,
+    "DeleteSession": DELETE,
+    "CleanUp": DELETE | {"dynamodb:BatchWriteItem", "s3:DeleteObject", "s3:ListBucket"},
     "CreateSession": CREATE | READ,
     "ListSessions": READ,
     "GetSession": LOOK_AFTER,
@@ -85,6 +89,7 @@ def test_rights_are_for_one_resource() -> None:
         "s3": {"Fn::Sub": "${Bucket.Arn}/blobs/*"},
         "states": variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"],
         "secretsmanager": KEY_ARN,
+        "sqs": {"Fn::GetAtt": ["Jobs", "Arn"]},
         "lambda": {"Fn::GetAtt": ["RunTurn", "Arn"]},
         "events": {"Fn::Sub": "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/default"},
     }
@@ -96,5 +101,9 @@ def test_rights_are_for_one_resource() -> None:
                 assert actions == FOR_ALL_RESOURCES
                 continue
             (service,) = {action.split(":")[0] for action in actions}
+            if actions == {"s3:ListBucket"}:
+                assert statement["Resource"] == {"Fn::GetAtt": ["Bucket", "Arn"]}
+                assert statement["Condition"] == {"StringLike": {"s3:prefix": "blobs/*"}}
+                continue
             assert [own[service]] == listed(statement["Resource"])
     assert machine["Name"]["Fn::Sub"] == own["states"]["Fn::Sub"].split(":stateMachine:")[1]

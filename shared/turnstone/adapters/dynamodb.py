@@ -29,6 +29,7 @@ from turnstone.records import Check, Get, Key, KeyPage, Operation, Page, Put, Ra
 OPEN_INDEX = "open"
 GATHER_THREADS = 8
 BATCH_KEYS = 100
+BATCH_DELETES = 25
 ATTEMPTS = 6
 BACKOFF_S = 0.02
 PASSING_REASONS = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
@@ -115,6 +116,34 @@ class DynamoRangeStore:
         )
         last = answer.get("LastEvaluatedKey")
         return KeyPage(tuple(map(decoded_key, answer["Items"])), decoded_key(last) if last else None)
+
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        """Remove records of a partition, or that one record; tell if none is left."""
+        if sk is not None:
+            _called(self._client.delete_item, TableName=self._table_name, Key=encoded_key(Key(pk, sk)))
+            return True
+        answer = _called(
+            self._client.query,
+            TableName=self._table_name,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": pk}},
+            ProjectionExpression="pk, sk",
+            ConsistentRead=True,
+            Limit=limit,
+        )
+        requests = [{"DeleteRequest": {"Key": encoded_key(decoded_key(item))}} for item in answer["Items"]]
+        for first in range(0, len(requests), BATCH_DELETES):
+            self._delete_all(requests[first : first + BATCH_DELETES])
+        return len(requests) < limit and "LastEvaluatedKey" not in answer
+
+    def _delete_all(self, requests: list[dict[str, Any]]) -> None:
+        for attempt in range(ATTEMPTS):
+            _back_off(attempt)
+            answer = _called(self._client.batch_write_item, RequestItems={self._table_name: requests})
+            requests = answer.get("UnprocessedItems", {}).get(self._table_name, [])
+            if not requests:
+                return
+        raise StoreUnavailable("the table is too busy for this clean-up, try again")
 
     def close(self) -> None:
         """End the threads that read."""

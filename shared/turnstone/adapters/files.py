@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from turnstone.domain.errors import StoreUnavailable
@@ -51,6 +51,20 @@ class FileBlobStore:
         with _failures_told(name):
             path.unlink(missing_ok=True)
 
+    def clear(self, prefix: str, limit: int) -> bool:
+        """Remove payloads whose names begin like this, `limit` at most, and unfinished ones; tell if none is left."""
+        above, beginning = prefix.rsplit("/", 1)
+        folder = self._path(above).with_suffix("")
+        with _failures_told(prefix):
+            found = [path for path in _files_in(folder) if path.name.startswith(beginning)]
+            for path in found[:limit]:
+                path.unlink(missing_ok=True)
+        is_empty = len(found) <= limit
+        if is_empty and not beginning:
+            with suppress(OSError):  # none was there, or somebody is about to put another payload in
+                folder.rmdir()
+        return is_empty
+
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise ValueError(f"a payload can't be named {name!r}")
@@ -62,6 +76,13 @@ class FileBlobStore:
             _sync(folder)
             if folder == self._folder.parent:
                 break
+
+
+def _files_in(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except FileNotFoundError:
+        return []
 
 
 def _write_whole(path: Path, body: bytes) -> None:

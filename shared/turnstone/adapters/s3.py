@@ -8,6 +8,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from turnstone.domain.errors import StoreUnavailable
 
+FOLDER = "blobs/"
+MOST_AT_ONCE = 1_000
+
 
 class S3BlobStore:
     """A BlobStore with one object per payload, under `blobs/`."""
@@ -30,9 +33,22 @@ class S3BlobStore:
         """Remove the payload; nothing happens if there is none."""
         self._call("delete_object", name)
 
+    def clear(self, prefix: str, limit: int) -> bool:
+        """Remove payloads whose names begin like this, `limit` at most; tell if none is left."""
+        found = self._asked("list_objects_v2", prefix, Prefix=f"{FOLDER}{prefix}", MaxKeys=min(limit, MOST_AT_ONCE))
+        keys = [{"Key": entry["Key"]} for entry in found.get("Contents", [])]
+        if keys:
+            answer = self._asked("delete_objects", prefix, Delete={"Objects": keys, "Quiet": True})
+            if refused := answer.get("Errors"):
+                raise StoreUnavailable(f"payloads of {prefix!r} can't be removed: {refused[0].get('Code')}")
+        return not found["IsTruncated"]
+
     def _call(self, verb: str, name: str, **more: Any) -> Any:
+        return self._asked(verb, name, Key=f"{FOLDER}{name}", **more)
+
+    def _asked(self, verb: str, name: str, **request: Any) -> Any:
         try:
-            return getattr(self._client, verb)(Bucket=self._bucket, Key=f"blobs/{name}", **more)
+            return getattr(self._client, verb)(Bucket=self._bucket, **request)
         except ClientError as error:
             code = error.response.get("Error", {}).get("Code", "unknown")
             raise StoreUnavailable(f"the payload {name!r} can't be stored or read: {code}") from error

@@ -46,6 +46,7 @@ _PUT = """INSERT INTO items (rev, open, attributes, nonce, body, pk, sk) VALUES 
         nonce = excluded.nonce, body = excluded.body"""
 _UPDATE = "UPDATE items SET rev = ?, open = ?, attributes = ?, nonce = ? WHERE pk = ? AND sk = ?"
 _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+_CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,14 @@ class SqliteRangeStore:
             rows = connection.execute(_OPEN, (shard, behind.pk, behind.sk, limit)).fetchall()
         keys = tuple(Key(pk, sk) for pk, sk in rows)
         return KeyPage(keys, keys[-1] if len(keys) == limit else None)
+
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        """Remove records of a partition, or that one record; tell if none is left."""
+        with self._file.writing() as connection:
+            if sk is not None:
+                connection.execute(_DELETE, (pk, sk))
+                return True
+            return connection.execute(_CLEAR, (pk, limit)).rowcount < limit
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""

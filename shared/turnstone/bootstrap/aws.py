@@ -8,7 +8,7 @@ from turnstone.adapters.s3 import S3BlobStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.core import Core
 from turnstone.config import InvalidSettings, LambdaSettings
-from turnstone.ports import Inference, Supervisor, ToolRuntime
+from turnstone.ports import Inference, Jobs, Supervisor, ToolRuntime
 from turnstone.store.oversize import OversizeStore
 
 
@@ -59,3 +59,12 @@ class AwsPorts:
             raise InvalidSettings("TURNSTONE_STATE_MACHINE_ARN: must be set where turns run or are read")
         client = self._clients.lazy_client("stepfunctions")
         return StepFunctionsSupervisor(client, self._settings.state_machine_arn, self.clock, turn_key_of)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The queue of clean-up jobs. Raises InvalidSettings if none is named."""
+        from turnstone.adapters.sqs import SqsJobs
+
+        if self._settings.jobs_queue_url is None:
+            raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where something is deleted or cleaned up")
+        return SqsJobs(self._clients.lazy_client("sqs"), self._settings.jobs_queue_url, self.clock)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from turnstone.config import Settings
     from turnstone.domain.agents import AgentConfig
-    from turnstone.ports import Clock, IdGenerator, Inference, RangeStore, Supervisor, ToolRuntime
+    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
     from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
+    from turnstone.services.cleaning import Cleaning
+    from turnstone.services.deleting import Deleting
     from turnstone.services.executor import TurnExecutor
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from turnstone.services.running import RunnerDeps, TurnRunner
     from turnstone.services.sessions import Sessions
     from turnstone.services.turns import Turns
+    from turnstone.store.agents import AgentStore
+    from turnstone.store.sessions import SessionStore
     from turnstone.store.turns import TurnStore
 
 FOLLOW_S = 1.0
@@ -55,6 +59,9 @@ class AnyPorts(Protocol):
     @property
     def ids(self) -> IdGenerator: ...
 
+    @property
+    def jobs(self) -> Jobs: ...
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -66,6 +73,7 @@ class Ports:
     supervisor: Supervisor
     clock: Clock
     ids: IdGenerator
+    jobs: Jobs
 
 
 class Core:
@@ -83,6 +91,7 @@ class Core:
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self._refuse
+        _ = self.deleting, self.cleaning
         _ = self.models, self.providers, self.toolgroups, self.shields
         return self
 
@@ -102,13 +111,33 @@ class Core:
 
     @cached_property
     def sessions(self) -> Sessions:
-        from turnstone.services.sessions import Sessions
-        from turnstone.store.agents import AgentStore
-        from turnstone.store.sessions import SessionStore
+        from turnstone.services.sessions import SessionDeps, Sessions
 
-        ports = self._ports
-        stores = SessionStore(ports.store), AgentStore(ports.store)
-        return Sessions(stores, self._rules, ports.supervisor, ports.clock, ports.ids)
+        sessions, agents = self._stores
+        return Sessions(
+            SessionDeps(
+                store=sessions,
+                agents=agents,
+                rules=self._rules,
+                supervisor=self._ports.supervisor,
+                clock=self._ports.clock,
+                ids=self._ports.ids,
+                ephemeral_for=self._ephemeral_for,
+            )
+        )
+
+    @cached_property
+    def deleting(self) -> Deleting:
+        from turnstone.services.deleting import Deleting
+
+        return Deleting(self._stores, self._rules, self._ports.jobs, self._ports.clock)
+
+    @cached_property
+    def cleaning(self) -> Cleaning:
+        from turnstone.services.cleaning import Cleaning
+        from turnstone.store.jobs import JobStore
+
+        return Cleaning(JobStore(self._ports.store), self._stores, self._ports.jobs, self._ports.clock)
 
     @cached_property
     def reader(self) -> TurnReader:
@@ -186,6 +215,17 @@ class Core:
         return Broadcasts()
 
     @cached_property
+    def _stores(self) -> tuple[SessionStore, AgentStore]:
+        from turnstone.store.agents import AgentStore
+        from turnstone.store.sessions import SessionStore
+
+        return SessionStore(self._ports.store), AgentStore(self._ports.store)
+
+    @property
+    def _ephemeral_for(self) -> timedelta:
+        return timedelta(seconds=self._settings.ephemeral_ttl_s)
+
+    @cached_property
     def _rules(self) -> AccessRules:
         from turnstone.services.access import AccessRules
 
@@ -220,6 +260,7 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
+            ephemeral_for=self._ephemeral_for,
             follow=following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

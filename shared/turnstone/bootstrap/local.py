@@ -5,6 +5,7 @@ import time
 from datetime import datetime, timedelta
 
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.local_jobs import LocalJobs
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
@@ -16,6 +17,7 @@ from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
 
+LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one
 log = logging.getLogger(__name__)
 
 
@@ -29,15 +31,18 @@ class LocalServer:
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
         inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
-        ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds())
+        self._jobs = LocalJobs()
+        ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs)
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)
         self._stop_by: float | None = None
 
     def start(self) -> None:
-        """Attend to the turns that were open when the last process ended, and from now on."""
+        """Attend to the turns, and do the jobs, that were open when the last process ended, and from now on."""
         self._supervisor.start(self._attend, self.core.turn_store.open_turns())
+        cleaning = self.core.cleaning
+        self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
 
     def begin_to_stop(self) -> None:
         """Take no more turns; from now on the running ones have their time to finish."""
@@ -51,6 +56,7 @@ class LocalServer:
         if self._stop_by is None:
             self.begin_to_stop()
         have_ended = self.core.executor.wait(max(0.0, (self._stop_by or 0.0) - time.monotonic()))
+        self._jobs.close()
         self._supervisor.close()
         self.core.leases.close()
         if have_ended:

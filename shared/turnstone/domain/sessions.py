@@ -4,7 +4,7 @@ At most one turn of a session is open. The lock says which, who may write to it 
 and until when (the lease of the process that runs it, or the deadline of the client it waits for).
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from turnstone.domain.access import Stamp
@@ -62,6 +62,7 @@ class Session(Frozen):
         last_order: order key of the newest turn, so that clock skew can't reorder turns.
         last_request: fingerprint of the request that opened the newest turn, or resumed it last.
         stamp: who created it, and who may see it.
+        ends_at: until when it lives unless it is used again, None if it stays until it is deleted.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -74,7 +75,16 @@ class Session(Frozen):
     last_request: str | None = None
     lock: SessionLock = SessionLock()
     stamp: Stamp = Stamp()
+    ends_at: datetime | None = None
     rev: int = 0
+
+    def is_over(self, now: datetime) -> bool:
+        """Tell whether it has lived as long as it may; a turn that has not ended keeps it alive."""
+        return self.ends_at is not None and now >= self.ends_at and self.lock.state is LockState.IDLE
+
+    def used(self, now: datetime, ephemeral_for: timedelta) -> "Session":
+        """Return the session as one that was used just now, which makes it live longer if it does not stay."""
+        return self if self.ends_at is None else self.model_copy(update={"ends_at": now + ephemeral_for})
 
 
 class SessionRef(Frozen):

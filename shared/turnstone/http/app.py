@@ -206,11 +206,10 @@ async def _body(receive: Receive, limit: int) -> bytes | None:
 
 
 async def _send_whole(reply: Reply, send: Send) -> int:
-    headers = [
-        (b"content-type", reply.content_type.encode()),
-        (b"content-length", str(len(reply.body)).encode()),
-        *((name.encode(), value.encode()) for name, value in reply.headers.items()),
-    ]
+    headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
+    if reply.status != 204:  # which has no body, not even an empty one
+        length = (b"content-length", str(len(reply.body)).encode())
+        headers = [(b"content-type", reply.content_type.encode()), length, *headers]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
     return reply.status

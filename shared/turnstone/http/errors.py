@@ -42,6 +42,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "model_timed_out": 504,
     "lease_lost": 409,
     "ended": 409,
+    "gone": 404,
     "handed_over": 503,
     "store_unavailable": 503,
     "internal": 500,

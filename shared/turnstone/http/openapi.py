@@ -18,7 +18,7 @@ from turnstone.domain.events import (
     TurnStarted,
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS
-from turnstone.http.routes import Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import NoContent, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
 Told = Annotated[
@@ -78,7 +78,7 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
     routes = sorted((route for route in routes if route.reply), key=lambda route: (route.path, ORDER[route.method]))
     schemas = build_wire_schemas(
         read=[route.body for route in routes if route.body],
-        written=[Told, *(kind for route in routes for kind in (route.reply, *route.headers.values()) if kind)],
+        written=[Told, *(kind for route in routes for kind in _written(route))],
     )
     is_open = not security_schemes
     paths: dict[str, Schema] = {}
@@ -108,6 +108,13 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
     return document
 
 
+def _written(route: Route) -> Iterator[Any]:
+    """Yield the types of all that the route writes."""
+    if route.reply is not NoContent:
+        yield route.reply
+    yield from route.headers.values()
+
+
 def answers_of(route: Route) -> tuple[type, ...]:
     """Return which of the kinds of `Answer` the route gives, as its function is annotated."""
     answered = get_type_hints(route.endpoint)["return"]
@@ -131,7 +138,7 @@ def _operation(route: Route, schemas: WireSchemas, is_open: bool) -> Schema:
         str(status): {"$ref": f"#/components/responses/{REFUSALS[status][0]}"}
         for status in _refused_with(route, is_open)
     }
-    operation["responses"] = {"200": _success(route, schemas), **refusals}
+    operation["responses"] = {**_success(route, schemas), **refusals}
     return operation
 
 
@@ -146,13 +153,15 @@ def _parameters(route: Route) -> Iterator[Schema]:
 
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
+    if route.reply is NoContent:
+        return {"204": {"description": "Done"}}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
     if TurnStreamReply in answers_of(route):
         content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
     success: Schema = {"description": "OK", "content": content}
     if route.headers:
         success["headers"] = {name: {"schema": schemas.written[kind]} for name, kind in route.headers.items()}
-    return success
+    return {"200": success}
 
 
 def _refused_with(route: Route, is_open: bool) -> list[int]:
@@ -180,7 +189,7 @@ def _refusal(status: int, is_open: bool) -> Schema:
     elif status == 403 and not is_open:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
-    return {**answer, "headers": RETRY_HEADERS} if status in (401, 409) or status >= 500 else answer
+    return {**answer, "headers": RETRY_HEADERS} if status in (401, 404, 409) or status >= 500 else answer
 
 
 def _envelopes(schemas: WireSchemas) -> Schema:

@@ -94,7 +94,8 @@ def _answers(operation: Part, document: Part) -> Iterator[str]:
     for status, answer in operation["responses"].items():
         told = _resolved(answer, document)
         kinds = "<br>".join(
-            f"{_kind(content['schema'])} <small>{escape(kind)}</small>" for kind, content in told["content"].items()
+            f"{_kind(content['schema'])} <small>{escape(kind)}</small>"
+            for kind, content in told.get("content", {}).items()
         )
         headers = "".join(f"<br>header {_code(name)}" for name in told.get("headers", {}))
         rows.append((_code(status), _text(told["description"]) + headers, kinds))

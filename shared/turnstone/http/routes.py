@@ -108,6 +108,10 @@ class TurnStreamReply:
 Answer = Reply | PiecesReply | TurnReply | TurnStreamReply
 
 
+class NoContent(BaseModel):
+    """What a route answers that is done by its status alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """A route as declared by its module in `functions/`.
@@ -194,6 +198,11 @@ def reply(value: BaseModel, **headers: str) -> Reply:
     """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(value.model_dump_json().encode(), headers=named)
+
+
+def done() -> Reply:
+    """Return the answer of a route whose reply is NoContent."""
+    return Reply(b"", 204)
 
 
 def joined(head: bytes, values: Iterator[bytes], tail: Callable[[], bytes]) -> Iterator[bytes]:

@@ -1,5 +1,7 @@
 """Keeping callers from what is not theirs: what they may not see is, for them, not there."""
 
+from datetime import datetime
+
 from turnstone.domain.access import ADMIN, Stamp, may_delete, may_see
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import Forbidden, NotFound
@@ -28,7 +30,9 @@ class AccessRules:
         raise Forbidden(f"{kind} {identifier!r} is not yours to delete: its owner may, and who has the role {ADMIN!r}")
 
 
-def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp) -> None:
-    """Raise NotFound, of the session whatever the reason, unless the caller may see the session and its agent."""
+def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp, now: datetime) -> None:
+    """Raise NotFound, of the session whatever the reason, unless it lives and the caller may see it and its agent."""
+    if session.is_over(now):
+        raise NotFound("session", session.session_id)
     for stamp in (agent_stamp, session.stamp):
         rules.check_sight(caller, stamp, "session", session.session_id)

@@ -20,7 +20,7 @@ class TurnReader:
     def read(self, caller: Caller, ref: TurnRef) -> TurnState:
         """Return the turn with every step that has finished, and where its life stands. Raises NotFound."""
         session, state, agent_stamp = self._turns.visit(ref)
-        check_session(self._rules, caller, session, agent_stamp)
+        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
         attend_if_due(self._supervisor, self._clock, ref, session)
         return state
 

@@ -29,6 +29,7 @@ from turnstone.engine.turn import advance
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
 from turnstone.services.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.executor import Place
+from turnstone.services.gone import told_if_gone
 from turnstone.services.leases import Lease, LeaseKeeper
 from turnstone.services.replay import told_as_failed
 from turnstone.services.transitions import closed, paused
@@ -56,6 +57,7 @@ class RunnerDeps:
     broadcasts: Broadcasts
     context_tokens: int
     await_duration: timedelta
+    ephemeral_for: timedelta
     follow: Callable[[TurnRef], None]
     tidies_up: bool
 
@@ -141,7 +143,7 @@ class TurnRunner:
             try:
                 last_events = run.to_its_end()
             except (LeaseLost, Conflict):
-                last_events = _lease_lost(run)
+                last_events = told_if_gone(self._deps.turns, launch.ref) or _lease_lost(run)
             except StoreUnavailable as unavailable:
                 log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
                 last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will go on later")
@@ -163,7 +165,7 @@ class TurnRunner:
                 failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
         except LeaseLost:
-            last_events = _lease_lost(run)
+            last_events = told_if_gone(self._deps.turns, launch.ref) or _lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:
             log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
             self._leave_to_supervisor(launch.ref, launch.session.lock)

@@ -1,6 +1,8 @@
 """Sessions: open, read, list."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 
 from turnstone.domain.access import stamp_of
 from turnstone.domain.attempts import Attempt
@@ -15,32 +17,40 @@ from turnstone.store.agents import AgentStore
 from turnstone.store.sessions import SessionStore
 
 
+@dataclass(frozen=True, slots=True)
+class SessionDeps:
+    """What sessions take. `ephemeral_for` is how long one lives on after its last use whose agent keeps none."""
+
+    store: SessionStore
+    agents: AgentStore
+    rules: AccessRules
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+    ephemeral_for: timedelta
+
+
 class Sessions:
-    def __init__(
-        self,
-        stores: tuple[SessionStore, AgentStore],
-        rules: AccessRules,
-        supervisor: Supervisor,
-        clock: Clock,
-        ids: IdGenerator,
-    ) -> None:
-        self._store, self._agents = stores
-        self._rules = rules
-        self._supervisor = supervisor
-        self._clock = clock
-        self._ids = ids
+    def __init__(self, deps: SessionDeps) -> None:
+        self._deps = deps
+        self._store = deps.store
+        self._agents = deps.agents
+        self._rules = deps.rules
+        self._clock = deps.clock
 
     def create(self, caller: Caller, agent_id: str, session_name: str, attempt: Attempt) -> str:
         """Return the new session's id. Raises NotFound for the agent, IdempotencyMismatch."""
-        self._check_agent(caller, agent_id)
+        is_kept, stamp = self._agents.keeps_sessions(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stamp, "agent", agent_id)
         now = self._clock.now()
         session = Session(
             agent_id=agent_id,
-            session_id=self._ids.new_id(),
+            session_id=self._deps.ids.new_id(),
             session_name=session_name,
             started_at=now,
-            order=self._ids.order_key(now, None),
+            order=self._deps.ids.order_key(now, None),
             stamp=stamp_of(caller),
+            ends_at=None if is_kept else now + self._deps.ephemeral_for,
         )
         return self._store.create(caller.tenant, session, attempt, now)
 
@@ -49,16 +59,13 @@ class Sessions:
     ) -> tuple[Session, Iterator[bytes]]:
         """Return the session and its turns as wire JSON, oldest first. Raises NotFound."""
         session, agent_stamp, turns = self._store.read(ref, turn_ids)
-        check_session(self._rules, caller, session, agent_stamp)
-        attend_if_due(self._supervisor, self._clock, ref, session)
+        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
+        attend_if_due(self._deps.supervisor, self._clock, ref, session)
         return session, turns
 
     def list(self, caller: Caller, agent_id: str, wanted: Wanted) -> Listing:
         """Return the part of the list of the agent's sessions. Raises NotFound for the agent."""
-        self._check_agent(caller, agent_id)
-        entries = self._store.entries(caller.tenant, agent_id, wanted.cursor, wanted.limit)
-        return Listing(entries, wanted, lambda entry: self._rules.may_see(caller, entry.stamp))
-
-    def _check_agent(self, caller: Caller, agent_id: str) -> None:
         stamp = self._agents.stamp(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)
+        entries = self._store.entries((caller.tenant, agent_id), wanted.cursor, wanted.limit, self._clock.now())
+        return Listing(entries, wanted, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))

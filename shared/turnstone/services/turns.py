@@ -64,7 +64,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.context_tokens, attempt)
-            check_session(self._rules, caller, view.session, view.agent_stamp)
+            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
             if responses:
@@ -92,7 +92,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
-            check_session(self._rules, caller, view.session, view.agent_stamp)
+            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
             return self._resume(ref, view, responses, attempt)
@@ -112,7 +112,8 @@ class Turns:
         if lock.is_live(now) or is_mine:
             raise TurnRunning(str(lock.order))
         state = self._new_state(view.session, new, now)
-        change = opened(view.session, state, now + self._deps.leases.duration, attempt.fingerprint)
+        session = view.session.used(now, self._deps.ephemeral_for)
+        change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
         segments = view.segments
         token: str | None = None
         if lock.order is not None:
@@ -121,7 +122,7 @@ class Turns:
             ended = closed(view.session, old, view.open_segment)
             change = superseding(change, ended)
             segments = view.segments_with(*ended.segments)
-        remembered = put_remembered(ref.tenant, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.place() as place:
             committed = self._store.commit(ref, replace(change, remembered=remembered))
             launch = Launch(
@@ -151,8 +152,9 @@ class Turns:
             raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
         step = answered_by_client(state, responses, self._deps.ids.new_id(), now)
         config = state.overrides.applied_to(view.agent.agent_config)
-        change = resumed(view.session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
-        remembered = put_remembered(ref.tenant, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        session = view.session.used(now, self._deps.ephemeral_for)
+        change = resumed(session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
+        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.place() as place:
             committed = self._store.commit(ref, replace(change, remembered=remembered))
             launch = Launch(

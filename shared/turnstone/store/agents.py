@@ -4,14 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pydantic_core import from_json
+
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.jobs import Job
 from turnstone.ports import RangeStore
-from turnstone.records import Absent, Get, Operation, Put, Record
+from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.idempotency import Once
+from turnstone.store.jobs import put_job
 from turnstone.store.keys import agent_key, agent_list, agent_list_key
 from turnstone.store.listing import Entry, entries_of, put_entry
 
@@ -50,6 +54,27 @@ class AgentStore:
     def get(self, tenant: str, agent_id: str) -> StoredAgent:
         """Return the agent. Raises NotFound."""
         return agent_of(self._store.get(agent_key(tenant, agent_id)), agent_id)
+
+    def delete(self, tenant: str, stored: StoredAgent, job: Job) -> None:
+        """Remove the agent from every reader's sight and leave the job to remove the rest. Raises NotFound."""
+        agent = agent_key(tenant, stored.agent.agent_id)
+        entry = agent_list_key(tenant, stored.order)
+        try:
+            self._store.write([Delete(agent, (AttributeIs("status", ACTIVE),)), Delete(entry), put_job(job)])
+        except Conflict as conflict:
+            raise NotFound("agent", stored.agent.agent_id) from conflict
+
+    def clear(self, job: Job, limit: int) -> bool:
+        """Remove what is left of a deleted agent itself, such as payloads; tell if nothing is left."""
+        agent, entry = agent_key(job.tenant, job.agent_id), agent_list_key(job.tenant, job.order)
+        return self._store.clear(agent.pk, limit) and self._store.clear(entry.pk, limit, entry.sk)
+
+    def keeps_sessions(self, tenant: str, agent_id: str) -> tuple[bool, Stamp]:
+        """Return whether the agent's sessions stay until they are deleted, and who may see it. Raises NotFound."""
+        record = self._store.get(agent_key(tenant, agent_id))
+        stamp = stamp_of_agent(record, agent_id)
+        config = from_json(wire_part(record.body))["agent_config"] if record else {}
+        return bool(config.get("enable_session_persistence")), stamp
 
     def stamp(self, tenant: str, agent_id: str) -> Stamp:
         """Return who may see the agent. Raises NotFound."""

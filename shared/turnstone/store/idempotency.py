@@ -9,6 +9,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
+from turnstone.domain.sessions import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Get, Operation, Put, Record, RevIs
 from turnstone.store.keys import idempotency_key
@@ -17,13 +18,16 @@ KEPT = timedelta(hours=24)
 ATTEMPTS = 4
 
 
-def get_remembered(tenant: str, attempt: Attempt) -> tuple[Get, ...]:
-    """Return the read that finds an earlier answer, none if the request has no key."""
-    return (Get(idempotency_key(tenant, attempt.key)),) if attempt.key else ()
+def get_remembered(scope: str | SessionRef, attempt: Attempt) -> tuple[Get, ...]:
+    """Return the read that finds an earlier answer, none if the request has no key.
+
+    A tenant's answers outlive what they name; those of a session go with it.
+    """
+    return (Get(idempotency_key(scope, attempt.key)),) if attempt.key else ()
 
 
 def put_remembered(
-    tenant: str, attempt: Attempt, answer: dict[str, str], now: datetime, found: Record | None = None
+    scope: str | SessionRef, attempt: Attempt, answer: dict[str, str], now: datetime, found: Record | None = None
 ) -> tuple[Put, ...]:
     """Return the write that keeps the answer, none if the request has no key; `found` is a record that is over."""
     if attempt.key is None:
@@ -31,7 +35,7 @@ def put_remembered(
     body = to_json({"fingerprint": attempt.fingerprint, "answer": answer})
     return (
         Put(
-            key=idempotency_key(tenant, attempt.key),
+            key=idempotency_key(scope, attempt.key),
             body=body,
             attributes={"ttl": int((now + KEPT).timestamp())},
             when=(RevIs(found.rev) if found else Absent(),),

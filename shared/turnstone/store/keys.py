@@ -4,10 +4,12 @@ What is scanned by is the partition key, what is scanned over the sort key. Comp
 id can reach into another's partition; above 256 bytes, or where UTF-8 can't hold it, its hash takes its place.
 """
 
+from datetime import UTC, datetime
 from hashlib import sha256
 from urllib.parse import unquote
 from zlib import crc32
 
+from turnstone.domain.jobs import Job
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.records import Key, Range
 
@@ -86,8 +88,11 @@ def steps_of_turn(ref: SessionRef, order: str) -> Range:
     return Range(session_partition(ref), start=prefix, end=prefix + "~")
 
 
-def idempotency_key(tenant: str, hashed: str) -> Key:
-    return Key(f"{component(tenant)}|idempotency:{hashed}", SINGLE)
+def idempotency_key(scope: str | SessionRef, hashed: str) -> Key:
+    """Return where an answer is remembered: for the tenant, or with the session that it is about, while that lives."""
+    if isinstance(scope, SessionRef):
+        return Key(session_partition(scope), f"idempotency:{hashed}")
+    return Key(f"{component(scope)}|idempotency:{hashed}", SINGLE)
 
 
 def api_key_key(hashed: str) -> Key:
@@ -121,6 +126,26 @@ def turn_ref_of(key: Key) -> TurnRef:
     return TurnRef(
         tenant=unquote(tenant), agent_id=unquote(agent_id), session_id=unquote(session_id), turn_id=unquote(order)
     )
+
+
+def job_key(job: Job) -> Key:
+    """Return the key of a job. Its time comes first, so that the open index has those that are due first of all."""
+    ids = f"{component(job.agent_id)}:{component(job.session_id)}"
+    return Key(f"{job_time(job.due_at)}|{component(job.tenant)}|{job.kind}:{ids}", SINGLE)
+
+
+def job_time(at: datetime) -> str:
+    """Return what the keys of jobs begin with that are due then; no tenant's partitions begin like this."""
+    return f"job:{at.astimezone(UTC):%Y%m%dT%H%M%S.%f}"
+
+
+def job_shard(key: Key) -> str:
+    """Return the part of the open index that the job is listed in."""
+    return f"job:{crc32(key.pk.encode()) % OPEN_SHARDS}"
+
+
+def job_shards() -> tuple[str, ...]:
+    return tuple(f"job:{shard}" for shard in range(OPEN_SHARDS))
 
 
 def registered_partition(tenant: str, kind: str) -> str:

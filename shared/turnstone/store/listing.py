@@ -16,11 +16,12 @@ ENTRIES_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry: its place, what it shows, and who may see it."""
+    """One entry: its place, what it shows, who may see it, and whether what it shows is gone."""
 
     order: str
     fields: dict[str, Any]
     stamp: Stamp
+    is_gone: bool = False
 
 
 def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:

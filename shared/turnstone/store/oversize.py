@@ -71,6 +71,12 @@ class OversizeStore:
         """Return keys of the records whose attribute `open` equals the shard, in key order."""
         return self._store.open_keys(shard, limit, after)
 
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        """Remove records of a partition, or that one record, then every payload they ever had; tell if none is left."""
+        if not self._store.clear(pk, limit, sk):
+            return False
+        return self._blobs.clear(f"{_folder(pk)}/" if sk is None else _beginning(Key(pk, sk)), limit)
+
     def _encoded(self, operation: Operation, blobs: list[str]) -> Operation:
         if isinstance(operation, Put | Update) and _CODEC in operation.attributes:
             raise ValueError(f"the attribute {_CODEC!r} of {operation.key!r} is not the caller's")
@@ -88,7 +94,7 @@ class OversizeStore:
 
     def _put_blob(self, key: Key, payload: bytes) -> tuple[str, bytes]:
         content = _sha256(payload)
-        name = f"{_sha256(key.pk.encode())[:32]}/{_sha256(key.sk.encode())[:32]}-{uuid4().hex}"
+        name = f"{_beginning(key)}{uuid4().hex}"
         self._blobs.put(name, payload)
         return name, json.dumps({"name": name, "sha256": content, "size": len(payload)}).encode()
 
@@ -132,6 +138,15 @@ class OversizeStore:
         if _sha256(payload) != fields["sha256"]:
             raise ValueError(f"the payload {fields['name']!r} is not the one that was stored")
         return payload
+
+
+def _folder(pk: str) -> str:
+    return _sha256(pk.encode())[:32]
+
+
+def _beginning(key: Key) -> str:
+    """Return what the names of all payloads begin with that the record has, or had."""
+    return f"{_folder(key.pk)}/{_sha256(key.sk.encode())[:32]}-"
 
 
 def _with_codec(put: Put, body: bytes, codec: str) -> Put:

@@ -1,20 +1,34 @@
 """Sessions in the store: opening one, and reading one with its turns."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
+
+from pydantic_core import from_json
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
+from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.sessions import Session, SessionRef
 from turnstone.ports import RangeStore
-from turnstone.records import AttributeIs, Check, Get, Operation, Record
+from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.store.agents import ACTIVE, stamp_of_agent
 from turnstone.store.frames import wire_part
-from turnstone.store.idempotency import Once
-from turnstone.store.keys import agent_key, all_turns, session_key, session_list, session_list_key, turn_key
-from turnstone.store.listing import Entry, entries_of, put_entry
+from turnstone.store.idempotency import ATTEMPTS, Once
+from turnstone.store.jobs import put_job
+from turnstone.store.keys import (
+    agent_key,
+    all_turns,
+    session_key,
+    session_list,
+    session_list_key,
+    session_partition,
+    turn_key,
+)
+from turnstone.store.listing import ENTRIES_AT_ONCE, Entry, entries_of, put_entry
 from turnstone.store.ranges import pages
 from turnstone.store.session_records import put_session, session_of
 from turnstone.store.whole_turns import is_terminal, whole_state
@@ -32,6 +46,7 @@ class SessionStore:
             Check(agent, (AttributeIs("status", ACTIVE),)),
             put_session(ref, session),
             put_entry(session_list_key(tenant, session.agent_id, session.order), _shown(session), session.stamp),
+            *([put_job(job_of("end_session", ref, session, now, session.ends_at))] if session.ends_at else ()),
         ]
         once = Once(tenant, attempt, {"session_id": session.session_id}, now)
         try:
@@ -41,9 +56,65 @@ class SessionStore:
                 raise NotFound("agent", session.agent_id) from conflict
             raise
 
-    def entries(self, tenant: str, agent_id: str, after: str | None, limit: int | None) -> Iterator[Entry]:
-        """Yield the entries of the list of the agent's sessions behind that place."""
-        return entries_of(self._store, session_list(tenant, agent_id), after, limit)
+    def entries(self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime) -> Iterator[Entry]:
+        """Yield the entries of the list of the sessions of an agent, given by tenant and id, behind that place."""
+        entries = entries_of(self._store, session_list(*agent), after, limit)
+        at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
+        while some := list(islice(entries, at_once)):
+            yield from self._told_gone(agent, some, now)
+
+    def header(self, ref: SessionRef) -> Session | None:
+        """Return the session, whoever asks and whatever became of its agent, None if there is none."""
+        record = self._store.get(session_key(ref))
+        return None if record is None else session_of(record)
+
+    def visit(self, ref: SessionRef) -> tuple[Session, Stamp]:
+        """Return the session and its agent's stamp. Raises NotFound."""
+        session, stamp, _ = self.read(ref, ())
+        return session, stamp
+
+    def removal(self, ref: SessionRef, session: Session) -> tuple[Operation, ...]:
+        """Return the writes that remove the session, as it was read, from every reader's and writer's sight."""
+        entry = session_list_key(ref.tenant, ref.agent_id, session.order)
+        return Delete(session_key(ref), (RevIs(session.rev),)), Delete(entry)
+
+    def delete(self, ref: SessionRef, session: Session, job: Job) -> None:
+        """Remove the session from sight and leave the job to remove the rest.
+
+        Raises:
+            NotFound: somebody else has deleted it.
+            StoreUnavailable: it changes too fast.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                self._store.write([*self.removal(ref, session), put_job(job)])
+            except Conflict as conflict:
+                if conflict.found is None:
+                    raise NotFound("session", ref.session_id) from conflict
+                session = session_of(conflict.found)
+            else:
+                return
+        raise StoreUnavailable("the session changes too fast, try again")
+
+    def clear(self, job: Job, limit: int) -> bool:
+        """Remove what is left of a deleted session; tell if nothing is left."""
+        entry = session_list_key(job.tenant, job.agent_id, job.order)
+        is_empty = self._store.clear(session_partition(job.session_ref), limit)
+        return is_empty and self._store.clear(entry.pk, limit, entry.sk)
+
+    def part_with(self, agent_job: Job, limit: int, now: datetime) -> tuple[Job, ...]:
+        """Remove some sessions of a deleted agent from sight; return the jobs left to clean them, none at the end."""
+        page = self._store.range(Range(session_list(agent_job.tenant, agent_job.agent_id), limit=limit))
+        jobs, writes = [], list[Operation]()
+        for record in page.records:
+            session_id: str = from_json(record.body)["session_id"]
+            ref = SessionRef(tenant=agent_job.tenant, agent_id=agent_job.agent_id, session_id=session_id)
+            about = {"kind": "clean_session", "session_id": session_id, "order": record.key.sk}
+            jobs.append(agent_job.model_copy(update={**about, "since": now, "due_at": now}))
+            writes += [Delete(session_key(ref)), Delete(record.key), put_job(jobs[-1])]
+        if writes:
+            self._store.write(writes)
+        return tuple(jobs)
 
     def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Stamp, Iterator[bytes]]:
         """Return the session, its agent's stamp, and its turns as wire JSON, oldest first; only those that are named.
@@ -63,6 +134,23 @@ class SessionStore:
             return session_of(header), stamp, (self._wire(ref, record) for record in chained)
         return session_of(header), stamp, (self._wire(ref, record) for record in sorted(found, key=lambda r: r.key))
 
+    def _told_gone(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
+        """Yield the entries; of those that may be over, because they were to end before now, tell which are."""
+        tenant, agent_id = agent
+        doubtful = {
+            entry.order: session_key(
+                SessionRef(tenant=tenant, agent_id=agent_id, session_id=entry.fields["session_id"])
+            )
+            for entry in entries
+            if (ends_at := entry.fields.pop("ends_at", None)) and datetime.fromisoformat(ends_at) <= now
+        }
+        records, _ = self._store.gather([Get(key) for key in doubtful.values()], []) if doubtful else ([], [])
+        headers = dict(zip(doubtful, records, strict=True))
+        for entry in entries:
+            header = headers.get(entry.order)
+            is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
+            yield replace(entry, is_gone=True) if is_gone else entry
+
     def _wire(self, ref: SessionRef, record: Record) -> bytes:
         if is_terminal(record):
             return wire_part(record.body)
@@ -74,4 +162,18 @@ def _shown(session: Session) -> dict[str, Any]:
         "session_id": session.session_id,
         "session_name": session.session_name,
         "started_at": session.started_at,
+        **({"ends_at": session.ends_at} if session.ends_at else {}),
     }
+
+
+def job_of(kind: JobKind, ref: SessionRef, session: Session, now: datetime, due_at: datetime | None = None) -> Job:
+    """Return a job about the session, due now unless told otherwise."""
+    return Job(
+        kind=kind,
+        tenant=ref.tenant,
+        agent_id=ref.agent_id,
+        session_id=ref.session_id,
+        order=session.order,
+        since=now,
+        due_at=due_at or now,
+    )

@@ -83,7 +83,7 @@ class TurnStore:
             NotFound: the session, its agent, or the turn that was asked for.
         """
         wanted_range = header_and_segments(ref, segments_within(budget_tokens))
-        remembered_key = get_remembered(ref.tenant, attempt) if attempt else ()
+        remembered_key = get_remembered(ref, attempt) if attempt else ()
         wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
         (agent_record, *found), (newest,) = self._store.gather(
             [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key],

@@ -1,0 +1,13 @@
+"""DELETE /v1/agents/{agent_id}: delete an agent with all its sessions."""
+
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import NoContent, Reply, Request, Route, done
+
+
+def delete_agent(request: Request) -> Reply:
+    request.application.deleting.delete_agent(request.caller, request.path_params["agent_id"])
+    return done()
+
+
+ROUTE = Route("DELETE", "/v1/agents/{agent_id}", delete_agent, NoContent)
+handler = LambdaHandler(__name__, ROUTE, loads="deleting")

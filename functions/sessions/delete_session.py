@@ -1,0 +1,13 @@
+"""DELETE /v1/agents/{agent_id}/session/{session_id}: delete a session with its turns, also one that runs."""
+
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import NoContent, Reply, Request, Route, done
+
+
+def delete_session(request: Request) -> Reply:
+    request.application.deleting.delete_session(request.caller, request.session_ref)
+    return done()
+
+
+ROUTE = Route("DELETE", "/v1/agents/{agent_id}/session/{session_id}", delete_session, NoContent)
+handler = LambdaHandler(__name__, ROUTE, loads="deleting")

@@ -1,0 +1,73 @@
+"""Clean-up jobs of one machine: a thread that does what is due, one after the other.
+
+It keeps no list: what is to be done is in the store, also what a process before this one left.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Condition, Thread
+from typing import Any
+
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.jobs import Job
+
+log = logging.getLogger(__name__)
+LOOKS_EVERY_S = 60.0
+
+
+class LocalJobs:
+    """Does jobs in this process. What tells those that are due, and what does one, come with `start`."""
+
+    def __init__(self, every_s: float = LOOKS_EVERY_S) -> None:
+        self._every_s = every_s
+        self._changed = Condition()
+        self._is_nudged = True
+        self._is_closed = False
+        self._thread: Thread | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="job")
+
+    def start(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
+        """Begin with what is due now, and look again whenever a job is sent, and from time to time."""
+        self._thread = Thread(target=self._run_forever, args=(due, run), name="jobs", daemon=True)
+        self._thread.start()
+
+    def send(self, job: Job) -> None:
+        """Look for what is due, of which the job is one or will be."""
+        log.debug("a %s was sent", job.kind)
+        with self._changed:
+            self._is_nudged = True
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Do no more, after what is being done now."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._pool.shutdown()
+
+    def _run_forever(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
+        while self._wait():
+            # in a pool, because its futures catch what nobody expected: this thread must go on for the other jobs
+            found = self._pool.submit(due)
+            if self._is_done(found):
+                for job in found.result():
+                    if self._is_closed:
+                        return
+                    self._is_done(self._pool.submit(run, job))
+
+    def _is_done(self, future: Future[Any]) -> bool:
+        """Wait for it; tell whether it went well."""
+        if (problem := future.exception()) is not None:
+            expected = isinstance(problem, StoreUnavailable)
+            log.warning("a clean-up is left for later: %s", problem, exc_info=not expected)
+        return problem is None
+
+    def _wait(self) -> bool:
+        """Wait until there may be something to do; False once closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_nudged or self._is_closed, self._every_s)
+            self._is_nudged = False
+            return not self._is_closed

@@ -1,0 +1,65 @@
+"""Clean-up jobs as records, each written in the transaction that gives reason for it."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from turnstone.domain.errors import Conflict
+from turnstone.domain.jobs import Job
+from turnstone.ports import RangeStore
+from turnstone.records import Delete, Get, Key, Operation, Put, RevIs
+from turnstone.store.keys import job_key, job_shard, job_shards, job_time
+
+KEYS_AT_ONCE = 100
+MOMENT = timedelta(microseconds=1)
+
+
+def put_job(job: Job) -> Put:
+    """Return the write that stores the job, to be done when it is due."""
+    key = job_key(job)
+    return Put(key, job.model_dump_json().encode(), {"open": job_shard(key)})
+
+
+class JobStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def is_open(self, job: Job) -> bool:
+        """Tell whether the job is still to be done, at the time it says."""
+        return self._store.get(job_key(job)) is not None
+
+    def settle(self, job: Job, *writes: Operation) -> bool:
+        """Apply the writes and end the job, or tell that somebody else has ended it.
+
+        Raises:
+            Conflict: one of the writes conflicts.
+        """
+        key = job_key(job)
+        try:
+            self._store.write([*writes, Delete(key, (RevIs(1),))])
+        except Conflict as conflict:
+            if conflict.key != key:
+                raise
+            return False
+        return True
+
+    def due(self, at: datetime) -> Iterator[Job]:
+        """Yield the jobs that were due by then, the longest due of each shard first."""
+        for shard in job_shards():
+            for keys in self._due_keys(shard, job_time(at + MOMENT)):
+                records, _ = self._store.gather([Get(key) for key in keys], [])
+                yield from (Job.model_validate_json(record.body) for record in records if record is not None)
+
+    def _due_keys(self, shard: str, before: str) -> Iterator[Sequence[Key]]:
+        after = None
+        while True:
+            page = self._store.open_keys(shard, KEYS_AT_ONCE, after)
+            if due := [key for key in page.keys if key.pk < before]:
+                yield due
+            after = page.after
+            if after is None or len(due) < len(page.keys):
+                return
+
+
+def later(job: Job, at: datetime) -> Job:
+    """Return the same work for that time, or the next moment there can be: a job is told from another by its time."""
+    return job.again_at(max(at, job.due_at + MOMENT))

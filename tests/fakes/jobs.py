@@ -1,0 +1,24 @@
+"""Jobs that wait until a test has them done."""
+
+from __future__ import annotations
+
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.jobs import Job
+
+
+class RecordedJobs:
+    """Keeps what is sent; told so, it loses it, or can't be reached."""
+
+    def __init__(self) -> None:
+        self.sent: list[Job] = []
+        self.is_down = False
+
+    def send(self, job: Job) -> None:
+        if self.is_down:
+            raise StoreUnavailable("the queue can't be reached")
+        self.sent.append(job)
+
+    def taken(self) -> tuple[Job, ...]:
+        """Return what was sent since this was last called."""
+        taken, self.sent = tuple(self.sent), []
+        return taken
