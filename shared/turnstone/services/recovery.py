@@ -10,8 +10,9 @@ from turnstone.domain.sessions import LockState, Session, TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
+from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.replay import replayed, told_as_gone
-from turnstone.services.running import Launch, RunnerDeps, TurnRunner
+from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import closed, given_up, taken_over
 
 MAX_TAKEOVERS = 3

@@ -1,14 +1,10 @@
 """Running a turn: drains the engine, publishes what happens, and commits how it ends. The one place that does."""
 
 import logging
-from collections.abc import Callable, Generator
-from contextlib import closing
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Generator
+from contextlib import closing, suppress
 from typing import assert_never
 
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.context import Segment
 from turnstone.domain.errors import (
     Conflict,
     InvalidRequest,
@@ -20,68 +16,21 @@ from turnstone.domain.errors import (
     TurnstoneError,
 )
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
-from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
-from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
-from turnstone.services.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import Place
-from turnstone.services.leases import Lease, LeaseKeeper
+from turnstone.services.launch import Launch, RunnerDeps
+from turnstone.services.leases import Lease
 from turnstone.services.replay import told_as_failed
 from turnstone.services.transitions import closed, paused
-from turnstone.store.turns import Change, TurnStore
+from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerDeps:
-    """What running a turn takes, whatever the turn.
-
-    Attributes:
-        follow: has those who wait here for a turn of another process told how it goes on there.
-        tidies_up: whether a run may still work when its end has been told.
-    """
-
-    turns: TurnStore
-    inference: Inference
-    tools: ToolRuntime
-    supervisor: Supervisor
-    clock: Clock
-    ids: IdGenerator
-    leases: LeaseKeeper
-    broadcasts: Broadcasts
-    context_tokens: int
-    await_duration: timedelta
-    follow: Callable[[TurnRef], None]
-    tidies_up: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A turn whose lock was just taken.
-
-    Attributes:
-        config: the agent's configuration with the turn's overrides.
-        segments: newest context segments, the open one last.
-        told: events that come before those of the run.
-        before: events of earlier runs, for those who want to hear the turn from its start.
-    """
-
-    ref: TurnRef
-    session: Session
-    state: TurnState
-    config: AgentConfig
-    segments: tuple[Segment, ...]
-    told: tuple[TurnEvent, ...]
-    before: tuple[TurnEvent, ...] = ()
-
-    @property
-    def open_segment(self) -> Segment:
-        return self.segments[-1] if self.segments else Segment(number=0)
 
 
 class TurnRunner:
@@ -141,7 +90,7 @@ class TurnRunner:
             try:
                 last_events = run.to_its_end()
             except (LeaseLost, Conflict):
-                last_events = _lease_lost(run)
+                last_events = self._lease_lost(run)
             except StoreUnavailable as unavailable:
                 log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
                 last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will go on later")
@@ -163,12 +112,22 @@ class TurnRunner:
                 failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
         except LeaseLost:
-            last_events = _lease_lost(run)
+            last_events = self._lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:
             log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
             self._leave_to_supervisor(launch.ref, launch.session.lock)
         finally:
             self._deps.broadcasts.end(run.broadcast, *last_events)
+
+    def _lease_lost(self, run: "_Run") -> tuple[TurnEvent, ...]:
+        """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
+        launch = run.launch
+        with run.lease.in_hand:
+            is_told = run.broadcast.is_over
+        with suppress(NotFound, StoreUnavailable):
+            if not is_told and (state := self._deps.turns.load(launch.ref)[1]).status is TurnStatus.CANCELLED:
+                return (told_as_failed(state),)
+        return _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
 
     def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
         """Have the turn taken over once its lease is over, because this process can't go on with it."""
@@ -287,9 +246,3 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
 def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
     failure = Failure(kind=kind, message=message)
     return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
-
-
-def _lease_lost(run: _Run) -> tuple[TurnEvent, ...]:
-    """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
-    with run.lease.in_hand:
-        return _told(run.launch, "lease_lost", str(LeaseLost(run.launch.ref.turn_id)))

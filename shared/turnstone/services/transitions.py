@@ -64,7 +64,16 @@ def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
         TurnStatus.CANCELLED: "another turn took its place",
         TurnStatus.FAILED: "the process that ran it is gone",
     }
-    failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reasons[status]}")
+    return _given_up(state, status, reasons[status], now)
+
+
+def cancelled(state: TurnState, now: datetime) -> TurnState:
+    """Return the state of a turn that somebody does not want to go on; its finished steps stay."""
+    return _given_up(state, TurnStatus.CANCELLED, "this was asked for", now)
+
+
+def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
+    failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reason}")
     return state.given_up(status, failure, now)
 
 

@@ -27,9 +27,10 @@ from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
+from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.refusals import refuse_unsupported
 from turnstone.services.replay import replayed_before_resume
-from turnstone.services.running import Launch, RunnerDeps, TurnRunner
+from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
 from turnstone.store.idempotency import answer_in, put_remembered
 from turnstone.store.turns import SessionView
