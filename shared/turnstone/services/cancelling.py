@@ -13,7 +13,7 @@ from turnstone.ports import Clock, Supervisor
 from turnstone.services.access import AccessRules, check_session
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import Lease, LeaseKeeper
-from turnstone.services.replay import told_as_failed
+from turnstone.services.replay import numbered
 from turnstone.services.transitions import cancelled, closed
 from turnstone.store.idempotency import answer_in, put_remembered
 from turnstone.store.turns import SessionView, TurnStore
@@ -85,7 +85,7 @@ class Cancelling:
     def _tell(self, ref: TurnRef, state: TurnState) -> None:
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is not None:
-            self._deps.broadcasts.end(broadcast, told_as_failed(state))
+            self._deps.broadcasts.end(broadcast, *numbered(state)[-1:])
 
     def _wake(self, token: str | None) -> None:
         """Tell the supervisor that waits for the client that it need not; it finds out by itself, too, but later."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.context import Segment
-from turnstone.domain.events import TurnEvent
+from turnstone.domain.events import Numbered
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
@@ -54,8 +54,8 @@ class Launch:
     state: TurnState
     config: AgentConfig
     segments: tuple[Segment, ...]
-    told: tuple[TurnEvent, ...]
-    before: tuple[TurnEvent, ...] = ()
+    told: tuple[Numbered, ...]
+    before: tuple[Numbered, ...] = ()
 
     @property
     def open_segment(self) -> Segment:

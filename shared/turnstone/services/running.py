@@ -15,7 +15,7 @@ from turnstone.domain.errors import (
     StoreUnavailable,
     TurnstoneError,
 )
-from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
+from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
 from turnstone.engine.prompt import fixed_tokens
@@ -26,7 +26,7 @@ from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import Place
 from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.leases import Lease
-from turnstone.services.replay import told_as_failed
+from turnstone.services.replay import doubtful_after, numbered, told_as_failed
 from turnstone.services.transitions import closed, paused
 from turnstone.store.turns import Change
 
@@ -40,7 +40,7 @@ class TurnRunner:
     def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
         """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
         lease = self._deps.leases.take(launch.ref, launch.session.lock.fence)
-        broadcast = self._deps.broadcasts.begin(launch.ref, launch.before)
+        broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.told)
         run = _Run(self._deps, launch, lease, broadcast)
         place.start(lambda: self._run(run, place), lambda _: self._give_up_crashed(run))
@@ -104,7 +104,9 @@ class TurnRunner:
         """End a turn whose run hit a bug of ours, so that its session stays usable."""
         launch = run.launch
         failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed by an internal error")
-        last_events: tuple[TurnEvent, ...] = (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
+        last_events: tuple[TurnEvent | Numbered, ...] = (
+            told_as_failed(launch.state.model_copy(update={"failure": failure})),
+        )
         try:
             run.lease.check()
             session, state = self._deps.turns.load(launch.ref)
@@ -119,14 +121,14 @@ class TurnRunner:
         finally:
             self._deps.broadcasts.end(run.broadcast, *last_events)
 
-    def _lease_lost(self, run: "_Run") -> tuple[TurnEvent, ...]:
+    def _lease_lost(self, run: "_Run") -> tuple[TurnEvent | Numbered, ...]:
         """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
         launch = run.launch
         with run.lease.in_hand:
             is_told = run.broadcast.is_over
         with suppress(NotFound, StoreUnavailable):
             if not is_told and (state := self._deps.turns.load(launch.ref)[1]).status is TurnStatus.CANCELLED:
-                return (told_as_failed(state),)
+                return numbered(state)[-1:]
         return _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
 
     def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
@@ -149,7 +151,7 @@ class _Run:
         self._has_step_records = len(launch.state.turn.steps) > 0
         self._has_ended = False
 
-    def to_its_end(self) -> tuple[TurnEvent, ...]:
+    def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
         """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
         state = self.launch.state
         try:
@@ -202,7 +204,7 @@ class _Run:
                 self.lease.check()
                 self.broadcast.publish(event)
 
-    def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent, ...]:
+    def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent | Numbered, ...]:
         now = self._deps.clock.now()
         match following:
             case AwaitClientTools(state, output, unsaved):
@@ -218,13 +220,13 @@ class _Run:
             case _:
                 assert_never(following)
 
-    def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent, ...]:
+    def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
         kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
         failure = Failure(kind=kind, message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
         self._has_ended = True
-        return (told_as_failed(failed),)
+        return numbered(failed)[-1:]
 
     def _have_watched(self, lock: SessionLock) -> None:
         try:

@@ -45,7 +45,13 @@ def resumed(session: Session, state: TurnState, step: ToolExecutionStep, lease_u
 def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Change:
     """Another process goes on with a turn whose process is gone."""
     lock = session.lock.taken(state.order, lease_until)
-    taken = {"takeovers": state.takeovers_in_vain + 1, "steps_at_takeover": len(state.turn.steps)}
+    steps = len(state.turn.steps)
+    first = state.steps_at_first_takeover
+    taken = {
+        "takeovers": state.takeovers_in_vain + 1,
+        "steps_at_takeover": steps,
+        "steps_at_first_takeover": steps if first is None else first,
+    }
     going_on = state.model_copy(update=taken)
     return Change(session.model_copy(update={"lock": lock}), (going_on,))
 
