@@ -357,6 +357,7 @@ BODIES = {
     ),
     ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, AGENTS[0] | {"messages": MESSAGES[-1:]}), turn_grade),
     ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),
+    ("POST", TURN_PATH + "/cancel"): UNREAD,
     ("GET", TURN_PATH): UNREAD,
     ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
     ("GET", "/v1/health"): UNREAD,

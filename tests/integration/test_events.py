@@ -29,6 +29,7 @@ SHOWN = {
     "get_session": {"session_id", "session_name", "turns", "started_at"},
     "create_turn": {"turn_id", "steps", "output_message", "completed_at"},
     "resume_turn": {"turn_id", "steps", "output_message", "completed_at"},
+    "cancel_turn": {"turn_id", "steps", "output_message", "completed_at"},
     "get_turn": {"turn_id", "steps", "output_message", "completed_at"},
     "get_step": {"step"},
     "list_models": {"data"},
@@ -55,6 +56,7 @@ LISTS = {"list_agents", "list_models", "list_shields", "list_toolgroups"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools"}
 ABOUT_TENANTS = sorted(ROUTES.keys() - FOR_ALL)
+WAITING = ("resume_turn", "cancel_turn")
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
 
 
@@ -102,7 +104,7 @@ def test_an_event_is_addressed_to_the_route_it_is_named_after(name: str) -> None
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("name", ROUTES)
 def test_the_function_answers_its_event(bench: Bench, name: str) -> None:
-    stored(bench, is_waiting=name == "resume_turn")
+    stored(bench, is_waiting=name in WAITING)
     answer = handler_of(ROUTES[name])(load_event(name), Context())
     if name in DELETES:
         assert (answer["statusCode"], answer["body"]) == (204, "")
@@ -160,7 +162,7 @@ def test_the_queue_gives_a_job_to_the_function_that_does_it_and_gets_back_what_f
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("name", ABOUT_TENANTS)
 def test_the_same_event_from_another_account_finds_nothing(bench: Bench, name: str) -> None:
-    stored(bench, is_waiting=name == "resume_turn")
+    stored(bench, is_waiting=name in WAITING)
     event = load_event(name)
     event["requestContext"]["identity"] |= {"accountId": "210987654321", "userArn": "arn:aws:iam::210987654321:user/x"}
     answer = handler_of(ROUTES[name])(event, Context())
@@ -174,7 +176,7 @@ def test_the_same_event_from_another_account_finds_nothing(bench: Bench, name: s
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize("name", ROUTES)
 def test_an_event_without_an_identity_is_refused(bench: Bench, name: str) -> None:
-    stored(bench, is_waiting=name == "resume_turn")
+    stored(bench, is_waiting=name in WAITING)
     event = load_event(name)
     del event["requestContext"]["identity"]
     before = bench.dynamo.scan(TableName=TABLE)["Items"]

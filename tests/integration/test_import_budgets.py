@@ -72,6 +72,7 @@ NOT_NEEDED = {
     "agents.create_agent": ("engine.turn", "engine.steps", "domain.turns", "domain.messages"),
     "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "steps.get_step": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),
@@ -221,7 +222,7 @@ def event_with_a_key(folder: Path) -> Path:
 
 
 def test_the_first_request_finds_everything_loaded(table: str, function: Function, tmp_path: Path) -> None:
-    store_anew(is_waiting=function.module in ("turns.resume_turn", WORKER))
+    store_anew(is_waiting=function.module in ("turns.resume_turn", "turns.cancel_turn", WORKER))
     event = event_with_a_key(tmp_path) if function.module == AUTHORIZER else event_for(function)
     start = started(function, event, AWS_ENDPOINT_URL=table)
     answered = 501 if function.module == "unserved.methods" else 200

@@ -29,6 +29,7 @@ MAY = {
     "GetSession": LOOK_AFTER,
     "CreateTurn": RUN | ASK_MODEL,
     "ResumeTurn": RUN | ASK_MODEL,
+    "CancelTurn": REGISTER | {"states:SendTaskSuccess"},
     "GetTurn": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
     "Models": REGISTER | ASK_MODEL,

@@ -34,6 +34,7 @@ FUNCTIONS = {
     "get_session": "GetSession",
     "create_turn": "CreateTurn",
     "resume_turn": "ResumeTurn",
+    "cancel_turn": "CancelTurn",
     "get_turn": "GetTurn",
     "get_step": "GetStep",
     "list_models": "Models",

@@ -306,6 +306,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
         assert asker.ask("POST", TURN + "/resume", body).status == 200
         streamed = asker.say("please get_weather(city=Oslo)", stream=True)
         asker.ids["turn_id"] = str(re.findall(r'"turn_id":"([^"]+)"', streamed.body.decode())[0])
+    assert asker.ask("POST", TURN + "/cancel").headers["x-turn-status"] == "cancelled"
     assert len(asker.ask("GET", SESSION).json()["turns"]) == 5
     assert asker.ask("GET", SESSION, query=f"?turn_ids={asker.ids['turn_id']}").status == 200
     assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200

@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
+    from turnstone.services.cancelling import Cancelling
     from turnstone.services.cleaning import Cleaning
     from turnstone.services.deleting import Deleting
     from turnstone.services.executor import TurnExecutor
+    from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
-    from turnstone.services.running import RunnerDeps, TurnRunner
+    from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
     from turnstone.services.turns import Turns
     from turnstone.store.agents import AgentStore
@@ -90,7 +92,7 @@ class Core:
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
-        _ = self.agents, self.sessions, self.turns, self.reader, self.recovery, self._refuse
+        _ = self.agents, self.sessions, self.turns, self.reader, self.cancelling, self.recovery, self._refuse
         _ = self.deleting, self.cleaning
         _ = self.models, self.providers, self.toolgroups, self.shields
         return self
@@ -150,6 +152,14 @@ class Core:
         from turnstone.services.turns import Turns
 
         return Turns(self._runner_deps, self._rules, self._runner, self.executor)
+
+    @cached_property
+    def cancelling(self) -> Cancelling:
+        from turnstone.services.cancelling import Cancelling, CancellingDeps
+
+        ports = self._ports
+        deps = CancellingDeps(self.turn_store, ports.supervisor, ports.clock, self.leases, self.broadcasts)
+        return Cancelling(deps, self._rules)
 
     @cached_property
     def recovery(self) -> Recovery:
@@ -246,7 +256,7 @@ class Core:
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
         from turnstone.services.following import Following
-        from turnstone.services.running import RunnerDeps
+        from turnstone.services.launch import RunnerDeps
 
         following = Following(self.turn_store, self.broadcasts, FOLLOW_S)
         return RunnerDeps(

@@ -12,7 +12,8 @@ TurnstoneError
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
-│   └── TurnNotAwaiting        a resume of a turn that waits for nothing
+│   ├── TurnNotAwaiting        a resume of a turn that waits for nothing
+│   └── TurnEnded              a turn that has ended can't be cancelled
 ├── IdempotencyMismatch        the key was used for another body
 ├── BodyTooLarge               more bytes than the server takes
 ├── Overloaded                 as many turns run as the server takes
@@ -126,6 +127,14 @@ class TurnNotAwaiting(TurnConflict):
 
     def __init__(self, turn_id: str, status: str) -> None:
         super().__init__(f"turn {turn_id!r} is {status}, it does not await tool responses", turn_id)
+        self.status = status
+
+
+class TurnEnded(TurnConflict):
+    """The turn has ended, and not by being cancelled."""
+
+    def __init__(self, turn_id: str, status: str) -> None:
+        super().__init__(f"turn {turn_id!r} is {status}, there is nothing to cancel", turn_id)
         self.status = status
 
 

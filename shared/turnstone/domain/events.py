@@ -1,6 +1,6 @@
 """What happens in a turn, in the shape the Llama Stack stream carries as an event's payload."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -76,6 +76,19 @@ class TurnFailed(Frozen):
 
 
 TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput | TurnFailed
+
+
+class Numbered(NamedTuple):
+    """An event with its number in the turn; a delta that stands for several has their last one.
+
+    Attributes:
+        number: None for what only one stream is told, and for what is told again.
+        first: number of the first delta it stands for, where it stands for several.
+    """
+
+    event: TurnEvent
+    number: int | None
+    first: int | None = None
 
 
 def call_delta(call: ToolCall) -> ToolCallDelta:

@@ -124,6 +124,7 @@ class TurnState(Frozen):
         failure: why there is no answer.
         takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
         steps_at_takeover: how many steps there were when it was last taken over.
+        steps_at_first_takeover: how many there were when it first was; what was told after them may have been lost.
         token: what wakes the supervisor that waits with the turn for its client; gone when the turn moves on.
         rev: revision of the record this was read from, 0 before it is stored.
     """
@@ -137,6 +138,7 @@ class TurnState(Frozen):
     failure: Failure | None = None
     takeovers: int = 0
     steps_at_takeover: int = 0
+    steps_at_first_takeover: int | None = None
     token: str | None = None
     rev: int = 0
 

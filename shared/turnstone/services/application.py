@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
     from turnstone.services.agents import Agents
+    from turnstone.services.cancelling import Cancelling
     from turnstone.services.deleting import Deleting
     from turnstone.services.reading import TurnReader
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
@@ -25,6 +26,9 @@ class Application(Protocol):
 
     @property
     def turns(self) -> Turns: ...
+
+    @property
+    def cancelling(self) -> Cancelling: ...
 
     @property
     def reader(self) -> TurnReader: ...

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Event, Lock
 
-from turnstone.domain.events import TurnEvent
+from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.sessions import TurnRef
 
 
@@ -12,8 +12,12 @@ from turnstone.domain.sessions import TurnRef
 class Heard:
     """Events a listener had not heard yet; `is_last` tells that none will follow."""
 
-    events: tuple[TurnEvent, ...]
+    told: tuple[Numbered, ...]
     is_last: bool
+
+    @property
+    def events(self) -> tuple[TurnEvent, ...]:
+        return tuple(told.event for told in self.told)
 
 
 class Listener:
@@ -28,26 +32,35 @@ class Listener:
     def take(self) -> Heard:
         """Return what has happened since the last call; the next event will wake the listener again."""
         with self._broadcast.lock:
-            events = tuple(self._broadcast.events[self._heard :])
-            self._heard += len(events)
+            told = tuple(self._broadcast.told[self._heard :])
+            self._heard += len(told)
             self.is_awake = False
-            return Heard(events, self._broadcast.is_over)
+            return Heard(told, self._broadcast.is_over)
 
 
 class TurnBroadcast:
     """Keeps the events of one run of a turn, so that who joins late hears them all.
 
-    `before` holds the events of earlier runs; `is_run` tells that a run publishes here, not only that one is expected.
+    Attributes:
+        before: the events of earlier runs.
+        doubtful_after: the number up to which those who heard earlier runs heard what is stored, None for to the end.
+        is_run: a run publishes here, it is not only expected.
     """
 
     def __init__(self, ref: TurnRef) -> None:
         self.ref = ref
-        self.before: tuple[TurnEvent, ...] = ()
+        self.before: tuple[Numbered, ...] = ()
+        self.doubtful_after: int | None = None
         self.is_run = False
         self.lock = Lock()
-        self.events: list[TurnEvent] = []
+        self.told: list[Numbered] = []
         self.is_over = False
+        self._last_number = 0
         self._listeners: list[Listener] = []
+
+    @property
+    def events(self) -> list[TurnEvent]:
+        return [told.event for told in self.told]
 
     def listen(self, wake: Callable[[], None]) -> Listener:
         """Return a reader that begins with the first event; take() at once, `wake` is called from then on."""
@@ -60,10 +73,11 @@ class TurnBroadcast:
         with self.lock:
             self._listeners.remove(listener)
 
-    def publish(self, *events: TurnEvent) -> None:
+    def publish(self, *events: TurnEvent | Numbered) -> None:
+        """Tell the events; those without a number get the next ones."""
         self._tell(events, is_over=False)
 
-    def close(self, *events: TurnEvent) -> None:
+    def close(self, *events: TurnEvent | Numbered) -> None:
         """Publish the last events of this run."""
         self._tell(events, is_over=True)
 
@@ -82,17 +96,26 @@ class TurnBroadcast:
         finally:
             self.leave(listener)
 
-    def _tell(self, events: Iterable[TurnEvent], *, is_over: bool) -> None:
+    def _tell(self, events: Iterable[TurnEvent | Numbered], *, is_over: bool) -> None:
         with self.lock:
             if self.is_over:
                 return  # a run that was handed over may find out only later
-            self.events += events
+            self.told += map(self._numbered, events)
             self.is_over = is_over
             asleep = [listener for listener in self._listeners if not listener.is_awake]
             for listener in asleep:
                 listener.is_awake = True
         for listener in asleep:
             listener.wake()
+
+    def _numbered(self, event: TurnEvent | Numbered) -> Numbered:
+        if isinstance(event, Numbered):
+            self._last_number = event.number or self._last_number
+            return event
+        if isinstance(event, TurnFailed):
+            return Numbered(event, None)  # a notice of this stream, unless it was numbered as the turn's end
+        self._last_number += 1
+        return Numbered(event, self._last_number)
 
 
 class Broadcasts:
@@ -102,19 +125,23 @@ class Broadcasts:
         self._lock = Lock()
         self._by_turn: dict[TurnRef, TurnBroadcast] = {}
 
-    def begin(self, ref: TurnRef, before: tuple[TurnEvent, ...] = ()) -> TurnBroadcast:
+    def begin(
+        self, ref: TurnRef, before: tuple[Numbered, ...] = (), doubtful_after: int | None = None
+    ) -> TurnBroadcast:
         """Return the broadcast a new run publishes to; who already waits for the turn here will hear of it.
 
-        `before` holds the events of earlier runs.
+        For `before` and `doubtful_after` see there.
         """
         with self._lock:
             waited_for = self._by_turn.get(ref)
             if waited_for is not None and not waited_for.is_run and not before:
                 waited_for.is_run = True
+                waited_for.doubtful_after = doubtful_after
                 return waited_for
             broadcast = self._by_turn[ref] = TurnBroadcast(ref)
             broadcast.is_run = True
             broadcast.before = before
+            broadcast.doubtful_after = doubtful_after
         if waited_for is not None and not waited_for.is_run:
             tell_whole(broadcast, waited_for)
         return broadcast
@@ -128,7 +155,7 @@ class Broadcasts:
         with self._lock:
             return self._by_turn.get(ref)
 
-    def tell_waiting(self, ref: TurnRef, *events: TurnEvent) -> None:
+    def tell_waiting(self, ref: TurnRef, *events: TurnEvent | Numbered) -> None:
         """Tell those who wait here for a turn that no run of this process publishes; a run is not interrupted."""
         with self._lock:
             broadcast = self._by_turn.get(ref)
@@ -137,7 +164,7 @@ class Broadcasts:
             del self._by_turn[ref]
         broadcast.close(*events)
 
-    def end(self, broadcast: TurnBroadcast, *events: TurnEvent) -> None:
+    def end(self, broadcast: TurnBroadcast, *events: TurnEvent | Numbered) -> None:
         """Publish the run's last events and forget it; whoever comes later reads the store."""
         with self._lock:
             if self._by_turn.get(broadcast.ref) is broadcast:
@@ -155,9 +182,9 @@ def tell_whole(running: TurnBroadcast, whole: TurnBroadcast) -> None:
             heard = listener.take()
             if heard.is_last and not whole.is_over:
                 running.leave(listener)
-                whole.close(*heard.events)
+                whole.close(*heard.told)
             else:
-                whole.publish(*heard.events)
+                whole.publish(*heard.told)
 
     listener = running.listen(pass_on)
     pass_on()

@@ -6,8 +6,8 @@ from turnstone.domain.events import TurnEvent
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import TurnBroadcast, tell_whole
+from turnstone.services.launch import RunnerDeps
 from turnstone.services.replay import replayed, replayed_since_resume
-from turnstone.services.running import RunnerDeps
 
 
 class Joining:

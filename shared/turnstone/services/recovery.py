@@ -10,8 +10,9 @@ from turnstone.domain.sessions import LockState, Session, TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
-from turnstone.services.replay import replayed, told_as_gone
-from turnstone.services.running import Launch, RunnerDeps, TurnRunner
+from turnstone.services.launch import Launch, RunnerDeps
+from turnstone.services.replay import numbered, told_as_gone
+from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import closed, given_up, taken_over
 
 MAX_TAKEOVERS = 3
@@ -108,7 +109,7 @@ class Recovery:
                 state=going_on,
                 config=state.overrides.applied_to(view.agent.agent_config),
                 segments=view.segments,
-                told=replayed(going_on),
+                told=numbered(going_on),
             )
             run = self._runner.launch(launch, place)
         return Outlook(going_on.status, committed.session.lock.lease_until, run)
@@ -127,7 +128,7 @@ class Recovery:
 
     def _tell_listeners(self, ref: TurnRef, state: TurnState) -> None:
         """Tell those who wait here for a turn that ended elsewhere."""
-        self._deps.broadcasts.tell_waiting(ref, *replayed(state))
+        self._deps.broadcasts.tell_waiting(ref, *numbered(state))
 
     def _gone(self, ref: TurnRef, missing: NotFound) -> Outlook:
         self._deps.broadcasts.tell_waiting(ref, told_as_gone(missing, ref.turn_id))

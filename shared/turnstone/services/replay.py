@@ -3,6 +3,7 @@
 from turnstone.domain.content import text_of
 from turnstone.domain.errors import NotFound
 from turnstone.domain.events import (
+    Numbered,
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -20,24 +21,45 @@ from turnstone.domain.turns import Failure, InferenceStep, Step, StepTrace, Tool
 
 def replayed(state: TurnState) -> tuple[TurnEvent, ...]:
     """Return the events of the turn so far, its ending included if it has one."""
-    events: list[TurnEvent] = [TurnStarted(turn_id=state.turn_id)]
+    return tuple(told.event for told in numbered(state))
+
+
+def numbered(state: TurnState) -> tuple[Numbered, ...]:
+    """Return the events of the turn so far, its ending included if it has one, with their numbers."""
+    told = [Numbered(TurnStarted(turn_id=state.turn_id), 1)]
     for step, trace in zip(state.turn.steps, state.traces, strict=True):
-        events += _step(step, trace)
+        told += _step(step, trace, told[-1].number or 0)
+    next_number = (told[-1].number or 0) + 1
     match state.status:
         case TurnStatus.IN_PROGRESS:
             pass
         case TurnStatus.AWAITING_INPUT:
-            events.append(TurnAwaitsInput(turn=state.turn))
+            told.append(Numbered(TurnAwaitsInput(turn=state.turn), next_number))
         case TurnStatus.COMPLETED:
-            events.append(TurnCompleted(turn=state.turn))
+            told.append(Numbered(TurnCompleted(turn=state.turn), next_number))
         case TurnStatus.FAILED | TurnStatus.EXPIRED | TurnStatus.CANCELLED:
-            events.append(told_as_failed(state))
-    return tuple(events)
+            told.append(Numbered(told_as_failed(state), next_number))
+    return tuple(told)
 
 
-def replayed_before_resume(state: TurnState) -> tuple[TurnEvent, ...]:
+def told_before_resume(state: TurnState) -> tuple[Numbered, ...]:
     """Return the events of a waiting turn up to where it began to wait."""
-    return replayed(state.model_copy(update={"status": TurnStatus.IN_PROGRESS}))
+    return numbered(state.model_copy(update={"status": TurnStatus.IN_PROGRESS}))
+
+
+def doubtful_after(state: TurnState) -> int | None:
+    """Return the number up to which those who heard the turn heard what is stored; None if they did to the end.
+
+    A process that is gone may have told more than it stored, and the numbers of that were given once more.
+    """
+    stored = len(state.turn.steps)
+    is_without_answer = state.status in (TurnStatus.FAILED, TurnStatus.EXPIRED, TurnStatus.CANCELLED)
+    steps = state.steps_at_first_takeover if state.steps_at_first_takeover is not None else stored
+    if state.steps_at_first_takeover is None and not is_without_answer:
+        return None
+    turn = state.turn.model_copy(update={"steps": state.turn.steps[:steps]})
+    known = state.model_copy(update={"turn": turn, "traces": state.traces[:steps]})
+    return told_before_resume(known)[-1].number
 
 
 def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
@@ -47,7 +69,7 @@ def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
         return replayed(state)
     turn = state.turn.model_copy(update={"steps": state.turn.steps[: resumes[-1]]})
     earlier = state.model_copy(update={"turn": turn, "traces": state.traces[: resumes[-1]]})
-    return replayed(state)[len(replayed_before_resume(earlier)) :]
+    return replayed(state)[len(told_before_resume(earlier)) :]
 
 
 def told_as_failed(state: TurnState) -> TurnFailed:
@@ -61,14 +83,24 @@ def told_as_gone(missing: NotFound, turn_id: str) -> TurnFailed:
     return TurnFailed(turn_id=turn_id, failure=Failure(kind="gone", message=f"turn {turn_id!r} is gone: {missing}"))
 
 
-def _step(step: Step, trace: StepTrace) -> list[TurnEvent]:
+def _step(step: Step, trace: StepTrace, last: int) -> list[Numbered]:
+    """Return the events of a step that come behind that number."""
     if trace.is_from_client:
-        return [step_completed(step)]
+        return [Numbered(step_completed(step), last + 2)]  # that the turn awaits input was an event, too
+    start = last + 1
+    deltas = _deltas(step)
+    end = start + max(trace.deltas, len(deltas))
+    progress = [StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta) for delta in deltas]
+    numbers = range(end - len(progress) + 1, end + 1)
+    told = [Numbered(event, number) for event, number in zip(progress, numbers, strict=True)]
+    if told:
+        told[0] = told[0]._replace(first=start + 1)
     started = StepStarted(step_type=step.step_type, step_id=step.step_id)
-    return [started, *_progress(step), step_completed(step)]
+    return [Numbered(started, start), *told, Numbered(step_completed(step), end + 1)]
 
 
-def _progress(step: Step) -> list[TurnEvent]:
+def _deltas(step: Step) -> list[TextDelta | ToolCallDelta]:
+    """Return the step's deltas, those of its text as one, which comes first."""
     deltas: list[TextDelta | ToolCallDelta] = []
     if isinstance(step, InferenceStep):
         text = text_of(step.model_response.content)
@@ -77,4 +109,4 @@ def _progress(step: Step) -> list[TurnEvent]:
         deltas += map(call_delta, step.model_response.tool_calls)
     elif isinstance(step, ToolExecutionStep):
         deltas += (ToolCallDelta(tool_call=call, parse_status="in_progress") for call in step.tool_calls)
-    return [StepProgressed(step_type=step.step_type, step_id=step.step_id, delta=delta) for delta in deltas]
+    return deltas

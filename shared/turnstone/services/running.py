@@ -1,14 +1,10 @@
 """Running a turn: drains the engine, publishes what happens, and commits how it ends. The one place that does."""
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import assert_never
 
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.context import Segment
 from turnstone.domain.errors import (
     Conflict,
     InvalidRequest,
@@ -19,71 +15,22 @@ from turnstone.domain.errors import (
     StoreUnavailable,
     TurnstoneError,
 )
-from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
-from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
+from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
+from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
-from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
-from turnstone.services.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import Place
-from turnstone.services.gone import told_if_gone
-from turnstone.services.leases import Lease, LeaseKeeper
-from turnstone.services.replay import told_as_failed
+from turnstone.services.launch import Launch, RunnerDeps
+from turnstone.services.leases import Lease
+from turnstone.services.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.transitions import closed, paused
-from turnstone.store.turns import Change, TurnStore
+from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerDeps:
-    """What running a turn takes, whatever the turn.
-
-    Attributes:
-        follow: has those who wait here for a turn of another process told how it goes on there.
-        tidies_up: whether a run may still work when its end has been told.
-    """
-
-    turns: TurnStore
-    inference: Inference
-    tools: ToolRuntime
-    supervisor: Supervisor
-    clock: Clock
-    ids: IdGenerator
-    leases: LeaseKeeper
-    broadcasts: Broadcasts
-    context_tokens: int
-    await_duration: timedelta
-    ephemeral_for: timedelta
-    follow: Callable[[TurnRef], None]
-    tidies_up: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A turn whose lock was just taken.
-
-    Attributes:
-        config: the agent's configuration with the turn's overrides.
-        segments: newest context segments, the open one last.
-        told: events that come before those of the run.
-        before: events of earlier runs, for those who want to hear the turn from its start.
-    """
-
-    ref: TurnRef
-    session: Session
-    state: TurnState
-    config: AgentConfig
-    segments: tuple[Segment, ...]
-    told: tuple[TurnEvent, ...]
-    before: tuple[TurnEvent, ...] = ()
-
-    @property
-    def open_segment(self) -> Segment:
-        return self.segments[-1] if self.segments else Segment(number=0)
 
 
 class TurnRunner:
@@ -93,7 +40,7 @@ class TurnRunner:
     def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
         """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
         lease = self._deps.leases.take(launch.ref, launch.session.lock.fence)
-        broadcast = self._deps.broadcasts.begin(launch.ref, launch.before)
+        broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.told)
         run = _Run(self._deps, launch, lease, broadcast)
         place.start(lambda: self._run(run, place), lambda _: self._give_up_crashed(run))
@@ -143,7 +90,7 @@ class TurnRunner:
             try:
                 last_events = run.to_its_end()
             except (LeaseLost, Conflict):
-                last_events = told_if_gone(self._deps.turns, launch.ref) or _lease_lost(run)
+                last_events = self._lease_lost(run)
             except StoreUnavailable as unavailable:
                 log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
                 last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will go on later")
@@ -157,7 +104,9 @@ class TurnRunner:
         """End a turn whose run hit a bug of ours, so that its session stays usable."""
         launch = run.launch
         failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed by an internal error")
-        last_events: tuple[TurnEvent, ...] = (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
+        last_events: tuple[TurnEvent | Numbered, ...] = (
+            told_as_failed(launch.state.model_copy(update={"failure": failure})),
+        )
         try:
             run.lease.check()
             session, state = self._deps.turns.load(launch.ref)
@@ -165,12 +114,29 @@ class TurnRunner:
                 failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
         except LeaseLost:
-            last_events = told_if_gone(self._deps.turns, launch.ref) or _lease_lost(run)
+            last_events = self._lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:
             log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
             self._leave_to_supervisor(launch.ref, launch.session.lock)
         finally:
             self._deps.broadcasts.end(run.broadcast, *last_events)
+
+    def _lease_lost(self, run: "_Run") -> tuple[TurnEvent | Numbered, ...]:
+        """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
+        launch = run.launch
+        with run.lease.in_hand:
+            is_told = run.broadcast.is_over
+        if not is_told:
+            try:
+                _, state = self._deps.turns.load(launch.ref)
+            except NotFound as missing:
+                return (told_as_gone(missing, launch.ref.turn_id),)
+            except StoreUnavailable as unavailable:
+                log.info("why turn %s lost its lease is not known: %s", launch.ref.turn_id, unavailable)
+            else:
+                if state.status is TurnStatus.CANCELLED:
+                    return numbered(state)[-1:]
+        return _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
 
     def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
         """Have the turn taken over once its lease is over, because this process can't go on with it."""
@@ -192,7 +158,7 @@ class _Run:
         self._has_step_records = len(launch.state.turn.steps) > 0
         self._has_ended = False
 
-    def to_its_end(self) -> tuple[TurnEvent, ...]:
+    def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
         """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
         state = self.launch.state
         try:
@@ -245,7 +211,7 @@ class _Run:
                 self.lease.check()
                 self.broadcast.publish(event)
 
-    def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent, ...]:
+    def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent | Numbered, ...]:
         now = self._deps.clock.now()
         match following:
             case AwaitClientTools(state, output, unsaved):
@@ -261,13 +227,13 @@ class _Run:
             case _:
                 assert_never(following)
 
-    def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent, ...]:
+    def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
         kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
         failure = Failure(kind=kind, message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
         self._has_ended = True
-        return (told_as_failed(failed),)
+        return numbered(failed)[-1:]
 
     def _have_watched(self, lock: SessionLock) -> None:
         try:
@@ -289,9 +255,3 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
 def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
     failure = Failure(kind=kind, message=message)
     return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)
-
-
-def _lease_lost(run: _Run) -> tuple[TurnEvent, ...]:
-    """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
-    with run.lease.in_hand:
-        return _told(run.launch, "lease_lost", str(LeaseLost(run.launch.ref.turn_id)))

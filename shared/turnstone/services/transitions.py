@@ -45,7 +45,13 @@ def resumed(session: Session, state: TurnState, step: ToolExecutionStep, lease_u
 def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Change:
     """Another process goes on with a turn whose process is gone."""
     lock = session.lock.taken(state.order, lease_until)
-    taken = {"takeovers": state.takeovers_in_vain + 1, "steps_at_takeover": len(state.turn.steps)}
+    steps = len(state.turn.steps)
+    first = state.steps_at_first_takeover
+    taken = {
+        "takeovers": state.takeovers_in_vain + 1,
+        "steps_at_takeover": steps,
+        "steps_at_first_takeover": steps if first is None else first,
+    }
     going_on = state.model_copy(update=taken)
     return Change(session.model_copy(update={"lock": lock}), (going_on,))
 
@@ -64,7 +70,16 @@ def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
         TurnStatus.CANCELLED: "another turn took its place",
         TurnStatus.FAILED: "the process that ran it is gone",
     }
-    failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reasons[status]}")
+    return _given_up(state, status, reasons[status], now)
+
+
+def cancelled(state: TurnState, now: datetime) -> TurnState:
+    """Return the state of a turn that somebody does not want to go on; its finished steps stay."""
+    return _given_up(state, TurnStatus.CANCELLED, "this was asked for", now)
+
+
+def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
+    failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reason}")
     return state.given_up(status, failure, now)
 
 

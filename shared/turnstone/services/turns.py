@@ -17,7 +17,6 @@ from turnstone.domain.errors import (
     TurnNotAwaiting,
     TurnRunning,
 )
-from turnstone.domain.events import TurnStarted, step_completed
 from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
@@ -27,9 +26,10 @@ from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
+from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.refusals import refuse_unsupported
-from turnstone.services.replay import replayed_before_resume
-from turnstone.services.running import Launch, RunnerDeps, TurnRunner
+from turnstone.services.replay import numbered, told_before_resume
+from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
 from turnstone.store.idempotency import answer_in, put_remembered
 from turnstone.store.turns import SessionView
@@ -131,7 +131,7 @@ class Turns:
                 state=committed.turns[-1],
                 config=config,
                 segments=segments,
-                told=(TurnStarted(turn_id=state.turn_id),),
+                told=numbered(state),
             )
             broadcast = self._runner.launch(launch, place)
         self._wake(token)
@@ -163,8 +163,8 @@ class Turns:
                 state=committed.turns[0],
                 config=config,
                 segments=view.segments,
-                told=(step_completed(step),),
-                before=replayed_before_resume(state),
+                told=numbered(committed.turns[0])[-1:],
+                before=told_before_resume(state),
             )
             broadcast = self._runner.launch(launch, place)
         self._wake(state.token)

@@ -1,0 +1,15 @@
+"""POST …/turn/{turn_id}/cancel: end a turn that runs or waits; what it has finished stays."""
+
+from turnstone.domain.turns import Turn, TurnStatus
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def cancel_turn(request: Request) -> Reply:
+    state = request.application.cancelling.cancel(request.caller, request.turn_ref, request.attempt)
+    return reply(state.turn, x_turn_status=state.status.value)
+
+
+PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/cancel"
+ROUTE = Route("POST", PATH, cancel_turn, Turn, headers={"x-turn-status": TurnStatus})
+handler = LambdaHandler(__name__, ROUTE, loads="cancelling")

@@ -1,0 +1,63 @@
+"""What it takes to run a turn, and the turn that is to be run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from turnstone.domain.agents import AgentConfig
+from turnstone.domain.context import Segment
+from turnstone.domain.events import Numbered
+from turnstone.domain.sessions import Session, TurnRef
+from turnstone.domain.turns import TurnState
+from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
+from turnstone.services.broadcast import Broadcasts
+from turnstone.services.leases import LeaseKeeper
+from turnstone.store.turns import TurnStore
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerDeps:
+    """What running a turn takes, whatever the turn.
+
+    Attributes:
+        follow: has those who wait here for a turn of another process told how it goes on there.
+        tidies_up: whether a run may still work when its end has been told.
+    """
+
+    turns: TurnStore
+    inference: Inference
+    tools: ToolRuntime
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+    leases: LeaseKeeper
+    broadcasts: Broadcasts
+    context_tokens: int
+    await_duration: timedelta
+    ephemeral_for: timedelta
+    follow: Callable[[TurnRef], None]
+    tidies_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A turn whose lock was just taken.
+
+    Attributes:
+        config: the agent's configuration with the turn's overrides.
+        segments: newest context segments, the open one last.
+        told: events that come before those of the run.
+        before: events of earlier runs, for those who want to hear the turn from its start.
+    """
+
+    ref: TurnRef
+    session: Session
+    state: TurnState
+    config: AgentConfig
+    segments: tuple[Segment, ...]
+    told: tuple[Numbered, ...]
+    before: tuple[Numbered, ...] = ()
+
+    @property
+    def open_segment(self) -> Segment:
+        return self.segments[-1] if self.segments else Segment(number=0)
