@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parents[1] / "events"
 ACCOUNT = "123456789012"
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FAR_AWAY = datetime(2126, 1, 1, tzinfo=UTC)
+OWNED = Stamp(owner=f"arn:aws:iam::{ACCOUNT}:user/example")
 REMAINING_MS = 900_000
 
 
@@ -60,10 +61,15 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     ref = SessionRef(tenant=ACCOUNT, agent_id=ids["agent_id"], session_id=ids["session_id"])
     config = AgentConfig(model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),))
     agent = Agent(agent_id=ref.agent_id, agent_config=config, created_at=AT)
-    AgentStore(store).create(ACCOUNT, StoredAgent(agent, ids["agent_id"], Stamp()), _attempt("agent"), AT)
+    AgentStore(store).create(ACCOUNT, StoredAgent(agent, ids["agent_id"], OWNED), _attempt("agent"), AT)
     session = Session(
-        agent_id=ref.agent_id, session_id=ref.session_id, session_name="first", started_at=AT, order=ref.session_id
+        agent_id=ref.agent_id,
+        session_id=ref.session_id,
+        session_name="first",
+        started_at=AT,
+        order=ref.session_id,
     )
+    session = session.model_copy(update={"stamp": OWNED})
     SessionStore(store).create(ACCOUNT, session, _attempt("session"), AT)
     turns = TurnStore(store)
     opening = opened(session.model_copy(update={"rev": 1}), _turn(ids), FAR_AWAY, "request")

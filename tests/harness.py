@@ -38,6 +38,7 @@ from turnstone.ports import Clock, RangeStore, Supervisor
 from turnstone.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.cleaning import LATE_PAYLOADS
 from turnstone.store.keys import all_turns, session_key, session_partition, steps_of_turn
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.ranges import all_records
@@ -426,6 +427,26 @@ class Harness(Server):
         self.clock.advance(LEASE_S)
         self.attend_due()
         self.settle()
+
+    def run_jobs(self) -> int:
+        """Do the jobs that are due, each a part at a time, until none is; return how many parts they took."""
+        parts = 0
+        while due := self.core.cleaning.due():
+            for job in due:
+                self.core.cleaning.run_for(job, timedelta(0))
+                parts += 1
+            self.clock.advance(0.001)
+        return parts
+
+    def clean_up(self) -> None:
+        """Do the jobs that are due, and those that look once more later."""
+        self.run_jobs()
+        self.clock.advance(LATE_PAYLOADS.total_seconds())
+        self.run_jobs()
+
+    def blobs(self) -> list[Path]:
+        """Return the payloads that are stored beside the database."""
+        return sorted(path for path in (self._folder / "blobs").rglob("*") if path.is_file())
 
     def dump(self) -> list[tuple[Any, ...]]:
         """Return everything that is in the database."""

@@ -31,6 +31,7 @@ CONFIG = AgentConfig(
     instructions="You are a helpful assistant. Be brief.",
     toolgroups=("builtin::clock",),
     client_tools=(ToolDef(name="get_weather", description="Weather of a city"),),
+    enable_session_persistence=True,
 )
 # A write has at most 100 operations: the header, so many turns, and at most as many segments.
 TURNS_IN_A_WRITE = 49

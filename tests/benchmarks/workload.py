@@ -88,6 +88,15 @@ class Workload:
                 agents.get(LOCAL_CALLER, ref.agent_id)
             with self._measured("create session"):
                 sessions.create(LOCAL_CALLER, ref.agent_id, "counted", self._attempt())
+            passing = CONFIG.model_copy(update={"enable_session_persistence": False})
+            agent_id = agents.create(LOCAL_CALLER, passing, self._attempt())
+            with self._measured("create session that passes"):
+                session_id = sessions.create(LOCAL_CALLER, agent_id, "counted", self._attempt())
+            doomed = SessionRef(tenant=ref.tenant, agent_id=agent_id, session_id=session_id)
+            with self._measured("delete session"):
+                core.deleting.delete_session(LOCAL_CALLER, doomed)
+            with self._measured("delete agent"):
+                core.deleting.delete_agent(LOCAL_CALLER, agent_id)
             with self._measured("get session"):
                 _, turns = sessions.read(LOCAL_CALLER, ref, None)
                 deque(turns, maxlen=0)

@@ -100,6 +100,29 @@ class WriteConformance:
                 _write_both(store, model, [replace(seed, key=key)])
             _write_both(store, model, [kind(key, when)])
 
+    @pytest.mark.parametrize("count", [0, 1, 29, 30, 31, 61])
+    def test_a_partition_is_cleared_in_parts_and_its_neighbours_stay(
+        self, store: RangeStore, pk: str, count: int
+    ) -> None:
+        kept = [Key(f"{pk}{end}", "turn:0") for end in (":1", "!", "\U0010ffff")]
+        keys = [Key(pk, f"turn:{number}") for number in range(count)]
+        for key in [*kept, *keys]:
+            store.write([Put(key, b"x", {"open": f"{pk}:open"})])
+        parts = 1
+        while not store.clear(pk, 30):
+            parts += 1
+        assert parts == count // 30 + 1
+        assert store.range(Range(pk)).records == ()
+        assert None not in [store.get(key) for key in kept]
+        assert store.clear(pk, 30)
+
+    def test_one_record_is_cleared_and_its_neighbours_stay(self, store: RangeStore, pk: str) -> None:
+        keys = [Key(pk, sk) for sk in ("turn:", "turn:1", "turn:11")]
+        store.write([Put(key, noise(400_000)) for key in keys])
+        for _ in range(2):
+            assert store.clear(pk, 30, "turn:1")
+        assert [store.get(key) is None for key in keys] == [False, True, False]
+
     @settings(PROPERTY)
     @given(data=st.data())
     def test_any_sequence_of_writes(self, store: RangeStore, data: st.DataObject) -> None:

@@ -144,6 +144,21 @@ def test_a_page_ends_before_it_holds_too_many_blobs(store: OversizeStore) -> Non
     assert bodies == [record.body for record in read_all(store, Range("p"))]
 
 
+def test_what_is_cleared_takes_its_payloads_along_also_those_of_earlier_bodies(
+    store: OversizeStore, folder: Path
+) -> None:
+    for number in range(3):
+        store.write([Put(A, noise(400_000, number)), Put(B, noise(400_000, 9))])
+    other = Key("q", "a")
+    store.write([Put(other, LARGE)])
+    assert [store.clear("p", 2, "a"), store.clear("p", 2, "a")] == [False, True]
+    assert (store.get(A), store.get(B) is not None, len(list(folder.glob("*/*")))) == (None, True, 4)
+    while not store.clear("p", 2):
+        pass
+    _only_blob(folder)
+    assert store.get(other) is not None
+
+
 def _only_blob(folder: Path) -> Path:
     (blob,) = folder.glob("*/*")
     return blob

@@ -146,6 +146,7 @@ def test_the_queue_gives_a_job_to_the_function_that_does_it_and_gets_back_what_f
     from functions.events import jobs
 
     ref = stored(bench, is_waiting=False)
+    bench.sqs.purge_queue(QueueUrl=bench.queue_url)
     handler_of(ROUTES["delete_session"])(load_event("delete_session"), Context())
     (message,) = bench.sqs.receive_message(QueueUrl=bench.queue_url)["Messages"]
     event = load_event("jobs")

@@ -134,7 +134,7 @@ def test_who_joins_a_turn_that_is_removed_hears_that_it_is_gone(serve: Serve, mi
     server, second, joined = running_and_joined(serve, thinking)
     key = session_key(joined.ref) if missing == "session" else turn_key(joined.ref, joined.ref.turn_id)
     server.records.write([Delete(key)])
-    assert outline(second.hear(joined)) == "failed:ended"
+    assert outline(second.hear(joined)) == "failed:gone"
     assert "not found" in joined.events[-1].failure.message  # type: ignore[union-attr]
     thinking.open()
     server.settle()

@@ -50,7 +50,6 @@ from turnstone.http.errors import error_reply
 from turnstone.ports import InferenceRequest
 from turnstone.services.broadcast import Heard, Listener, TurnBroadcast
 from turnstone.store.idempotency import KEPT
-from turnstone.store.keys import SINGLE
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")
@@ -241,7 +240,7 @@ def test_a_request_that_reads_key_and_lock_at_different_moments_joins_too(serve:
     ref = server.session()
     first: list[TurnBroadcast] = []
     late = server.another()
-    late.store.after(nth(2, reads(SINGLE)), lambda: first.append(server.start(ref, by=KEY)))
+    late.store.after(reads("idempotency:"), lambda: first.append(server.start(ref, by=KEY)))
     try:
         joined = late.start(ref, by=KEY)
     except TurnRunning as refused:
@@ -272,7 +271,9 @@ def test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself(
         return at.resume(turn, answer("c1"), by=by)
 
     late.store.is_backwards = True
-    is_between = (lambda call: call.verb == "gather") if as_messages else reads("ctx:" if by is AGAIN else SINGLE)
+    is_between = (
+        (lambda call: call.verb == "gather") if as_messages else reads("ctx:" if by is AGAIN else "idempotency:")
+    )
     late.store.after(is_between, lambda: first.append(resume(server, by.model_copy(update={"is_retry": False}))))
     try:
         joined = resume(late, by)
@@ -535,7 +536,7 @@ def test_tool_messages_whose_key_is_read_before_their_own_effect_join_it(serve: 
     server.paused(ref)
     late, first = server.another(), list[TurnBroadcast]()
     said = [ToolResponseMessage(call_id="c1", content="seen")]
-    late.store.after(nth(2, reads(SINGLE)), lambda: first.append(server.start(ref, said, by=KEY)))
+    late.store.after(reads("idempotency:"), lambda: first.append(server.start(ref, said, by=KEY)))
     joined = late.start(ref, said, by=KEY)
     thinking.open()
     server.hear(first[0])

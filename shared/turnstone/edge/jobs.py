@@ -38,7 +38,7 @@ class JobsWorker:
         until = datetime.now(UTC) + left - LEFT_FOR_LAST_PART
         return process_partial_response(
             event=event,
-            record_handler=lambda message: cleaning.run(Job.model_validate_json(message.body), until),
+            record_handler=lambda record: cleaning.run(Job.model_validate_json(record.body), until),
             processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False, logger=log),
             context=context,
         )
