@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from turnstone.services.broadcast import Broadcasts
     from turnstone.services.cancelling import Cancelling
     from turnstone.services.executor import TurnExecutor
+    from turnstone.services.following import Following
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
+    from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
     from turnstone.store.turns import TurnStore
 
@@ -84,7 +86,16 @@ class Core:
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
-        _ = self.agents, self.sessions, self.turns, self.reader, self.cancelling, self.recovery, self._refuse
+        _ = (
+            self.agents,
+            self.sessions,
+            self.turns,
+            self.reader,
+            self.events,
+            self.cancelling,
+            self.recovery,
+            self._refuse,
+        )
         _ = self.models, self.providers, self.toolgroups, self.shields
         return self
 
@@ -123,6 +134,13 @@ class Core:
         from turnstone.services.turns import Turns
 
         return Turns(self._runner_deps, self._rules, self._runner, self.executor)
+
+    @cached_property
+    def events(self) -> TurnEvents:
+        from turnstone.services.turn_events import TurnEvents
+
+        ports = self._ports
+        return TurnEvents(self.turn_store, self._rules, (ports.supervisor, ports.clock), self._following)
 
     @cached_property
     def cancelling(self) -> Cancelling:
@@ -196,6 +214,12 @@ class Core:
         return Broadcasts()
 
     @cached_property
+    def _following(self) -> Following:
+        from turnstone.services.following import Following
+
+        return Following(self.turn_store, self.broadcasts, FOLLOW_S)
+
+    @cached_property
     def _rules(self) -> AccessRules:
         from turnstone.services.access import AccessRules
 
@@ -215,10 +239,8 @@ class Core:
 
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
-        from turnstone.services.following import Following
         from turnstone.services.launch import RunnerDeps
 
-        following = Following(self.turn_store, self.broadcasts, FOLLOW_S)
         return RunnerDeps(
             turns=self.turn_store,
             inference=self._ports.inference,
@@ -230,6 +252,6 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
-            follow=following.follow if self._is_on_lambda else lambda _: None,
+            follow=self._following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

@@ -147,6 +147,8 @@ def _parameters(route: Route) -> Iterator[Schema]:
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
     content = {"application/json": {"schema": schemas.written[route.reply]}}
+    if answers_of(route) == (TurnStreamReply,):
+        content = {}
     if TurnStreamReply in answers_of(route):
         content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
     success: Schema = {"description": "OK", "content": content}
