@@ -29,7 +29,7 @@ from functions.tools import (
     register_toolgroup,
     unregister_toolgroup,
 )
-from functions.turns import cancel_turn, create_turn, get_turn, resume_turn
+from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
 from functions.unserved import methods as unserved
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import OFFLINE, InvalidSettings, LocalSettings, load_settings
@@ -61,6 +61,7 @@ MODULES = (
     resume_turn,
     cancel_turn,
     get_turn,
+    get_events,
     get_step,
     health,
     version,

@@ -336,6 +336,11 @@ def list_grade(query: Mapping[str, list[str]]) -> int:
     return RIGHT if are_right and not any(query.get("cursor", ())[-1:]) else WRONG
 
 
+def after_grade(query: Mapping[str, list[str]]) -> int:
+    given = query.get("after", [""])[-1]
+    return RIGHT if re.fullmatch(r"[0-9]{0,15}", given) else WRONG
+
+
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
@@ -359,6 +364,7 @@ BODIES = {
     ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),
     ("POST", TURN_PATH + "/cancel"): UNREAD,
     ("GET", TURN_PATH): UNREAD,
+    ("GET", TURN_PATH + "/events"): Bodies(UNREAD.valid, by_query=lambda query: after_grade(query)),
     ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
     ("GET", "/v1/health"): UNREAD,
     ("GET", "/v1/version"): UNREAD,
@@ -426,6 +432,7 @@ PARTS = r"""
 """
 ODD_IDS = ["", "a" * 5_000, "%61" * 5_000, *PARTS.split()]
 QUERIES = [b"stream=true", b"&&==", b"%zz=%ff", b"turn_ids=", b"turn_ids=%00&turn_ids=%ff", b"'\"|\\", b"a" * 5_000]
+QUERIES += [b"after=", b"after=3", b"after=-1", b"after=1e3", b"after=x&after=99999999", b"after=%D9%A3"]
 QUERIES += [b"toolgroup_id=%00", b"toolgroup_id=builtin::clock", b"toolgroup_id=builtin%3A%3Aclock&toolgroup_id=a%2Fb"]
 COUNTS = [b"", b"0", b"1", b"-1", b"1.5", b"true", b"garbage", b"9" * 400, b"\xb2", "٣".encode()]
 KEYS = [b"", b"k", b"a|b:c#d%", b"k" * 5_000, b"\x80\xff\xfe", "😀".encode()]
@@ -661,7 +668,10 @@ def check_success(answer: Answered) -> None:
         assert answer.body.startswith(b"<!doctype html>")
         return
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-    events = [strict_json(event.removeprefix("data: ")) for event in answer.body.decode().split("\n\n") if event]
+    told = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
+    if not told:
+        return  # to who has heard all
+    events = [strict_json(event) for event in told]
     assert events[-1]["event"]["payload"]["event_type"] in ("turn_complete", "turn_awaiting_input")
 
 

@@ -200,7 +200,7 @@ def test_a_slow_listener_holds_nobody_up() -> None:
 @pytest.mark.parametrize("listeners", [1, 5])
 def test_the_event_loops_listeners_hear_every_event_once_in_order(listeners: int) -> None:
     async def listen(broadcast: TurnBroadcast) -> list[int]:
-        return [n async for news in heard(broadcast, PATIENCE_S) for n in numbers(news)]
+        return [n async for news in heard(broadcast, PATIENCE_S) for n in numbers([told.event for told in news])]
 
     async def all_listen() -> list[list[int]]:
         broadcast = TurnBroadcast(REF)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.scripted import Says, Scripted, call, words
+from tests.either_store import DICE, Make
+from tests.fakes.scripted import Says, call, words
 from tests.harness import (
     AWAIT_S,
     LEASE_S,
@@ -34,8 +34,6 @@ from tests.harness import (
     takes_over,
     together,
 )
-from tests.machine import Bench
-from tests.supervised import nobody, staged
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import (
@@ -53,35 +51,10 @@ from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.ports import AttributeIs, InferenceRequest, RevIs, Update
 from turnstone.store.keys import turn_key_of
 
-Make = Callable[..., Server]
 ROLL = call("roll", "r")
 LOOK = call("look", "l")
-DICE = {"dice": {"roll": lambda arguments: "4"}}
 IN_THE_MIDDLE = "start S:infer P C:infer S:tool P C:tool S:infer"
 cancels_turn = puts_turn(TurnStatus.CANCELLED)
-
-
-@pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
-    with Bench(nobody) as bench:
-        yield bench
-
-
-@pytest.fixture(params=["sqlite", "dynamodb"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    """Make processes over one store, each with a script for its model."""
-    if request.param == "dynamodb":
-        for stage in staged(request.getfixturevalue("bench")):
-            yield partial(stage.process, tools=DICE)
-        return
-    made: list[Harness] = []
-
-    def harness(*script: Scripted) -> Harness:
-        made.append(made[0].another(script, DICE) if made else Harness(tmp_path, script, DICE))
-        return made[-1]
-
-    yield harness
-    made[0].close()
 
 
 def opened(server: Server) -> SessionRef:

@@ -116,6 +116,10 @@ def test_the_function_answers_its_event(bench: Bench, name: str) -> None:
     if name == "get_docs":
         assert answer["headers"]["content-type"] == "text/html; charset=utf-8"
         return
+    if name == "get_events":
+        assert answer["headers"]["content-type"] == "text/event-stream; charset=utf-8"
+        assert answer["body"].startswith("id: 2\ndata: ")
+        return
     assert answer["headers"]["content-type"] == "application/json"
     said = json.loads(answer["body"])
     assert (said is None) if name in SAYS_NOTHING else (SHOWN[name] <= said.keys())

@@ -73,6 +73,7 @@ NOT_NEEDED = {
     "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "turns.get_events": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "steps.get_step": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),

@@ -23,6 +23,7 @@ EDGE = ROOT / "functions"
 STREAMING = {
     "turns.create_turn",
     "turns.resume_turn",
+    "turns.get_events",
     "sessions.get_session",
     "agents.list_agents",
     "sessions.list_sessions",

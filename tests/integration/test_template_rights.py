@@ -31,6 +31,7 @@ MAY = {
     "ResumeTurn": RUN | ASK_MODEL,
     "CancelTurn": REGISTER | {"states:SendTaskSuccess"},
     "GetTurn": LOOK_AFTER,
+    "GetEvents": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
     "Models": REGISTER | ASK_MODEL,
     "Tools": REGISTER,

@@ -36,6 +36,7 @@ FUNCTIONS = {
     "resume_turn": "ResumeTurn",
     "cancel_turn": "CancelTurn",
     "get_turn": "GetTurn",
+    "get_events": "GetEvents",
     "get_step": "GetStep",
     "list_models": "Models",
     "list_providers": "Models",
@@ -71,7 +72,7 @@ def test_a_function_answers_its_event(stored: Place, event: str) -> None:
     with InvokedFunction(BuiltFunction(FUNCTIONS[event]), stored) as function:
         answer = function.invoke(load_event(event)).answer
     assert answer["statusCode"] == 200, answer
-    assert json.loads(answer["body"])
+    assert answer["body"].startswith("id: 2") if event == "get_events" else json.loads(answer["body"])
 
 
 def test_what_is_not_served_is_told_by_name(stored: Place) -> None:

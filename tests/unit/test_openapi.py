@@ -25,6 +25,7 @@ from pydantic_core import from_json
 from functions.local import ROUTES as SERVED
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.contract.test_bad_input import BODIES, CHANGES, FULL_AGENT, JUNK, changed, named, places_in, written
+from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_replies import StepReply
@@ -128,7 +129,7 @@ def check_answer(route: Route, answer: Answered, document: Mapping[str, Any] = C
         validator(told["headers"][name]["schema"]).validate(answer.headers[name])
     texts = answer.body.decode().split("\n\n")[:-1] if kind == "text/event-stream" else [answer.body.decode()]
     for text in texts:
-        validator(schema).validate(strict_json(text.removeprefix("data: ")))
+        validator(schema).validate(strict_json(re.sub(r"^(id: \d+\n)?data: ", "", text)))
 
 
 class Asker:
@@ -203,6 +204,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
     read = re.findall(r"""\bquery(?:\.get\(|\[)"(\w+)\"""", source)
     if "wanted_in_query(" in source:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
+    if "heard_up_to(" in source:
+        read += EVENTS_QUERY
     assert places["path"] == re.findall(r"{(\w+)}", route.path)
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(places["query"]) == set(read)
@@ -306,6 +309,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
         assert asker.ask("POST", TURN + "/resume", body).status == 200
         streamed = asker.say("please get_weather(city=Oslo)", stream=True)
         asker.ids["turn_id"] = str(re.findall(r'"turn_id":"([^"]+)"', streamed.body.decode())[0])
+    assert asker.ask("GET", TURN + "/events", query="?after=2").status == 200
     assert asker.ask("POST", TURN + "/cancel").headers["x-turn-status"] == "cancelled"
     assert len(asker.ask("GET", SESSION).json()["turns"]) == 5
     assert asker.ask("GET", SESSION, query=f"?turn_ids={asker.ids['turn_id']}").status == 200

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from turnstone.services.cleaning import Cleaning
     from turnstone.services.deleting import Deleting
     from turnstone.services.executor import TurnExecutor
+    from turnstone.services.following import Following
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
+    from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
     from turnstone.store.agents import AgentStore
     from turnstone.store.sessions import SessionStore
@@ -92,8 +94,8 @@ class Core:
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
-        _ = self.agents, self.sessions, self.turns, self.reader, self.cancelling, self.recovery, self._refuse
-        _ = self.deleting, self.cleaning
+        _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling, self.recovery
+        _ = self.deleting, self.cleaning, self._refuse
         _ = self.models, self.providers, self.toolgroups, self.shields
         return self
 
@@ -152,6 +154,13 @@ class Core:
         from turnstone.services.turns import Turns
 
         return Turns(self._runner_deps, self._rules, self._runner, self.executor)
+
+    @cached_property
+    def events(self) -> TurnEvents:
+        from turnstone.services.turn_events import TurnEvents
+
+        ports = self._ports
+        return TurnEvents(self.turn_store, self._rules, (ports.supervisor, ports.clock), self._following)
 
     @cached_property
     def cancelling(self) -> Cancelling:
@@ -236,6 +245,12 @@ class Core:
         return timedelta(seconds=self._settings.ephemeral_ttl_s)
 
     @cached_property
+    def _following(self) -> Following:
+        from turnstone.services.following import Following
+
+        return Following(self.turn_store, self.broadcasts, FOLLOW_S)
+
+    @cached_property
     def _rules(self) -> AccessRules:
         from turnstone.services.access import AccessRules
 
@@ -255,10 +270,8 @@ class Core:
 
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
-        from turnstone.services.following import Following
         from turnstone.services.launch import RunnerDeps
 
-        following = Following(self.turn_store, self.broadcasts, FOLLOW_S)
         return RunnerDeps(
             turns=self.turn_store,
             inference=self._ports.inference,
@@ -271,6 +284,6 @@ class Core:
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
             ephemeral_for=self._ephemeral_for,
-            follow=following.follow if self._is_on_lambda else lambda _: None,
+            follow=self._following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

@@ -55,7 +55,7 @@ class LambdaHandler:
             core = build_lambda_core(settings)
             if self._loads:
                 core.load_service(self._loads, for_changes=any(route.method != "GET" for route in self._routes))
-            if self._loads == "turns":
+            if self._loads in ("turns", "events"):
                 import turnstone.http.turn_answers  # noqa: F401 - `http.app` leaves it to the first turn
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qs
 
@@ -143,27 +144,30 @@ class _Endpoint:
             case TurnReply(broadcast):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
-                with self._handing_over(broadcast, scope):
+                with self._leaving(partial(self._hand_over, broadcast), scope):
                     return await _send_whole(await outcome(broadcast), send)
-            case TurnStreamReply(broadcast, encode):
+            case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.sse import sse_chunks
 
-                with self._handing_over(broadcast, scope):
-                    return await _send_chunks(SSE, sse_chunks(broadcast, encode), send)
+                leave = broadcast.close if has_ids else partial(self._hand_over, broadcast)
+                with self._leaving(leave, scope):
+                    return await _send_chunks(SSE, sse_chunks(broadcast, encode, has_ids=has_ids), send)
             case _:
                 assert_never(answer)
 
+    def _hand_over(self, broadcast: TurnBroadcast) -> None:
+        """Leave the turn to another process."""
+        self._application.turns.hand_over(broadcast.ref)
+
     @contextmanager
-    def _handing_over(self, broadcast: TurnBroadcast, scope: Scope) -> Iterator[None]:
-        """Within the block, leave the turn to another process when there is little time left for this one."""
+    def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:
+        """Within the block, do this when there is little time left for this process."""
         ends_at = self._surroundings.ends_at(scope)
         if ends_at is None:
             yield
             return
         left = ends_at - LEFT_FOR_HAND_OVER - datetime.now(UTC)
-        timer = asyncio.get_running_loop().call_later(
-            max(0.0, left.total_seconds()), self._pool.submit, self._application.turns.hand_over, broadcast.ref
-        )
+        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._pool.submit, leave)
         try:
             yield
         finally:

@@ -156,6 +156,8 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.reply is NoContent:
         return {"204": {"description": "Done"}}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
+    if answers_of(route) == (TurnStreamReply,):
+        content = {}
     if TurnStreamReply in answers_of(route):
         content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
     success: Schema = {"description": "OK", "content": content}

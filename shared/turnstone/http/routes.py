@@ -99,10 +99,15 @@ class TurnReply:
 
 @dataclass(frozen=True, slots=True)
 class TurnStreamReply:
-    """The turn's events as they happen, as server-sent events."""
+    """The turn's events as they happen, as server-sent events.
+
+    Attributes:
+        has_ids: each event is sent with its number, and the stream is this client's alone.
+    """
 
     broadcast: TurnBroadcast
     encode: Callable[[TurnEvent], bytes]
+    has_ids: bool = False
 
 
 Answer = Reply | PiecesReply | TurnReply | TurnStreamReply
@@ -119,7 +124,8 @@ class Route:
     Attributes:
         path: with the version prefix and `{parameters}`.
         body: model of the request body, None if there is none.
-        reply: model of the whole answer, None where it is no JSON of ours; the API's document tells nothing of these.
+        reply: model of the whole answer, or of what a stream tells in the end; None where it is no JSON of ours, and
+            the API's document tells nothing of it.
         query: what each query parameter does, by name; each may be repeated.
         headers: type of what each header of its own says, by name in lower case.
         raises: errors that neither path, body nor kind of answer let expect.

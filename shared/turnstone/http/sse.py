@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
 
-from turnstone.domain.events import TurnEvent, TurnFailed
+from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.turns import Failure
 from turnstone.services.broadcast import TurnBroadcast
 
@@ -12,7 +12,7 @@ PING = b": ping\n\n"
 PING_AFTER_S = 15.0
 
 
-async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncGenerator[tuple[TurnEvent, ...], None]:
+async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncGenerator[tuple[Numbered, ...], None]:
     """Yield the events as they come, several at once when they come fast; nothing after a silence of `timeout_s`."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
@@ -25,8 +25,8 @@ async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncGener
     try:
         while True:
             news = listener.take()
-            if news.events or news.is_last:
-                yield news.events
+            if news.told or news.is_last:
+                yield news.told
             if news.is_last:
                 return
             try:
@@ -40,11 +40,18 @@ async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncGener
         broadcast.leave(listener)
 
 
-async def sse_chunks(broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes]) -> AsyncIterator[bytes]:
+async def sse_chunks(
+    broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes], *, has_ids: bool = False
+) -> AsyncIterator[bytes]:
     """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
+
+    def sent(told: Numbered) -> bytes:
+        data = encode(told.event)
+        return b"id: %d\n" % told.number + data if has_ids and told.number is not None else data
+
     try:
-        async for events in heard(broadcast, PING_AFTER_S):
-            yield b"".join(map(encode, events)) if events else PING
+        async for told in heard(broadcast, PING_AFTER_S):
+            yield b"".join(map(sent, told)) if told else PING
     except asyncio.CancelledError:
         # only the server cancels, when its time to stop is over
         turn_id = broadcast.ref.turn_id

@@ -14,8 +14,8 @@ async def outcome(broadcast: TurnBroadcast) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client."""
     try:
         async with aclosing(heard(broadcast, timeout_s=None)) as told:
-            async for events in told:
-                for event in events:
+            async for news in told:
+                for event, *_ in news:
                     if isinstance(event, TurnCompleted | TurnAwaitsInput):
                         return Reply(event.turn.model_dump_json().encode())
                     if isinstance(event, TurnFailed):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.reading import TurnReader
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.sessions import Sessions
+    from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
 
 
@@ -26,6 +27,9 @@ class Application(Protocol):
 
     @property
     def turns(self) -> Turns: ...
+
+    @property
+    def events(self) -> TurnEvents: ...
 
     @property
     def cancelling(self) -> Cancelling: ...

@@ -57,6 +57,13 @@ class TurnBroadcast:
         self.is_over = False
         self._last_number = 0
         self._listeners: list[Listener] = []
+        self._was_heard = False
+
+    @property
+    def is_left(self) -> bool:
+        """Tell whether somebody listened and nobody does any more."""
+        with self.lock:
+            return self._was_heard and not self._listeners
 
     @property
     def events(self) -> list[TurnEvent]:
@@ -67,6 +74,7 @@ class TurnBroadcast:
         listener = Listener(self, wake)
         with self.lock:
             self._listeners.append(listener)
+            self._was_heard = True
         return listener
 
     def leave(self, listener: Listener) -> None:

@@ -113,6 +113,7 @@ class TurnRunner:
             if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
                 failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
+                last_events = numbered(failed)[-1:]
         except LeaseLost:
             last_events = self._lease_lost(run)
         except (Conflict, NotFound, StoreUnavailable) as problem:

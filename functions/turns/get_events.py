@@ -1,0 +1,18 @@
+"""GET …/turn/{turn_id}/events: a turn's events with their numbers, from one on, and until it ends or pauses."""
+
+from turnstone.dialects.llama_stack.event_numbers import QUERY, heard_up_to
+from turnstone.dialects.llama_stack.stream import encode
+from turnstone.domain.turns import Turn
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Request, Route, TurnStreamReply
+
+
+def get_events(request: Request) -> TurnStreamReply:
+    after = heard_up_to(request.query, request.headers)
+    broadcast = request.application.events.follow(request.caller, request.turn_ref, after)
+    return TurnStreamReply(broadcast, encode, has_ids=True)
+
+
+PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/events"
+ROUTE = Route("GET", PATH, get_events, Turn, query=QUERY)
+handler = LambdaHandler(__name__, ROUTE, loads="events")

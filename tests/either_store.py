@@ -1,0 +1,34 @@
+"""Processes over one store, on SQLite and on DynamoDB alike: what the fixture `make` makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from tests.fakes.scripted import Scripted
+from tests.harness import Harness, Server
+from tests.machine import Bench
+from tests.supervised import staged
+
+Make = Callable[..., Server]
+DICE = {"dice": {"roll": lambda arguments: "4"}}
+
+
+def made_over_sqlite(folder: Path) -> Iterator[Make]:
+    """Yield what makes processes, each with a script for its model."""
+    made: list[Harness] = []
+
+    def harness(*script: Scripted) -> Harness:
+        made.append(made[0].another(script, DICE) if made else Harness(folder, script, DICE))
+        return made[-1]
+
+    yield harness
+    for first in made[:1]:
+        first.close()
+
+
+def made_over_dynamodb(bench: Bench) -> Iterator[Make]:
+    """Yield the same over DynamoDB, where processes are Lambdas."""
+    for stage in staged(bench):
+        yield partial(stage.process, tools=DICE)
