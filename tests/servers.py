@@ -70,9 +70,7 @@ class ServerProcess:
         """Start it and return once it answers."""
         assert self._process is None, "it runs already"
         with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                server_command(), cwd=ROOT, env=server_environment(self._settings), stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen(self._command(), cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 
     def kill(self) -> None:
@@ -96,6 +94,16 @@ class ServerProcess:
         """Kill it and start it again over the same data, at the same address."""
         self.kill()
         self.start()
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def _command(self) -> list[str]:
+        return server_command()
+
+    def _environment(self) -> dict[str, str]:
+        return server_environment(self._settings)
 
     def _answers(self) -> bool:
         exit_code = self._running().poll()
