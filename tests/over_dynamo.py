@@ -27,6 +27,9 @@ class DynamoServerProcess(ServerProcess):
         self.table = aws.new_table()
         self._aws = aws
 
+    def key_environment(self) -> dict[str, str]:
+        return {**self._aws.environment, "TURNSTONE_TABLE": self.table}
+
     def _command(self) -> list[str]:
         return [sys.executable, "-m", "tests.over_dynamo", self.table, BUCKET]
 

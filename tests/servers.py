@@ -42,7 +42,7 @@ class ServerProcess:
         self.data_dir = folder / "data"
         self.port = port or free_port()
         self._settings = {"port": self.port, "data_dir": self.data_dir, **settings}
-        self._authorization = authorization
+        self.authorization = authorization
         self._log_path = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -99,6 +99,10 @@ class ServerProcess:
     def pid(self) -> int:
         return self._running().pid
 
+    def key_environment(self) -> dict[str, str]:
+        """Return the environment for the command that makes keys for it."""
+        return server_environment({"data_dir": self.data_dir})
+
     def _command(self) -> list[str]:
         return server_command()
 
@@ -108,7 +112,7 @@ class ServerProcess:
     def _answers(self) -> bool:
         exit_code = self._running().poll()
         assert exit_code is None, f"the server ended with {exit_code}: {self.log}"
-        return get_json(self.port, "/v1/health", self._authorization) == {"status": "OK"}
+        return get_json(self.port, "/v1/health", self.authorization) == {"status": "OK"}
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "it does not run"

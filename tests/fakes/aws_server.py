@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, Self
 
@@ -22,10 +23,37 @@ from starlette.types import Message, Receive, Scope, Send
 from functions.local import listen
 from tests.contract.dynamo_table import create_table
 from tests.emulator import KEY_ID, REGION, SECRET, cloud_environment
-from tests.servers import HOST, ROOT
+from tests.servers import HOST, ROOT, get_json
 
 BUCKET = "turnstone-blobs"
 SCOPE = re.compile(rb"Credential=[^/]+/\d{8}/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)/aws4_request")
+ASKED = "/__asked"
+READS = ("GetItem", "BatchGetItem", "Query")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A read of a table, as it was sent."""
+
+    name: str
+    request: dict[str, Any]
+
+    @property
+    def table(self) -> str:
+        name: str = self.request.get("TableName") or next(iter(self.request["RequestItems"]))
+        return name
+
+    @property
+    def keys(self) -> list[tuple[str, str]]:
+        """Return the partition and sort keys it reads; of a range, the sort key where it begins."""
+        if self.name == "Query":
+            values = self.request["ExpressionAttributeValues"]
+            return [(values[":pk"]["S"], values[":start"]["S"])]
+        asked = [self.request["Key"]] if self.name == "GetItem" else self._batched()
+        return [(key["pk"]["S"], key["sk"]["S"]) for key in asked]
+
+    def _batched(self) -> list[dict[str, Any]]:
+        return [key for asked in self.request["RequestItems"].values() for key in asked["Keys"]]
 
 
 class AwsProcess:
@@ -54,6 +82,14 @@ class AwsProcess:
         create_table(self.client("dynamodb"), name)
         return name
 
+    def asked(self, table: str) -> list[Asked]:
+        """Return what was read from the table since this was last called for any."""
+        told = get_json(self.port, ASKED)
+        assert told is not None, "moto does not answer"
+        requests: Any = told["requests"]
+        reads = [Asked(name, request) for name, request in requests]
+        return [read for read in reads if read.table == table]
+
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "tests.fakes.aws_server"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -73,11 +109,20 @@ class AwsProcess:
         self._process.stdout.close()
 
 
+_asked: list[tuple[str, str]] = []
+
+
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Have moto answer a signed request. It is called on the event loop itself, so that no two are answered at once."""
     assert scope["type"] == "http"
     body = await _body(receive)
     headers = dict(scope["headers"])
+    if scope["path"] == ASKED:
+        told = b'{"requests": [' + b", ".join(f'["{name}", {text}]'.encode() for name, text in _asked) + b"]}"
+        _asked.clear()
+        return await _send(send, 200, [], told)
+    if (name := headers.get(b"x-amz-target", b"").decode().partition(".")[2]) in READS:
+        _asked.append((name, body.decode()))
     signed_for = SCOPE.search(headers[b"authorization"])
     assert signed_for is not None, "only signed requests tell which service is meant"
     host = f"{signed_for['service'].decode()}.{signed_for['region'].decode()}.amazonaws.com"
@@ -93,9 +138,13 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     encoded = content.encode() if isinstance(content, str) else content
     own = [(name.lower().encode(), str(value).encode()) for name, value in more.items()]
     kept = [(name, value) for name, value in own if name not in (b"content-length", b"connection")]
-    length = (b"content-length", str(len(encoded)).encode())
-    await send({"type": "http.response.start", "status": status, "headers": [*kept, length]})
-    await send({"type": "http.response.body", "body": encoded})
+    await _send(send, status, kept, encoded)
+
+
+async def _send(send: Send, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _body(receive: Receive) -> bytes:
