@@ -37,10 +37,12 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def answer_of(body: Mapping[str, Any]) -> Answer:
-    """Answer as the built-in models do; one breaks after a tool, and one asks for the time of a place without any."""
+    """Answer as the built-in models do; further ones break after a tool, call one twice, or call one that fails."""
     model, is_asked = body["model"], body["messages"][-1]["role"] == "user"
     if model == "broken":
         return call_answer(("current_time", "{}")) if is_asked else error_answer(400, "out of order")
+    if model == "twice" and is_asked:
+        return call_answer((TOOL["name"], "{}"), (TOOL["name"], "{}"))
     if model == "lost" and is_asked:
         return call_answer(("current_time", '{"timezone": "Nowhere"}'))
     return built_in_answer(body)
@@ -124,15 +126,16 @@ def test_a_finished_turn_is_not_resumed(client: PlainClient) -> None:
     assert client.get(session)["turns"] == [ended]
 
 
-def test_only_answers_to_the_pending_calls_resume_a_turn(client: PlainClient) -> None:
-    session = client.open_session(**LOOK)
+def test_only_answers_to_all_the_pending_calls_resume_a_turn(client: PlainClient) -> None:
+    session = client.open_session("twice", client_tools=[TOOL])
     path, paused = paused_turn(client, session)
-    (right,) = answering(paused, "seen")["tool_responses"]
-    wrong: list[list[Json]] = [[], [{**right, "call_id": "another"}], [right, {**right, "call_id": "another"}]]
+    one, two = answering(paused, "seen")["tool_responses"]
+    another = {**one, "call_id": "another"}
+    wrong: list[list[Json]] = [[], [one], [one, one], [one, another], [one, two, another]]
     for responses in wrong:
         assert client.post(f"{path}/resume", {"tool_responses": responses}).status_code == 400
         assert client.get(path) == paused
-    assert client.post(f"{path}/resume", {"tool_responses": [right]}).json()["completed_at"] is not None
+    assert client.post(f"{path}/resume", {"tool_responses": [two, one]}).json()["completed_at"] is not None
 
 
 # ── failures ─────────────────────────────────────────────────────────────────────────────────────────────────────
