@@ -1,13 +1,18 @@
 """No test reaches beyond this machine, except those for which somebody named a table elsewhere."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.fakes.aws_server import AwsProcess
 
 LOOPBACK = ("127.", "::1", "localhost")
 CONNECT = socket.socket.connect
@@ -57,3 +62,12 @@ def in_a_lambda() -> Iterator[None]:
     for handler, kept in filters:
         handler.filters[:] = kept
     logging.Logger.manager._clear_cache()  # type: ignore[attr-defined] # levels that children looked up
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[AwsProcess]:
+    """DynamoDB and S3 in a process of their own."""
+    from tests.fakes.aws_server import AwsProcess  # only where it is used: moto takes its time
+
+    with AwsProcess() as process:
+        yield process

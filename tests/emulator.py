@@ -59,18 +59,7 @@ class EmulatorProcess:
     @property
     def environment(self) -> dict[str, str]:
         """An environment for processes that shall take the emulator for the cloud, and know no other."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "TURNSTONE_"))}
-        return {
-            **inherited,
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": KEY_ID,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_REGION": REGION,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
+        return cloud_environment(self.url)
 
     def client(self, service: str) -> Any:
         """Return a client of one of its services."""
@@ -127,6 +116,22 @@ class EmulatorProcess:
             self._process.wait()
         print(f"--- log of the emulator at {self.url}\n{self.log[-SHOWN_LOG_CHARACTERS:]}")
         self._folder.cleanup()
+
+
+def cloud_environment(url: str) -> dict[str, str]:
+    """Return an environment for processes that shall take what is at the URL for the cloud, and know no other."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "TURNSTONE_"))}
+    return {
+        **inherited,
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": KEY_ID,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_REGION": REGION,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 def main(arguments: list[str]) -> int:

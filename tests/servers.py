@@ -42,7 +42,7 @@ class ServerProcess:
         self.data_dir = folder / "data"
         self.port = port or free_port()
         self._settings = {"port": self.port, "data_dir": self.data_dir, **settings}
-        self._authorization = authorization
+        self.authorization = authorization
         self._log_path = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -70,9 +70,7 @@ class ServerProcess:
         """Start it and return once it answers."""
         assert self._process is None, "it runs already"
         with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                server_command(), cwd=ROOT, env=server_environment(self._settings), stdout=log, stderr=log
-            )
+            self._process = subprocess.Popen(self._command(), cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 
     def kill(self) -> None:
@@ -97,10 +95,24 @@ class ServerProcess:
         self.kill()
         self.start()
 
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def key_environment(self) -> dict[str, str]:
+        """Return the environment for the command that makes keys for it."""
+        return server_environment({"data_dir": self.data_dir})
+
+    def _command(self) -> list[str]:
+        return server_command()
+
+    def _environment(self) -> dict[str, str]:
+        return server_environment(self._settings)
+
     def _answers(self) -> bool:
         exit_code = self._running().poll()
         assert exit_code is None, f"the server ended with {exit_code}: {self.log}"
-        return get_json(self.port, "/v1/health", self._authorization) == {"status": "OK"}
+        return get_json(self.port, "/v1/health", self.authorization) == {"status": "OK"}
 
     def _running(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "it does not run"

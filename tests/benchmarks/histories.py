@@ -1,5 +1,6 @@
 """Sessions with a past: as many plain turns as wanted, written through the project's own stores in large writes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -54,10 +55,15 @@ _text = cache(prose)
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Builds agents and sessions in a store. The same seed gives the same ids."""
+    """Builds agents and sessions in a store. The same seed gives the same ids.
+
+    Attributes:
+        answer_of: the text of the answer of each turn, by its number.
+    """
 
     store: RangeStore
     random: Random
+    answer_of: Callable[[int], str] = answer
 
     def agent(self, model: str) -> str:
         """Store an agent of that model and return its id."""
@@ -84,7 +90,7 @@ class Past:
 
     def _fill(self, ref: SessionRef, session: Session, turns: int) -> None:
         store = TurnStore(self.store)
-        states = [self._turn(ref, number) for number in range(turns)]
+        states = [self.turn(ref, number) for number in range(turns)]
         log = rebuilt((state.turn, state.order, state.status) for state in states)
         for first in range(0, turns, TURNS_IN_A_WRITE):
             part = slice(first, first + TURNS_IN_A_WRITE)
@@ -97,10 +103,11 @@ class Past:
             change = Change(session.model_copy(update=changes), tuple(states[part]), log[part])
             session = store.commit(ref, change).session
 
-    def _turn(self, ref: SessionRef, number: int) -> TurnState:
+    def turn(self, ref: SessionRef, number: int) -> TurnState:
+        """Return a completed turn, to be stored; the numbers tell their order."""
         started_at = BEGAN_AT + number * TURN_TAKES
         turn_id = self._id(started_at)
-        said = CompletionMessage(content=answer(number), stop_reason="end_of_turn")
+        said = CompletionMessage(content=self.answer_of(number), stop_reason="end_of_turn")
         step = InferenceStep(
             turn_id=turn_id,
             step_id=self._id(started_at),

@@ -17,15 +17,25 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
+from tests.benchmarks.histories import TENANT, Past
 from tests.benchmarks.operations_counted import DEFAULT_BUDGET, Case, Counts, count_operations, do_operations
 from tests.contract.dynamo_table import create_table
 from tests.contract.recording_client import RecordingClient
+from tests.integration.test_lists import fill
 from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.dynamodb_items import encoded_key
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
+from turnstone.domain.lists import Wanted
 from turnstone.domain.sessions import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Key, Put
+from turnstone.services.access import AccessRules
+from turnstone.services.sessions import SessionDeps, Sessions
+from turnstone.store.agents import AgentStore
+from turnstone.store.keys import session_list, session_list_key
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.sessions import SessionStore
 
@@ -153,6 +163,36 @@ def test_more_turns_than_a_batch_takes_are_read_in_two(dynamo: Dynamo) -> None:
     assert [["BatchGetItem"], ["BatchGetItem"]] == dynamo.client.round_trips()
     batches = [request.parameters["RequestItems"][TABLE]["Keys"] for request in dynamo.client.requests[made_before:]]
     assert [BATCH_KEYS, 2] == [len(keys) for keys in batches]
+
+
+def test_the_thousandth_page_of_sessions_asks_the_table_for_as_much_as_the_first(dynamo: Dynamo) -> None:
+    agent_id = Past(dynamo.store, Random(6)).agent("scripted")
+    orders = fill(dynamo.store, agent_id, 1_000, at_once=1)  # moto copies its tables for every transaction
+    sessions = Sessions(
+        SessionDeps(
+            store=SessionStore(dynamo.store),
+            agents=AgentStore(dynamo.store),
+            rules=AccessRules(owner_only=False),
+            supervisor=None,  # type: ignore[arg-type] # a list attends to nothing
+            clock=SystemClock(),
+            ids=RandomIds(),
+            ephemeral_for=timedelta(days=1),
+        )
+    )
+    asked = []
+    for page in (0, 1, 999):
+        cursor = orders[page - 1] if page else None
+        made_before = len(dynamo.client.requests)
+        listing = sessions.list(LOCAL_CALLER, agent_id, Wanted(limit=1, cursor=cursor))
+        assert [entry.order for entry in listing] == [orders[page]]
+        check, query = dynamo.client.requests[made_before:]
+        start = query.parameters.pop("ExclusiveStartKey", None)
+        assert start == (encoded_key(session_list_key(TENANT, agent_id, cursor)) if cursor else None)
+        asked.append((check, query))
+    assert asked == asked[:1] * 3
+    assert [request.name for request in asked[0]] == ["GetItem", "Query"]
+    assert asked[0][1].parameters["Limit"] == 2  # one more than wanted tells whether there are more
+    assert asked[0][1].parameters["ExpressionAttributeValues"][":pk"] == {"S": session_list(TENANT, agent_id)}
 
 
 def test_no_item_is_larger_than_dynamodb_takes(requests: Requests) -> None:

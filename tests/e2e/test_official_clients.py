@@ -14,6 +14,7 @@ from tests.e2e.seen_by_model import asked, seen
 from tests.fakes.openai_answers import Answer, built_in_answer, call_answer, error_answer, text_answer
 from tests.fakes.openai_server import ModelServer
 from tests.servers import ServerProcess
+from tests.stores import STORES, server_over
 
 START_OF_TURN = ["turn_start", "step_start inference"]
 TEXT = ["step_progress inference text", "step_complete inference"]
@@ -41,8 +42,10 @@ def server(model: ModelServer, tmp_path: Path) -> Iterator[ServerProcess]:
         yield server
 
 
-@pytest.mark.parametrize("mode", ["streaming", "whole"])
-def test_a_turn_paused_for_a_client_tool_outlives_the_server(version: str, mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "store"), [("streaming", "sqlite"), ("whole", "sqlite"), ("streaming", "dynamodb")])
+def test_a_turn_paused_for_a_client_tool_outlives_the_server(
+    version: str, mode: str, store: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     answers = (
         text_answer("Hello", "."),
         call_answer(("get_weather", '{"city": "Oslo"}')),
@@ -51,7 +54,7 @@ def test_a_turn_paused_for_a_client_tool_outlives_the_server(version: str, mode:
     )
     with (
         ModelServer(answers) as model,
-        ServerProcess(tmp_path, model_url=model.url) as server,
+        server_over(store, tmp_path, request, model_url=model.url) as server,
         ClientScript(version, "pause_and_resume", server.url, mode) as script,
     ):
         before = script.hear()
@@ -103,8 +106,11 @@ def test_a_session_is_read_with_the_turns_that_the_client_chooses(version: str, 
     assert told["two_got"] == told["two_wanted"]
 
 
-def test_the_agent_class_runs_its_tool_with_the_offline_model(version: str, tmp_path: Path) -> None:
-    with ServerProcess(tmp_path) as server:
+@pytest.mark.parametrize("store", STORES)
+def test_the_agent_class_runs_its_tool_with_the_offline_model(
+    version: str, store: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    with server_over(store, tmp_path, request) as server:
         told = run_script(version, "agent_loop", server.url, "offline", "please add(a=3, b=4)")
     assert told["ran"] == [[3, 4], [3, 4]]
     assert told["streamed"]["content"].startswith("add returned: 7\n")
@@ -144,12 +150,25 @@ def expect_agent_loop(told: Mapping[str, Any]) -> None:
     assert f"inference> {told['streamed']['content']}\n" in told["printed"]
 
 
-@pytest.mark.parametrize(("model_id", "text"), [("offline", "please add(a=1, b=2)"), ("tool:add", "How much?")])
+@pytest.mark.parametrize(
+    ("model_id", "text", "store"),
+    [
+        ("offline", "please add(a=1, b=2)", "sqlite"),
+        ("tool:add", "How much?", "sqlite"),
+        ("tool:add", "How much?", "dynamodb"),
+    ],
+)
 def test_the_asynchronous_agent_class_runs_its_tool(
-    version: str, model_id: str, text: str, model: ModelServer, tmp_path: Path
+    version: str,
+    model_id: str,
+    text: str,
+    store: str,
+    model: ModelServer,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
 ) -> None:
     model_url = None if model_id == "offline" else model.url
-    with ServerProcess(tmp_path, model_url=model_url) as server:
+    with server_over(store, tmp_path, request, model_url=model_url) as server:
         told = run_script(version, "async_agent", server.url, model_id, text)
     assert told["kinds"] == [*START_OF_TURN, *CALL, "turn_awaiting_input", *RESUMED]
     assert told["streamed"]["steps"] == told["whole"]["steps"] == ["inference", "tool_execution", "inference"]

@@ -48,7 +48,8 @@ from turnstone.domain.errors import (
 from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import LockState, SessionRef, TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
-from turnstone.ports import AttributeIs, InferenceRequest, RevIs, Update
+from turnstone.ports import InferenceRequest
+from turnstone.records import AttributeIs, RevIs, Update
 from turnstone.store.keys import turn_key_of
 
 ROLL = call("roll", "r")

@@ -21,6 +21,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.lists import Wanted, checked_cursor
+from turnstone.ports import RangeStore
 from turnstone.records import MAX_OPERATIONS, Put
 from turnstone.services.access import AccessRules
 from turnstone.services.listing import MOST_HIDDEN, Listing
@@ -182,7 +183,7 @@ def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_what_the_first
     sqlite.close()
 
 
-def fill(store: SqliteRangeStore, agent_id: str, count: int) -> list[str]:
+def fill(store: RangeStore, agent_id: str, count: int, at_once: int = MAX_OPERATIONS) -> list[str]:
     """Add that many sessions to the agent's list and return their places."""
     random = Random(4)
     orders = [uuid7(milliseconds(AT + timedelta(seconds=number)), random.randbytes(10)) for number in range(count)]
@@ -194,8 +195,8 @@ def fill(store: SqliteRangeStore, agent_id: str, count: int) -> list[str]:
         )
         for order in orders
     ]
-    for first in range(0, count, MAX_OPERATIONS):
-        store.write(puts[first : first + MAX_OPERATIONS])
+    for first in range(0, count, at_once):
+        store.write(puts[first : first + at_once])
     return orders
 
 

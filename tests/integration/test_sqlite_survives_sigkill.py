@@ -27,7 +27,7 @@ import random, sys
 from pathlib import Path
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.ports import Absent, Key, Put, RevIs
+from turnstone.records import Absent, Key, Put, RevIs
 from turnstone.store.oversize import OversizeStore
 
 folder = Path(sys.argv[1])

@@ -29,7 +29,8 @@ from turnstone.domain.errors import ModelFailed, NotFound, StoreUnavailable
 from turnstone.domain.events import Numbered, StepCompleted, StepProgressed, StepStarted, TextDelta, TurnFailed
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import InferenceStep, TurnStatus
-from turnstone.ports import Delete, InferenceRequest, TextChunk
+from turnstone.ports import InferenceRequest, TextChunk
+from turnstone.records import Delete
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.replay import numbered
 from turnstone.store.keys import turn_key

@@ -1,12 +1,15 @@
 """How a script tells its test what it sees: lines of JSON on standard output."""
 
+from __future__ import annotations
+
 import json
 import sys
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llama_stack_client.types.agents import AgentTurnResponseStreamChunk, Turn
+if TYPE_CHECKING:  # other clients have them elsewhere
+    from llama_stack_client.types.agents import AgentTurnResponseStreamChunk, Turn
 
 
 def tell(**facts: Any) -> None:
