@@ -38,14 +38,14 @@ TURNS_IN_A_WRITE = 49
 DIFFERENT_TEXTS = 101
 
 
-def question(number: int) -> str:
-    """Return the text of a turn's question, as long as the budget of a plain turn allows."""
-    return _text(number % DIFFERENT_TEXTS, QUESTION_CHARACTERS)
+def question(number: int, characters: int = QUESTION_CHARACTERS) -> str:
+    """Return the text of a turn's question, unless told otherwise as long as the budget of a plain turn allows."""
+    return _text(number % DIFFERENT_TEXTS, characters)
 
 
-def answer(number: int) -> str:
-    """Return the text of a turn's answer, as long as the budget of a plain turn allows."""
-    return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, ANSWER_CHARACTERS)
+def answer(number: int, characters: int = ANSWER_CHARACTERS) -> str:
+    """Return the text of a turn's answer, unless told otherwise as long as the budget of a plain turn allows."""
+    return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, characters)
 
 
 _text = cache(prose)
@@ -57,6 +57,8 @@ class Past:
 
     store: RangeStore
     random: Random
+    question_characters: int = QUESTION_CHARACTERS
+    answer_characters: int = ANSWER_CHARACTERS
 
     def agent(self, model: str) -> str:
         """Store an agent of that model and return its id."""
@@ -99,7 +101,7 @@ class Past:
     def _turn(self, ref: SessionRef, number: int) -> TurnState:
         started_at = BEGAN_AT + number * TURN_TAKES
         turn_id = self._id(started_at)
-        said = CompletionMessage(content=answer(number), stop_reason="end_of_turn")
+        said = CompletionMessage(content=answer(number, self.answer_characters), stop_reason="end_of_turn")
         step = InferenceStep(
             turn_id=turn_id,
             step_id=self._id(started_at),
@@ -110,7 +112,7 @@ class Past:
         turn = Turn(
             turn_id=turn_id,
             session_id=ref.session_id,
-            input_messages=(UserMessage(content=question(number)),),
+            input_messages=(UserMessage(content=question(number, self.question_characters)),),
             output_message=said,
             started_at=started_at,
         )
