@@ -4,6 +4,8 @@
 # make build   build the stack with SAM, for Python 3.13
 # make smoke   run what was built in emulators of Lambda and of the cloud
 # make bench   measure, print a table and write bench.json
+# make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
+# make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,7 +24,14 @@ PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.1
 CLIENTS := 0.2.12 0.2.20 0.3.5
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 
-.PHONY: run test check build smoke bench clean
+# The peer has an environment of its own, of Python 3.11 or 3.12, and a run configuration.
+PEER := .peer
+PEER_READY := $(PEER)/ready
+PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
+PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
+PEER_PYTHON ?= $(PYTHON)
+
+.PHONY: run test check build smoke bench bench-load bench-peer clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -49,8 +58,14 @@ smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
+bench-load: $(DEV_READY)
+	$(BIN)/python -m tests.benchmarks.mixed_load $(ARGS)
+
+bench-peer: $(DEV_READY) $(PEER_READY)
+	$(BIN)/python -m tests.benchmarks.peer --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) .clients .aws-sam build *.egg-info
+	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) $(PEER) .clients .aws-sam build *.egg-info
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Turnstone needs Python 3.11 or newer; name one: make PYTHON=python3.12 ...")'
@@ -90,6 +105,14 @@ $(MINISTACK_READY): constraints-smoke.txt $(LAMBDA_READY)
 	@$(LAMBDA)/bin/python -m venv $(MINISTACK)
 	@$(MINISTACK)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints-smoke.txt \
 		ministack aws-sam-translator
+	@touch $@
+
+$(PEER_READY): $(PEER_REQUIREMENTS)
+	@$(PEER_PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)) and "the peer needs Python 3.11 or 3.12; name one: make PEER_PYTHON=python3.12 bench-peer")'
+	@echo "setting up $(PEER), once"
+	@rm -rf $(PEER)
+	@$(PEER_PYTHON) -m venv $(PEER)
+	@$(PEER)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $(PEER_REQUIREMENTS)
 	@touch $@
 
 # The official clients, unmodified, each in a folder of its own; what they depend on is in the dev environment.

@@ -40,14 +40,14 @@ TURNS_IN_A_WRITE = 49
 DIFFERENT_TEXTS = 101
 
 
-def question(number: int) -> str:
-    """Return the text of a turn's question, as long as the budget of a plain turn allows."""
-    return _text(number % DIFFERENT_TEXTS, QUESTION_CHARACTERS)
+def question(number: int, characters: int = QUESTION_CHARACTERS) -> str:
+    """Return the text of a turn's question, unless told otherwise as long as the budget of a plain turn allows."""
+    return _text(number % DIFFERENT_TEXTS, characters)
 
 
-def answer(number: int) -> str:
-    """Return the text of a turn's answer, as long as the budget of a plain turn allows."""
-    return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, ANSWER_CHARACTERS)
+def answer(number: int, characters: int = ANSWER_CHARACTERS) -> str:
+    """Return the text of a turn's answer, unless told otherwise as long as the budget of a plain turn allows."""
+    return _text(DIFFERENT_TEXTS + number % DIFFERENT_TEXTS, characters)
 
 
 _text = cache(prose)
@@ -59,11 +59,13 @@ class Past:
 
     Attributes:
         answer_of: the text of the answer of each turn, by its number.
+        question_characters: how long the questions are.
     """
 
     store: RangeStore
     random: Random
     answer_of: Callable[[int], str] = answer
+    question_characters: int = QUESTION_CHARACTERS
 
     def agent(self, model: str) -> str:
         """Store an agent of that model and return its id."""
@@ -118,7 +120,7 @@ class Past:
         turn = Turn(
             turn_id=turn_id,
             session_id=ref.session_id,
-            input_messages=(UserMessage(content=question(number)),),
+            input_messages=(UserMessage(content=question(number, self.question_characters)),),
             output_message=said,
             started_at=started_at,
         )

@@ -59,16 +59,15 @@ class Connection:
         self.send(request)
         answer = bytearray()
         first_event_s: float | None = None
-        while not _is_whole(answer):
+        while not is_whole(answer):
             part = self._socket.recv(READ_BYTES)
             assert part, f"the server hung up after {bytes(answer[:500])!r}"
             answer += part
             if first_event_s is None and b"data: " in answer:
                 first_event_s = time.perf_counter() - began
         whole_s = time.perf_counter() - began
-        head, _, body = bytes(answer).partition(END_OF_HEAD)
-        plain = body if _length(head) is not None else _without_chunks(body)
-        return Exchange(int(head.split(b" ", 2)[1]), plain, first_event_s or whole_s, whole_s)
+        status, body = read(bytes(answer))
+        return Exchange(status, body, first_event_s or whole_s, whole_s)
 
     def send(self, request: bytes) -> None:
         """Send an encoded request whose answer nobody waits for."""
@@ -84,7 +83,8 @@ def encoded(method: str, path: str, body: object = None) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + payload
 
 
-def _is_whole(answer: bytearray) -> bool:
+def is_whole(answer: bytearray) -> bool:
+    """Return whether all of an answer has come."""
     end = answer.find(END_OF_HEAD)
     if end < 0:
         return False
@@ -92,6 +92,12 @@ def _is_whole(answer: bytearray) -> bool:
     if length is None:
         return answer.endswith(LAST_CHUNK)
     return len(answer) >= end + len(END_OF_HEAD) + length
+
+
+def read(answer: bytes) -> tuple[int, bytes]:
+    """Return the status and the body of a whole answer."""
+    head, _, body = answer.partition(END_OF_HEAD)
+    return int(head.split(b" ", 2)[1]), body if _length(head) is not None else _without_chunks(body)
 
 
 def _length(head: bytes | bytearray) -> int | None:

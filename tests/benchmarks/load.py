@@ -22,13 +22,13 @@ WARM_UP = 50
 
 def gets_while_turns_wait(folder: Path) -> Iterator[Figure]:
     """Yield how long a read takes while turns wait for a model that says nothing."""
-    with model_server() as model_port, turnstone(folder, model_port) as server, ExitStack() as open_connections:
+    with model_server() as model, turnstone(folder, model.port) as server, ExitStack() as open_connections:
         asker = Asker(open_connections.enter_context(server.connect()))
         agent_id = asker.new_agent("slow-600")
         for _ in range(WAITING):
             connection = open_connections.enter_context(server.connect())
             connection.send(encoded_turn(agent_id, asker.new_session(agent_id), "Are you there?"))
-        _wait_for_questions(model_port)
+        _wait_for_questions(model)
         reading = encoded("GET", f"/v1/agents/{agent_id}")
         told = [asker.connection.exchange(reading) for _ in range(WARM_UP + GETS)]
         assert all(exchange.status == 200 for exchange in told)
@@ -64,10 +64,10 @@ def _asked(connection: Connection, request: bytes, times: int) -> list[Exchange]
     return [connection.exchange(request) for _ in range(times)]
 
 
-def _wait_for_questions(model_port: int) -> None:
+def _wait_for_questions(model: Server) -> None:
     """Wait until the model server has been asked by every turn."""
     deadline = time.monotonic() + WAIT_TIMEOUT_S
-    with Connection(model_port) as connection:
+    with model.connect() as connection:
         while connection.get("/__calls").json()["calls"] < WAITING:
             assert time.monotonic() < deadline, "not every turn has asked the model"
             time.sleep(0.01)

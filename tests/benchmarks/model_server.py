@@ -1,24 +1,28 @@
 """The model server of the benchmarks, in a process of its own: every answer is made before it is asked for.
 
-`python -m tests.benchmarks.model_server` prints its port as the first line. Its models are those of the fake server
-(`instant`, `words-1000`, `slow-60`) and
+`python -m tests.benchmarks.model_server [MODEL ...]` prints its port as the first line. Its models are those of the
+fake server (`instant`, `words-1000`, `slow-60`) and
 
 - `prose`: one delta, as long as the answer of a plain turn may be;
-- `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate.
+- `tokens-of-last`: the tokens of the request that came before, by Turnstone's own estimate;
+- `messages-of-last`: how many messages that request had;
+- those named: each answers as the model whose name the user said last, and is listed first.
 """
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import count
 from typing import Any
 
 from tests.benchmarks.histories import answer
-from tests.fakes.openai_answers import Answer, Item, built_in_answer, encoded, text_answer
+from tests.fakes.openai_answers import BUILT_IN_MODELS, Answer, Item, built_in_answer, encoded, listed, text_answer
 from tests.fakes.openai_server import ModelServer, serve_until_told
 from turnstone.domain.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
+NAMED = tuple(sys.argv[1:]) if __name__ == "__main__" else ()
 
 _numbers = count()
 
@@ -28,16 +32,32 @@ def prepared(body: Mapping[str, Any]) -> Answer:
     match body["model"]:
         case "tokens-of-last":
             return text_answer(str(tokens_in(server.requests[-2]["messages"])))
+        case "messages-of-last":
+            return text_answer(str(len(server.requests[-2]["messages"])))
         case "prose":
-            # Their questions are large, and only the last is ever asked about.
-            del server.requests[:-1], server.headers[:-1]
+            _forget_all_but_last()
             return _prose(next(_numbers) % DIFFERENT_ANSWERS)
+        case model if model in NAMED:
+            _forget_all_but_last()
+            said = said_last(body["messages"])
+            return built_in_answer({**body, "model": said}) if said.startswith("tool:") else _built_in(said)
         case model:
             return _built_in(model)
 
 
+def said_last(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of the user's last message, whole or in parts."""
+    content = next(message["content"] for message in reversed(messages) if message["role"] == "user")
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
 def tokens_in(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(MESSAGE_TOKENS + -(-len(message["content"].encode()) // 4) for message in messages)
+
+
+def _forget_all_but_last() -> None:
+    # Their questions are large, and only the last is ever asked about.
+    del server.requests[:-1], server.headers[:-1]
 
 
 @cache
@@ -55,7 +75,8 @@ def _encoded(items: Sequence[Item]) -> Sequence[Item]:
     return tuple(encoded(item) if isinstance(item, Mapping) else item for item in items)
 
 
-server = ModelServer(prepared)
+# Llama Stack 0.2.12 does not tell which call a tool's answer is for, so those named take what real servers refuse.
+server = ModelServer(prepared, strict=not NAMED, listed=listed(*NAMED, *BUILT_IN_MODELS))
 
 if __name__ == "__main__":
     asyncio.run(serve_until_told(server))

@@ -1,4 +1,4 @@
-"""The processes under test: Turnstone as `make run` starts it, and the model server it asks."""
+"""The processes under test: Turnstone as `make run` starts it, or another server, and the model server it asks."""
 
 import os
 import random
@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ CHOSEN_PORTS = range(20_000, 30_000)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Turnstone in a process of its own.
+    """A server in a process of its own.
 
     Attributes:
         ready_s: how long after its start it answered for the first time.
@@ -37,62 +37,97 @@ class Server:
 
     def memory_mb(self) -> float:
         """Return the memory it holds now."""
-        command = ["ps", "-o", "rss=", "-p", str(self.pid)]
-        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) / 1_024
+        return self._memory_mb("VmRSS")
+
+    def peak_memory_mb(self) -> float:
+        """Return the most memory it has ever held."""
+        return self._memory_mb("VmHWM")
 
     def cpu_s(self) -> float:
         """Return the processor time it has taken so far, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def _memory_mb(self, name: str) -> float:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith(name))) / 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How a server is started.
+
+    Attributes:
+        folder: where it runs.
+        log: where what it prints goes.
+        port: where it will answer.
+        patience_s: how long it may take until it does.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    log: Path
+    port: int
+    patience_s: float = START_TIMEOUT_S
+
+
+@contextmanager
+def started(program: Program) -> Iterator[Server]:
+    """Run a server; yields it once it answers."""
+    with program.log.open("ab") as log:
+        began = time.perf_counter()
+        process = subprocess.Popen(program.command, cwd=program.folder, env=program.environment, stdout=log, stderr=log)
+        try:
+            _wait_until_ready(process, program)
+            yield Server(program.port, process.pid, time.perf_counter() - began)
+        finally:
+            _stop(process)
+
 
 @contextmanager
 def turnstone(folder: Path, model_port: int | None = None, **settings: object) -> Iterator[Server]:
     """Serve the data in the folder; further settings are named as in Settings."""
-    port = _free_port()
+    port = free_port()
     given = {"port": port, "data_dir": folder, "drain_seconds": 0, **settings}
     if model_port is not None:
         given["model_url"] = f"http://{HOST}:{model_port}/v1"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TURNSTONE_")}
     environment |= {f"TURNSTONE_{name.upper()}": str(value) for name, value in given.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "server.log").open("ab") as log:
-        began = time.perf_counter()
-        command = [sys.executable, "-m", "functions.local"]
-        process = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=log, stderr=log)
-        try:
-            _wait_until_ready(process, port, log.name)
-            yield Server(port, process.pid, time.perf_counter() - began)
-        finally:
-            _stop(process)
+    command = [sys.executable, "-m", "functions.local"]
+    with started(Program(command, environment, REPOSITORY, folder / "server.log", port)) as server:
+        yield server
 
 
 @contextmanager
-def model_server() -> Iterator[int]:
-    """Run the model server; yields its port."""
-    command = [sys.executable, "-m", "tests.benchmarks.model_server"]
+def model_server(*models: str) -> Iterator[Server]:
+    """Run the model server, with these models besides its own that answer as they are told."""
+    command = [sys.executable, "-m", "tests.benchmarks.model_server", *models]
+    began = time.perf_counter()
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            yield int(process.stdout.readline())
+            yield Server(int(process.stdout.readline()), process.pid, time.perf_counter() - began)
         finally:
             _stop(process)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: str) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
+def _wait_until_ready(process: subprocess.Popen[bytes], program: Program) -> None:
+    deadline = time.monotonic() + program.patience_s
     while True:
         try:
-            with Connection(port) as connection:
+            with Connection(program.port) as connection:
                 connection.get("/v1/health").json()
             return
         except ConnectionRefusedError:
-            assert process.poll() is None, Path(log).read_text()
+            assert process.poll() is None, program.log.read_text()
             assert time.monotonic() < deadline, "the server did not start in time"
             time.sleep(LOOK_AGAIN_S)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody has taken."""
     # Not one the system would choose: it might give the same to a connection before the server takes it.
     for port in random.sample(CHOSEN_PORTS, k=len(CHOSEN_PORTS)):
         with suppress(OSError), socket.create_server((HOST, port)):

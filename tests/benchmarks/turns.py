@@ -96,10 +96,10 @@ def turns_after_history(folder: Path) -> Iterator[Figure]:
 def turns_with_full_context(folder: Path) -> Iterator[Figure]:
     """Yield the figures of a turn for which the whole default budget is really sent to the model."""
     ref = prepared_sessions(folder, (LONG_ENOUGH,))[LONG_ENOUGH]
-    with _served(folder) as (server, model_port), server.connect() as connection:
+    with _served(folder) as (server, model), server.connect() as connection:
         asker = Asker(connection)
         told = [asker.turn(ref.agent_id, ref.session_id, question(n)) for n in range(WARM_UP + TIMES_AFTER_HISTORY)]
-        sent_tokens = _tokens_of_last(model_port)
+        sent_tokens = _tokens_of_last(model)
     short_by = FULL_BUDGET - sent_tokens
     yield counted("context: tokens the model server got", sent_tokens, "tokens", FULL_BUDGET, "be at most")
     yield counted("context: tokens short of the budget", short_by, "tokens", TOKENS_OF_A_TURN, "be at most")
@@ -132,13 +132,13 @@ def prepared_sessions(folder: Path, lengths: Sequence[int]) -> dict[int, Session
 
 
 @contextmanager
-def _served(folder: Path, **settings: object) -> Iterator[tuple[Server, int]]:
-    with model_server() as model_port, turnstone(folder, model_port, **settings) as server:
-        yield server, model_port
+def _served(folder: Path, **settings: object) -> Iterator[tuple[Server, Server]]:
+    with model_server() as model, turnstone(folder, model.port, **settings) as server:
+        yield server, model
 
 
-def _tokens_of_last(model_port: int) -> int:
-    with Connection(model_port) as connection:
+def _tokens_of_last(model: Server) -> int:
+    with model.connect() as connection:
         body = {"model": "tokens-of-last", "messages": [{"role": "user", "content": "How many?"}]}
         answer = connection.post("/v1/chat/completions", body).json()
     return int(answer["choices"][0]["message"]["content"])

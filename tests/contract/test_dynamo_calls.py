@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from random import Random
 from string import ascii_letters
 from typing import Any

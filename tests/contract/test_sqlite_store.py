@@ -232,6 +232,15 @@ def test_a_page_of_nothing_is_a_programming_error(store: SqliteRangeStore, limit
         store.open_keys("0", limit)
 
 
+def test_attributes_that_records_have_in_common_cannot_be_changed_through_one_of_them(store: SqliteRangeStore) -> None:
+    store.write([Put(A, b"1", {"status": "open"}), Put(B, b"2", {"status": "open"})])
+    record = store.get(A)
+    assert record is not None
+    with pytest.raises(TypeError):
+        record.attributes["status"] = "closed"  # type: ignore[index]
+    assert [found.attributes for found in store.range(Range("p")).records] == [{"status": "open"}] * 2
+
+
 @pytest.mark.parametrize("shard", ["", 7])
 def test_a_shard_is_a_name(store: SqliteRangeStore, shard: str | int) -> None:
     with pytest.raises(ValueError, match="open"):

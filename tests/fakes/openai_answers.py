@@ -40,13 +40,13 @@ class HttpAnswer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-BUILT_IN_LIST = HttpAnswer(
-    200,
-    {
-        "object": "list",
-        "data": [{"id": model, "object": "model", "created": 0, "owned_by": "fake"} for model in BUILT_IN_MODELS],
-    },
-)
+def listed(*models: str) -> HttpAnswer:
+    """Return the answer that lists these models."""
+    entries = [{"id": model, "object": "model", "created": 0, "owned_by": "fake"} for model in models]
+    return HttpAnswer(200, {"object": "list", "data": entries})
+
+
+BUILT_IN_LIST = listed(*BUILT_IN_MODELS)
 Item = Mapping[str, Any] | bytes | Pause | BreakOff
 Answer = Iterable[Item] | HttpAnswer | HangUp
 

@@ -133,6 +133,8 @@ def message_to_wire(message: Message) -> dict[str, Any]:
 
 def user_content_to_wire(message: UserMessage) -> str | list[dict[str, Any]]:
     """Return the content and, after it, its context: one text, or a list of parts if there are images."""
+    if isinstance(message.content, str) and message.context is None:
+        return message.content  # what most messages of a long history are
     contents = [message.content] if message.context is None else [message.content, message.context]
     items = [item for content in contents for item in items_of(content)]
     if all(isinstance(item, TextItem) for item in items):

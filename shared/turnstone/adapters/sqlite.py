@@ -9,7 +9,9 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from turnstone.adapters.operations import check_operations
 from turnstone.adapters.sqlite_file import SqliteFile
@@ -54,7 +56,7 @@ class _State:
     """What conditions look at: a record without its body."""
 
     rev: int
-    attributes: dict[str, Scalar]
+    attributes: Mapping[str, Scalar]
     nonce: str | None
 
 
@@ -89,7 +91,7 @@ class SqliteRangeStore:
         with self._file.reading() as connection:
             rows = connection.execute(_DESCENDING if query.reverse else _ASCENDING, (query.pk, low, high, limit))
             for sk, rev, attributes, body in rows:
-                records.append(Record(Key(query.pk, sk), body, json.loads(attributes), rev))
+                records.append(Record(Key(query.pk, sk), body, _attributes(attributes), rev))
                 size_bytes += len(body)
                 if size_bytes >= PAGE_BYTES:
                     break
@@ -142,6 +144,13 @@ class SqliteRangeStore:
         self._file.close()
 
 
+@lru_cache(maxsize=1_024)
+def _attributes(text: str) -> Mapping[str, Scalar]:
+    """Return a record's attributes; most of a range have the same few, which nobody may change."""
+    attributes: dict[str, Scalar] = json.loads(text)
+    return MappingProxyType(attributes)
+
+
 def _half_open(query: Range) -> tuple[str, str]:
     """Return the least sort key that is wanted and the least beyond it that is not."""
     # A NUL appended makes the next text in order.
@@ -156,7 +165,7 @@ def _read(connection: sqlite3.Connection, key: Key) -> Record | None:
     if row is None:
         return None
     rev, attributes, body = row
-    return Record(key, body, json.loads(attributes), rev)
+    return Record(key, body, _attributes(attributes), rev)
 
 
 def _state(connection: sqlite3.Connection, key: Key) -> _State | None:
@@ -164,7 +173,7 @@ def _state(connection: sqlite3.Connection, key: Key) -> _State | None:
     if row is None:
         return None
     rev, attributes, nonce = row
-    return _State(rev, json.loads(attributes), nonce)
+    return _State(rev, _attributes(attributes), nonce)
 
 
 def _first_failed(operations: Sequence[Operation], states: Sequence[_State | None]) -> int | None:

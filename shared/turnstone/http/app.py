@@ -38,7 +38,7 @@ SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
-PIECES_AT_ONCE = 50
+PIECES_AT_ONCE = 500
 BYTES_AT_ONCE = 1_000_000
 LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 

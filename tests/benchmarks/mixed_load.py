@@ -1,0 +1,189 @@
+"""Load on Turnstone alone: `python -m tests.benchmarks.mixed_load [--seconds 60] [--turn-seconds 300]`.
+
+First everything at once, of which nothing may fail; then turns only, during which memory must stay as it is after the
+warm-up. The run fails if either does not hold.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import cycle
+from pathlib import Path
+from random import Random
+from statistics import quantiles
+from time import perf_counter
+
+from tests.benchmarks.__main__ import ON_DISK
+from tests.benchmarks.clients import Asked, Operation, ask
+from tests.benchmarks.figures import Figure, counted, table
+from tests.benchmarks.machine import state_of_machine, told
+from tests.benchmarks.operations_asked import (
+    IN_PIECES,
+    INSTANT,
+    Place,
+    Sizes,
+    create_agent,
+    get_agent,
+    get_session,
+    get_session_with_some,
+    list_agents,
+    list_sessions,
+    new_session,
+    tool_turn,
+    turn,
+)
+from tests.benchmarks.our_history import our_place
+from tests.benchmarks.processes import Server, model_server, turnstone
+
+CLIENTS = 8
+MODEL = "as-told"
+SIZES = Sizes(fresh=0, after_some=16, after_many=0)
+# Of eleven operations so many are of each kind; a conversation is of seven requests.
+SHARES: tuple[tuple[str, Callable[[Place], Iterator[Operation]], int], ...] = (
+    ("get agent", get_agent, 3),
+    ("list of agents", list_agents, 1),
+    ("list of sessions", list_sessions, 1),
+    ("get session with 100 turns", get_session_with_some, 1),
+    ("create agent", create_agent, 1),
+)
+CONVERSATIONS = 4
+TURNS_OF_A_SESSION = 10
+WARM_UP_SHARE = 0.2
+LOOKS = 8
+MAX_GROWTH = 1.1
+Times = defaultdict[str, list[float]]
+
+
+def main() -> None:
+    """Load the server, print a table, write the JSON, and exit with 1 if something failed or memory grew."""
+    arguments = _arguments()
+    folder = Path(tempfile.mkdtemp(prefix="turnstone-load-", dir=ON_DISK))
+    try:
+        before = state_of_machine(folder)
+        with model_server(MODEL) as model, turnstone(folder, model.port) as server:
+            place = our_place(server, folder, MODEL, SIZES)
+            figures = [
+                *mixed(server, place, arguments.clients, arguments.seconds),
+                *memory_in_turns(server, place, arguments.clients, arguments.turn_seconds),
+            ]
+        after = state_of_machine(folder)
+    finally:
+        shutil.rmtree(folder)
+    print(f"{table(figures)}\n\nmachine before: {told(before)}\nmachine after:  {told(after)}")
+    found = {"machine": {"before": before, "after": after}, "figures": [figure.to_json() for figure in figures]}
+    arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+    sys.exit(any(figure.has_failed for figure in figures))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, default=Path("bench-load.json"), help="where the figures are written")
+    parser.add_argument("--clients", type=int, default=CLIENTS)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long everything is asked at once")
+    parser.add_argument("--turn-seconds", type=float, default=300.0, help="how long turns are asked afterwards")
+    return parser.parse_args()
+
+
+def mixed(server: Server, place: Place, clients: int, seconds: float) -> Iterator[Figure]:
+    """Yield what failed, and how long the requests of each kind took, when all are asked at once."""
+    times: Times = defaultdict(list)
+    cpu_before_s = server.cpu_s()
+    asked = ask(server.port, mixture(place, times), clients, seconds)
+    cpu_s = server.cpu_s() - cpu_before_s
+    yield _failures("load", asked)
+    requests = sum(map(len, times.values()))
+    yield Figure(
+        f"load: requests with {clients} clients",
+        requests / asked.took_s,
+        "1/s",
+        note=f"the clients took {asked.own_cpu_s / asked.took_s:.0%} of a core, the server {cpu_s / asked.took_s:.0%}",
+    )
+    for name, taken_s in times.items():
+        yield _p99(f"load: {name}", taken_s)
+
+
+def memory_in_turns(server: Server, place: Place, clients: int, seconds: float) -> Iterator[Figure]:
+    """Yield what failed while turns were asked, and the memory at the end compared with that after the warm-up."""
+    times: Times = defaultdict(list)
+    operations = talks(place, times)
+    warm_up_s = seconds * WARM_UP_SHARE
+    asked = ask(server.port, operations, clients, warm_up_s)
+    warm_mb = server.memory_mb()
+    held_mb = []
+    for _ in range(LOOKS):
+        asked.add(ask(server.port, operations, clients, (seconds - warm_up_s) / LOOKS))
+        held_mb.append(server.memory_mb())
+    yield _failures("turns", asked)
+    yield Figure(f"turns: asked with {clients} clients", len(times["turn"]) / asked.took_s, "1/s")
+    yield _p99("turns: turn", times["turn"])
+    course = ", ".join(f"{mb:.0f}" for mb in (warm_mb, *held_mb))
+    yield counted(
+        "turns: memory, end to warm-up", held_mb[-1] / warm_mb, "×", MAX_GROWTH, "be at most", note=f"MB: {course}"
+    )
+
+
+def mixture(place: Place, times: Times) -> Iterator[Operation]:
+    """Yield operations of all kinds in a fixed order that looks like none; their times are put with the others."""
+    sources = [(name, operations(place)) for name, operations, share in SHARES for _ in range(share)]
+    chosen = [partial(_next_timed, times, name, source) for name, source in sources]
+    chosen += [partial(_conversation, place, times)] * CONVERSATIONS
+    Random(7).shuffle(chosen)
+    return (make() for make in cycle(chosen))
+
+
+def talks(place: Place, times: Times) -> Iterator[Operation]:
+    """Yield sessions with some turns each."""
+    while True:
+        yield _talk(place, times)
+
+
+def _talk(place: Place, times: Times) -> Operation:
+    session_id = yield from new_session(place.agent_id)
+    for _ in range(TURNS_OF_A_SESSION):
+        yield from _timed(times, "turn", turn(place.agent_id, session_id, INSTANT))
+
+
+def _conversation(place: Place, times: Times) -> Operation:
+    agent_id = place.tool_agent_id
+    session_id = yield from _timed(times, "create session", new_session(agent_id))
+    yield from _timed(times, "turn", turn(agent_id, session_id, INSTANT))
+    yield from _timed(times, "turn with 100 deltas", turn(agent_id, session_id, IN_PIECES))
+    yield from _timed(times, "turn with a client's tool, resumed", tool_turn(agent_id, session_id))
+    yield from _timed(times, "turn", turn(agent_id, session_id, INSTANT))
+    yield from _timed(times, "get session with 4 turns", get_session(agent_id, session_id))
+
+
+def _next_timed(times: Times, name: str, source: Iterator[Operation]) -> Operation:
+    return _timed(times, name, next(source))
+
+
+def _timed(times: Times, name: str, operation: Operation) -> Operation:
+    began = perf_counter()
+    answer = yield from operation
+    times[name].append(perf_counter() - began)
+    return answer
+
+
+def _failures(phase: str, asked: Asked) -> Figure:
+    return counted(f"{phase}: failures", len(asked.failures), "", 0, "be exactly", note="; ".join(asked.failures[:3]))
+
+
+def _p99(name: str, times_s: list[float]) -> Figure:
+    hundredths = quantiles(times_s, n=100)
+    p50_ms, p99_ms = hundredths[49] * 1_000, hundredths[98] * 1_000
+    return Figure(
+        f"{name}, p99",
+        p99_ms,
+        "ms",
+        spread=(("p50", p50_ms), ("times", len(times_s))),
+        note=f"p50 {p50_ms:.1f} ms of {len(times_s):,}",
+    )
+
+
+if __name__ == "__main__":
+    main()

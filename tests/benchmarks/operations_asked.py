@@ -1,0 +1,247 @@
+"""What clients ask of a server that speaks the Llama Stack Agents API, ours or another: every kind of request."""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import cycle, repeat
+from typing import Any, Protocol
+
+from tests.benchmarks.clients import Failed, Operation
+from tests.benchmarks.http_client import Connection, encoded
+
+TOOL = {"name": "get_weather", "description": "Weather of a city", "parameters": []}
+INSTRUCTIONS = "You are a helpful assistant. Be brief."
+PAGE = 20
+SOME, MANY = 100, 1_000
+DELTAS = 100
+# What the model is told to say.
+INSTANT, IN_PIECES = "instant", f"words-{DELTAS}"
+LISTED_SESSIONS, TURNS_OF_LISTED = 25, 200
+
+
+class History(Protocol):
+    """Writes sessions with a past straight into what a server stores."""
+
+    def sessions(self, agent_id: str, number: int, turns: int) -> list[str]:
+        """Store so many sessions of an agent with so many turns each; return their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much there is to ask of.
+
+    Attributes:
+        agents: all there are.
+        fresh: sessions without a turn, for each kind of turn that begins one.
+        after_some, after_many: sessions with 100 and with 1,000 turns; both are more than there are clients.
+    """
+
+    agents: int = 1_000
+    fresh: int = 3_600
+    after_some: int = 64
+    after_many: int = 16
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server's agents and sessions, by what they are good for."""
+
+    model: str
+    agent_id: str
+    tool_agent_id: str
+    listed_agent_id: str
+    fresh: deque[str]
+    fresh_for_deltas: deque[str]
+    fresh_for_tools: deque[str]
+    after_some: deque[str]
+    after_many: deque[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of request.
+
+    Attributes:
+        name: what it is, for the table.
+        operations: what asks it, without end or until there is no session left for it.
+        bar: how many times as many a second as the peer's ours shall be with all clients; None informs only.
+        asks_model: each is a turn.
+        at_most: how many are asked in one go, so that the sessions last and their histories stay about as long as told.
+    """
+
+    name: str
+    operations: Callable[[Place], Iterator[Operation]]
+    bar: float | None = None
+    asks_model: bool = False
+    at_most: int | None = None
+
+
+def furnished(connection: Connection, history: History, model: str, sizes: Sizes) -> Place:
+    """Return a place with these agents and sessions, the agents made over the API."""
+    agent_ids = [_made(connection.exchange(_agent_request(model)).json()) for _ in range(sizes.agents - 1)]
+    tool_agent_id = _made(connection.exchange(_agent_request(model, TOOL)).json())
+    agent_id, listed_agent_id, *_ = agent_ids
+    history.sessions(listed_agent_id, LISTED_SESSIONS, TURNS_OF_LISTED)
+    return Place(
+        model=model,
+        agent_id=agent_id,
+        tool_agent_id=tool_agent_id,
+        listed_agent_id=listed_agent_id,
+        fresh=deque(history.sessions(agent_id, sizes.fresh, 0)),
+        fresh_for_deltas=deque(history.sessions(agent_id, sizes.fresh, 0)),
+        fresh_for_tools=deque(history.sessions(tool_agent_id, sizes.fresh, 0)),
+        after_some=deque(history.sessions(agent_id, sizes.after_some, SOME)),
+        after_many=deque(history.sessions(agent_id, sizes.after_many, MANY)),
+    )
+
+
+def kinds(sizes: Sizes, times_asked: int) -> tuple[Kind, ...]:
+    """Return all kinds in the order in which they are to be asked: what only reads comes first.
+
+    Args:
+        sizes: what there is to ask of.
+        times_asked: how often each kind will be asked in one go.
+    """
+    fresh = sizes.fresh // times_asked
+    return (
+        Kind(f"list of {sizes.agents:,} agents, a page of {PAGE}", list_agents, 100),
+        Kind(
+            f"list of {LISTED_SESSIONS} sessions with {LISTED_SESSIONS * TURNS_OF_LISTED:,} turns", list_sessions, 100
+        ),
+        Kind("get agent", get_agent, 10),
+        Kind(f"get session with {SOME} turns", get_session_with_some, 8),
+        Kind(f"get session with {MANY:,} turns", get_session_with_many, 8),
+        Kind("create session", create_session, 5),
+        Kind("turn, no history", turns_without_history, 10, True, fresh),
+        Kind(f"turn, {SOME} turns of history", turns_after_some, None, True, 200),
+        Kind(f"turn, {MANY:,} turns of history", turns_after_many, 100, True, 200),
+        Kind(f"turn, {DELTAS} deltas", turns_with_deltas, None, True, fresh),
+        Kind("turn with a client's tool, resumed", tool_turns, None, True, fresh),
+        Kind("create agent", create_agent, 5),
+    )
+
+
+def create_agent(place: Place) -> Iterator[Operation]:
+    return _always(_agent_request(place.model), b'"agent_id"')
+
+
+def get_agent(place: Place) -> Iterator[Operation]:
+    return _always(encoded("GET", f"/v1/agents/{place.agent_id}"), b'"agent_config"')
+
+
+def list_agents(place: Place) -> Iterator[Operation]:
+    return _always(encoded("GET", f"/v1/agents?limit={PAGE}"), b'"has_more"')
+
+
+def list_sessions(place: Place) -> Iterator[Operation]:
+    return _always(encoded("GET", f"/v1/agents/{place.listed_agent_id}/sessions?limit={PAGE}"), b'"has_more"')
+
+
+def create_session(place: Place) -> Iterator[Operation]:
+    while True:
+        yield new_session(place.agent_id)
+
+
+def get_session_with_some(place: Place) -> Iterator[Operation]:
+    return (get_session(place.agent_id, session_id) for session_id in cycle(tuple(place.after_some)))
+
+
+def get_session_with_many(place: Place) -> Iterator[Operation]:
+    return (get_session(place.agent_id, session_id) for session_id in cycle(tuple(place.after_many)))
+
+
+def turns_without_history(place: Place) -> Iterator[Operation]:
+    while place.fresh:
+        yield turn(place.agent_id, place.fresh.popleft(), INSTANT)
+
+
+def turns_after_some(place: Place) -> Iterator[Operation]:
+    while True:
+        yield _turn_of_any(place.agent_id, place.after_some)
+
+
+def turns_after_many(place: Place) -> Iterator[Operation]:
+    while True:
+        yield _turn_of_any(place.agent_id, place.after_many)
+
+
+def turns_with_deltas(place: Place) -> Iterator[Operation]:
+    while place.fresh_for_deltas:
+        yield turn(place.agent_id, place.fresh_for_deltas.popleft(), IN_PIECES)
+
+
+def tool_turns(place: Place) -> Iterator[Operation]:
+    while place.fresh_for_tools:
+        yield tool_turn(place.tool_agent_id, place.fresh_for_tools.popleft())
+
+
+def new_session(agent_id: str) -> Operation:
+    """Open a session; returns its id."""
+    told = yield encoded("POST", f"/v1/agents/{agent_id}/session", {"session_name": "measured"})
+    return json.loads(told)["session_id"]
+
+
+def get_session(agent_id: str, session_id: str) -> Operation:
+    """Read a session with all its turns."""
+    _expect(b'"turns"', (yield encoded("GET", _path(agent_id, session_id))))
+
+
+def turn(agent_id: str, session_id: str, said: str) -> Operation:
+    """Ask a streamed turn and hear it out."""
+    _expect(b'"turn_complete"', (yield _turn_request(agent_id, session_id, said)))
+
+
+def tool_turn(agent_id: str, session_id: str) -> Operation:
+    """Ask a turn that calls the client's tool, answer the call, and hear the turn out."""
+    told = yield _turn_request(agent_id, session_id, f"tool:{TOOL['name']}")
+    _expect(b'"turn_awaiting_input"', told)
+    *_, last = (line for line in told.split(b"\n\n") if line)
+    waiting = json.loads(last.removeprefix(b"data: "))["event"]["payload"]["turn"]
+    answers = [
+        {"call_id": call["call_id"], "tool_name": call["tool_name"], "content": "4 degrees and rain"}
+        for call in waiting["output_message"]["tool_calls"]
+    ]
+    path = f"{_path(agent_id, session_id)}/turn/{waiting['turn_id']}/resume"
+    _expect(b'"turn_complete"', (yield encoded("POST", path, {"stream": True, "tool_responses": answers})))
+
+
+def _turn_of_any(agent_id: str, sessions: deque[str]) -> Operation:
+    # Nobody else asks a turn of the session meanwhile.
+    session_id = sessions.popleft()
+    try:
+        yield from turn(agent_id, session_id, INSTANT)
+    finally:
+        sessions.append(session_id)
+
+
+def _always(request: bytes, sign: bytes) -> Iterator[Operation]:
+    return (_one(request, sign) for _ in repeat(None))
+
+
+def _one(request: bytes, sign: bytes) -> Operation:
+    _expect(sign, (yield request))
+
+
+def _expect(sign: bytes, body: bytes) -> None:
+    if sign not in body:
+        raise Failed(f"no {sign!r} in {body[-300:]!r}")
+
+
+def _agent_request(model: str, *tools: dict[str, Any]) -> bytes:
+    # Else the other server keeps sessions in its memory only.
+    config = {"model": model, "instructions": INSTRUCTIONS, "enable_session_persistence": True, "client_tools": tools}
+    return encoded("POST", "/v1/agents", {"agent_config": config})
+
+
+def _turn_request(agent_id: str, session_id: str, said: str) -> bytes:
+    body = {"stream": True, "messages": [{"role": "user", "content": said}]}
+    return encoded("POST", f"{_path(agent_id, session_id)}/turn", body)
+
+
+def _path(agent_id: str, session_id: str) -> str:
+    return f"/v1/agents/{agent_id}/session/{session_id}"
+
+
+def _made(told: dict[str, str]) -> str:
+    return told["agent_id"]
