@@ -7,14 +7,12 @@ import json
 import sys
 
 from functions.local import ROUTES
-from turnstone.http.openapi import BEARER, SIGV4, openapi_document
-
-SCHEMES = {"--bearer": BEARER, "--sigv4": SIGV4}
+from turnstone.http.openapi import SCHEMES, openapi_document
 
 
 def main() -> None:
     """Print the document as JSON."""
-    asked = [SCHEMES[argument] for argument in sys.argv[1:] if argument in SCHEMES]
+    asked = [schemes for name, schemes in SCHEMES.items() if f"--{name}" in sys.argv[1:]]
     print(json.dumps(openapi_document(ROUTES, asked[0] if asked else None), indent=2))
 
 

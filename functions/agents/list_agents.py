@@ -1,6 +1,6 @@
 """GET /v1/agents: the agents that the caller may see, oldest first."""
 
-from turnstone.dialects.llama_stack.lists import HEAD, QUERY, Page, page_tail, wanted_in_query
+from turnstone.dialects.llama_stack.lists import HEAD, NAME, QUERY, Page, page_tail, wanted_in_query
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined
 
@@ -12,5 +12,5 @@ def list_agents(request: Request) -> PiecesReply:
     return PiecesReply(joined(HEAD, agents, lambda: page_tail(PATH, listing.cursor, has_more=listing.has_more)))
 
 
-ROUTE = Route("GET", PATH, list_agents, Page, query={**QUERY, "name": "Only agents of this name."})
+ROUTE = Route("GET", PATH, list_agents, Page, query={**QUERY, "name": NAME})
 handler = LambdaHandler(__name__, ROUTE, loads="agents")

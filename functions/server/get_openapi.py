@@ -1,6 +1,5 @@
 """GET /v1/openapi.json: the API as an OpenAPI document, made from its routes."""
 
-from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route
 
@@ -8,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route
 def get_openapi(request: Request) -> Reply:
     from turnstone.edge.documents import document_reply  # it takes longer to load than all that serves
 
-    return document_reply(__name__.rpartition(".")[0], is_open=request.caller == LOCAL_CALLER)
+    return document_reply(__name__.rpartition(".")[0], request.scheme)
 
 
 ROUTE = Route("GET", "/v1/openapi.json", get_openapi, None)

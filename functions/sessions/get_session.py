@@ -7,16 +7,15 @@ from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
 
 def get_session(request: Request) -> PiecesReply:
-    turn_ids = None
+    turn_ids = parse(request, WantedTurns).turn_ids if request.body else None
     if "turn_ids" in request.query:
         turn_ids = turn_ids_in_query(request.query["turn_ids"])
-    elif request.body:
-        turn_ids = parse(request, WantedTurns).turn_ids
     session, turns = request.application.sessions.read(request.caller, request.session_ref, turn_ids)
     head, tail = session_frame(session)
     return PiecesReply(joined(head, turns, lambda: tail))
 
 
 QUERY = {"turn_ids": "Only these turns; repeated, or several of them parted by commas."}
-ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}", get_session, SessionWithTurns, query=QUERY)
+PATH = "/v1/agents/{agent_id}/session/{session_id}"
+ROUTE = Route("GET", PATH, get_session, SessionWithTurns, WantedTurns, query=QUERY)
 handler = LambdaHandler(__name__, ROUTE, loads="sessions")

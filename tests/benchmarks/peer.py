@@ -17,7 +17,7 @@ from typing import Any
 from tests.benchmarks.__main__ import ON_DISK
 from tests.benchmarks.machine import state_of_machine, told
 from tests.benchmarks.operations_asked import Sizes, furnished, kinds
-from tests.benchmarks.our_history import CHARACTERS, our_place
+from tests.benchmarks.our_history import ANSWER, QUESTION, our_place
 from tests.benchmarks.peer_server import history_of, models_of, peer
 from tests.benchmarks.processes import Server, model_server, turnstone
 from tests.benchmarks.side_by_side import Comparison, Pace, Party, compared, table_of_rates, table_of_times
@@ -89,7 +89,7 @@ def _parties(arguments: argparse.Namespace, folder: Path, sizes: Sizes) -> Itera
     ):
         print("writing histories", file=sys.stderr, flush=True)
         with theirs.connect() as connection:
-            history = history_of(connection, folder / PEER, models[0], CHARACTERS)
+            history = history_of(connection, folder / PEER, models[0], (QUESTION, ANSWER))
             their_place = furnished(connection, history, models[0], sizes)
         place = our_place(ours, folder / OURS, models[0], sizes)
         yield (Party(OURS, ours, place), Party(PEER, theirs, their_place)), model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
 import time
@@ -17,8 +18,13 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 from functions.local import build_local_app
+from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import LocalSettings
+from turnstone.domain.caller import Caller
+from turnstone.services.api_keys import ApiKeys
+from turnstone.store.api_keys import ApiKeyStore
 
 HOST = (b"host", b"127.0.0.1:8321")
 INSIDE = re.compile(rb"Traceback|pydantic|site-packages|sqlite|turnstone[./]|\.py\b|\.db\b")
@@ -163,6 +169,16 @@ def served(data_dir: Path, **settings: Any) -> Iterator[Served]:
     client = AsgiClient(build_local_app(chosen, server))
     with client.lifespan(), closing(sqlite3.connect(data_dir / "turnstone.db", isolation_level=None)) as watcher:
         yield Served(client, server, data_dir, watcher)
+
+
+def key_for(serving: Served, caller: Caller) -> str:
+    """Return a new API key of the caller, made as an operator makes it, beside the server."""
+    with closing(SqliteRangeStore(serving.data_dir / "turnstone.db")) as store:
+        return ApiKeys(ApiKeyStore(store), SystemClock(), RandomIds(), os.urandom).create(caller, caller.principal)[1]
+
+
+def bearer(token: str) -> tuple[bytes, bytes]:
+    return b"authorization", f"Bearer {token}".encode()
 
 
 def scope_of(request: Raw) -> dict[str, Any]:

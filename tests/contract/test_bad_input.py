@@ -330,10 +330,14 @@ class Bodies:
 
 
 def list_grade(query: Mapping[str, list[str]]) -> int:
-    """Return the grade of what is asked of a list: numbers have to be numbers, a cursor one that was given."""
-    numbers = [text for name in ("start_index", "limit") for text in query.get(name, ())[-1:]]
+    """Return the grade of what is asked of a list: numbers have to be numbers, a cursor one that was given.
+
+    Nothing may be asked for twice; `name` is one of agents only, but no request here asks for it.
+    """
+    numbers = [text for name in ("start_index", "limit") for text in query.get(name, ())]
     are_right = all(text in ("", "null") or re.fullmatch(r"[0-9]{1,9}", text) for text in numbers)
-    return RIGHT if are_right and not any(query.get("cursor", ())[-1:]) else WRONG
+    are_single = all(len(query.get(name, ())) < 2 for name in ("start_index", "limit", "cursor", "name"))
+    return RIGHT if are_right and are_single and not any(query.get("cursor", ())) else WRONG
 
 
 def after_grade(query: Mapping[str, list[str]]) -> int:
@@ -358,7 +362,6 @@ BODIES = {
     ("GET", SESSION_PATH): Bodies(
         ({"turn_ids": ["a", "b"]}, ["a"], {}),
         lambda body, _: WANTED(body),
-        lambda query: RIGHT if "turn_ids" in query else None,
     ),
     ("POST", SESSION_PATH + "/turn"): Bodies((FULL_TURN, AGENTS[0] | {"messages": MESSAGES[-1:]}), turn_grade),
     ("POST", TURN_PATH + "/resume"): Bodies(({"tool_responses": RESPONSES, "stream": False},), resume_grade),

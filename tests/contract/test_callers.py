@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.local import ROUTES
-from tests.contract.asgi_client import Answered, Raw, Served, served
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.caller import Caller
+from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for, served
+from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.services.api_keys import ApiKeys
+from turnstone.http.openapi import BEARER, openapi_document
 from turnstone.services.authentication import Authenticator
 from turnstone.store.api_keys import ApiKeyStore
 
@@ -44,16 +40,11 @@ class Place:
         return self.ask(method, path, body, bearer(token))
 
 
-def bearer(token: str) -> tuple[bytes, bytes]:
-    return b"authorization", f"Bearer {token}".encode()
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     folder: Path = tmp_path_factory.mktemp("callers")
-    with served(folder, auth="api_keys") as running, closing(SqliteRangeStore(folder / "turnstone.db")) as store:
-        keys = ApiKeys(ApiKeyStore(store), SystemClock(), RandomIds(), os.urandom)
-        yield Place(running, keys.create(ANN, "anns")[1], keys.create(BOB, "bobs")[1])
+    with served(folder, auth="api_keys") as running:
+        yield Place(running, key_for(running, ANN), key_for(running, BOB))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
@@ -74,6 +65,18 @@ def test_a_key_opens_its_own_tenant_and_no_other(place: Place) -> None:
     for _ in range(2):  # the second time it is known already
         assert place.ask_as(place.ann, "GET", f"/v1/agents/{agent_id}").status == 200
         assert place.ask_as(place.bob, "GET", f"/v1/agents/{agent_id}").status == 404
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+def test_the_document_asks_for_a_key_whoever_reads_it(place: Place, path: str) -> None:
+    """Somebody may have the names that a server without keys gives to everybody."""
+    namesake = key_for(place.served, LOCAL_CALLER)
+    answers = [place.ask_as(token, "GET", path) for token in (place.ann, namesake)]
+    assert answers[0] == answers[1]
+    if path == "/openapi.json":
+        assert answers[0].json() == openapi_document(ROUTES, BEARER)
+    else:
+        assert b"www-authenticate" in answers[0].body
 
 
 def test_a_name_of_the_server_or_a_page_of_another_site_makes_no_difference_where_a_key_does(place: Place) -> None:

@@ -377,6 +377,10 @@ def test_an_alias_leads_where_its_own_path_does(door_to: OpenDoor, prefix: str) 
     assert door.ask("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
 
 
+def test_the_document_tells_what_the_gateway_asks_of_requests(door_to: OpenDoor) -> None:
+    assert door_to().ask("GET", "/openapi.json").json["security"] == [{"sigv4": []}]
+
+
 @pytest.mark.parametrize("name", ["meta/llama/8b", "v1/health", "docs", "x/v1alpha/y", "openapi.json"])
 def test_a_name_may_hold_slashes(door_to: OpenDoor, name: str) -> None:
     door = door_to()

@@ -47,7 +47,7 @@ from turnstone.domain.turns import (
     silent_output,
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
-from turnstone.http.openapi import SIGV4, Told, answers_of, openapi_document
+from turnstone.http.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
 from turnstone.http.routes import InvalidBody, Route, TurnReply
 from turnstone.http.wire_schemas import build_wire_schemas
 
@@ -146,7 +146,7 @@ class Asker:
         parts = () if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode(),)
         answer = self._client.send(Raw(method, (path.format_map(self.ids) + query).encode(), parts, sent))
         check_answer(route, answer)
-        if answer.status == 200 and route.body:
+        if answer.status == 200 and route.body and body is not None:
             body_validator(route).validate(body)
         self.seen.add((method, path, answer.status, answer.headers.get("content-type", "").partition(";")[0]))
         return answer
@@ -290,6 +290,65 @@ def test_signed_requests_are_a_security_scheme_and_strangers_are_refused() -> No
         assert all({"401", "403"} <= set(operation["responses"]) for operation in item.values())
 
 
+def test_tokens_are_a_security_scheme_that_refusals_name_and_whose_look_up_may_fail() -> None:
+    document = openapi_document(ROUTES, BEARER)
+    assert (document["components"]["securitySchemes"], document["security"]) == (BEARER, [{"bearer": []}])
+    told = document["components"]["responses"]
+    challenge = told["Unauthenticated"]["headers"]["www-authenticate"]
+    assert (challenge["required"], challenge["schema"]) == (True, {"const": "Bearer"})
+    for item in document["paths"].values():
+        assert all({"401", "503"} <= set(told["responses"]) for told in item.values())
+    assert "www-authenticate" not in SIGNED["components"]["responses"]["Unauthenticated"]["headers"]
+
+
+def test_what_is_made_is_linked_to_what_can_be_done_with_it() -> None:
+    links = {
+        (told["operationId"], name): link["parameters"]
+        for item in DOCUMENT["paths"].values()
+        for told in item.values()
+        for name, link in told["responses"]["200"].get("links", {}).items()
+        if "x-same-as" not in told
+    }
+    operations = {told["operationId"]: path for path, item in DOCUMENT["paths"].items() for told in item.values()}
+    for (_, name), parameters in links.items():
+        assert list(parameters) == re.findall(r"{(\w+)}", operations[name])
+    assert links["create_agent", "create_session"] == {"agent_id": "$response.body#/agent_id"}
+    assert links["create_turn", "resume_turn"] == {
+        "agent_id": "$request.path.agent_id",
+        "session_id": "$request.path.session_id",
+        "turn_id": "$response.body#/turn_id",
+    }
+    assert links["register_model", "unregister_model"] == {"model_id": "$request.body#/model_id"}
+    makers = {
+        "create_agent",
+        "create_session",
+        "create_turn",
+        "register_model",
+        "register_shield",
+        "register_toolgroup",
+    }
+    assert {maker for maker, _ in links} == makers
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("stream", "yes"), ("stream", 1), ("max_infer_iters", "3"), ("max_infer_iters", True)],
+    ids=["a text for a flag", "a number for a flag", "a text for a number", "a flag for a number"],
+)
+def test_what_the_document_calls_a_number_or_a_flag_can_be_sent_as_nothing_else(
+    asker: Asker, path: str, value: Any
+) -> None:
+    body = {"messages": [{"role": "user", "content": "hello"}], path: value}
+    assert asker.ask("POST", SESSION + "/turn", body).status == 400
+
+
+@pytest.mark.parametrize("name", ["start_index", "limit", "cursor", "name"])
+def test_a_list_is_asked_for_with_one_value_of_a_kind(asker: Asker, name: str) -> None:
+    value = "01a20052-8460-7e2e-9745-8ed8e32b618f" if name == "cursor" else "1"
+    assert asker.ask("GET", "/v1/agents", query=f"?{name}={value}").status == 200
+    assert asker.ask("GET", "/v1/agents", query=f"?{name}={value}&{name}={value}").status == 400
+
+
 def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
     lists = "/v1/agents", "/v1/agents/{agent_id}/sessions"
     for path in ("/v1/health", "/v1/version", "/v1/models", "/v1/tools", "/v1/agents/{agent_id}", *lists):
@@ -313,6 +372,8 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     assert asker.ask("POST", TURN + "/cancel").headers["x-turn-status"] == "cancelled"
     assert len(asker.ask("GET", SESSION).json()["turns"]) == 5
     assert asker.ask("GET", SESSION, query=f"?turn_ids={asker.ids['turn_id']}").status == 200
+    for wanted in ([asker.ids["turn_id"]], {"turn_ids": [asker.ids["turn_id"]]}):
+        assert len(asker.ask("GET", SESSION, wanted).json()["turns"]) == 1
     assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
     agent_id = asker.ids["agent_id"]
     asker.open_session(FULL_AGENT)

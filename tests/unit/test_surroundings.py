@@ -125,6 +125,17 @@ def test_whom_the_authorizer_names_calls_and_nobody_else(caller: Caller, identit
     assert BehindAdapter().caller(adapter_scope((CONTEXT_HEADER, context))) == caller
 
 
+def test_each_place_knows_how_requests_prove_who_sends_them() -> None:
+    authenticator = Authenticator(OneToken(), SystemClock(), timedelta(seconds=60))
+    assert [OneMachine().scheme({}), OneMachine(authenticator).scheme({})] == [None, "bearer"]
+    for context, scheme in (
+        ({"authorizer": context_of(ANN), "identity": {}}, "bearer"),
+        ({"identity": IDENTITY}, "sigv4"),
+    ):
+        assert BehindGateway().scheme(gateway_scope(context)) == scheme
+        assert BehindAdapter().scheme(adapter_scope((CONTEXT_HEADER, context))) == scheme
+
+
 def test_an_authorizer_that_names_no_groups_names_a_caller_without_them() -> None:
     assert caller_of({"authorizer": {"tenant": "acme", "principal": "ann"}}) == Caller(tenant="acme", principal="ann")
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.model import Count, Flag, Frozen, JsonObject, Many, NullMeansDefault, Number, Undisguised, Whole
 from turnstone.domain.tools import ToolDef
 
 ToolChoice = Literal["auto", "required", "none"]
@@ -20,13 +20,13 @@ class TopP(Frozen):
     """Nucleus sampling. The key `temperature` must be sent; null leaves it to the model."""
 
     type: Literal["top_p"] = "top_p"
-    temperature: Annotated[float, Field(gt=0)] | None
-    top_p: float | None = 0.95
+    temperature: Annotated[float, Field(gt=0), Undisguised] | None
+    top_p: Number | None = 0.95
 
 
 class TopK(Frozen):
     type: Literal["top_k"] = "top_k"
-    top_k: int = Field(ge=1)
+    top_k: Count
 
 
 Strategy = Annotated[Greedy | TopP | TopK, Field(discriminator="type")]
@@ -36,8 +36,8 @@ class SamplingParams(NullMeansDefault):
     """How the model chooses tokens. `max_tokens` 0 means no limit of ours."""
 
     strategy: Strategy = Greedy()
-    max_tokens: int = Field(default=0, ge=0)
-    repetition_penalty: float = 1.0
+    max_tokens: Whole = 0
+    repetition_penalty: Number = 1.0
     stop: Many[str] | None = None
 
 
@@ -89,11 +89,11 @@ class AgentConfig(NullMeansDefault):
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
     tool_config: ToolConfig = ToolConfig()
-    max_infer_iters: int = Field(default=10, ge=1)
+    max_infer_iters: Count = 10
     model: str
     instructions: str
     name: str | None = None
-    enable_session_persistence: bool = False
+    enable_session_persistence: Flag = False
     response_format: ResponseFormat | None = None
 
     @model_validator(mode="before")
@@ -122,7 +122,7 @@ class TurnOverrides(NullMeansDefault):
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
     tool_config: ToolConfig | None = None
-    max_infer_iters: int | None = Field(default=None, ge=1)
+    max_infer_iters: Count | None = None
 
     @model_validator(mode="after")
     def agree_with_deprecated(self) -> Self:

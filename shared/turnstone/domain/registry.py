@@ -24,7 +24,7 @@ def refuse_unaddressable(identifier: str) -> str:
     return identifier
 
 
-Identifier = Annotated[str, Field(max_length=256), AfterValidator(refuse_unaddressable)]
+Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(refuse_unaddressable)]
 
 
 class Registered(Frozen):

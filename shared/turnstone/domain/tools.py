@@ -3,14 +3,14 @@
 from pydantic_core import from_json
 
 from turnstone.domain.content import Content
-from turnstone.domain.model import Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
+from turnstone.domain.model import Flag, Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
 
 
 class ToolParameter(NullMeansDefault):
     name: str
     parameter_type: str
     description: str
-    required: bool = True
+    required: Flag = True
     default: JsonValue = None
 
 

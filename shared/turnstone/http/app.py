@@ -128,6 +128,7 @@ class _Endpoint:
             headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
             body=body,
             caller=caller,
+            scheme=self._surroundings.scheme(scope),
             application=self._application,
         )
         if (version := unknown_client(request.headers)) is not None:

@@ -1,6 +1,5 @@
 """The OpenAPI document of declared routes: what `functions/openapi.py` prints. Loaded only by who asks for it."""
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
@@ -18,6 +17,7 @@ from turnstone.domain.events import (
     TurnStarted,
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS
+from turnstone.http.links import PARAMETER, links_of
 from turnstone.http.routes import NoContent, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
@@ -35,6 +35,7 @@ SIGV4: Mapping[str, Schema] = {
     }
 }
 BEARER: Mapping[str, Schema] = {"bearer": {"type": "http", "scheme": "bearer"}}
+SCHEMES = {name: schemes for schemes in (BEARER, SIGV4) for name in schemes}
 INFO: Schema = {
     "title": "Turnstone",
     "version": VERSION,
@@ -59,6 +60,13 @@ RETRY_HEADERS: Schema = {
     "retry-after": {"description": "Seconds after which to try again.", "schema": {"type": "string"}},
     "x-should-retry": {"description": "`false` where a repetition can't help.", "schema": {"const": "false"}},
 }
+CHALLENGE: Schema = {
+    "www-authenticate": {
+        "description": "How to prove who sends a request.",
+        "required": True,
+        "schema": {"const": "Bearer"},
+    }
+}
 IDEMPOTENCY_KEY: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
@@ -66,7 +74,6 @@ IDEMPOTENCY_KEY: Schema = {
     "schema": {"type": "string"},
 }
 ORDER = {method: place for place, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
-PARAMETER = re.compile(r"{(\w+)}")
 
 
 def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Schema] | None = None) -> Schema:
@@ -80,16 +87,18 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
         read=[route.body for route in routes if route.body],
         written=[Told, *(kind for route in routes for kind in _written(route))],
     )
-    is_open = not security_schemes
+    security_schemes = security_schemes or {}
     paths: dict[str, Schema] = {}
     for route in routes:
-        operation = _operation(route, schemas, is_open)
+        operation = _operation(route, schemas, security_schemes)
+        if links := links_of(route, routes):
+            operation["responses"]["200"]["links"] = links
         paths.setdefault(route.path, {})[route.method.lower()] = operation
         for alias in route.paths[1:]:
             own = operation["operationId"]
             same = {**operation, "operationId": f"{own}_{alias.split('/')[1]}", "x-same-as": own}
             paths.setdefault(alias, {})[route.method.lower()] = same
-    used = sorted({status for route in routes for status in _refused_with(route, is_open)})
+    used = sorted({status for route in routes for status in _refused_with(route, security_schemes)})
     named = {**schemas.named, **_envelopes(schemas)}
     document: Schema = {
         "openapi": "3.1.0",
@@ -98,7 +107,7 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
-            "responses": {REFUSALS[status][0]: _refusal(status, is_open) for status in used},
+            "responses": {REFUSALS[status][0]: _refusal(status, security_schemes) for status in used},
             "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
         },
     }
@@ -121,7 +130,7 @@ def answers_of(route: Route) -> tuple[type, ...]:
     return get_args(answered) if isinstance(answered, UnionType) else (answered,)
 
 
-def _operation(route: Route, schemas: WireSchemas, is_open: bool) -> Schema:
+def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str, Schema]) -> Schema:
     _, _, said = (sys.modules[route.endpoint.__module__].__doc__ or "").partition(": ")
     summary = said.split("\n\n")[0].strip().removesuffix(".")
     operation: Schema = {
@@ -133,10 +142,10 @@ def _operation(route: Route, schemas: WireSchemas, is_open: bool) -> Schema:
         operation["parameters"] = parameters
     if route.body is not None:
         content = {"application/json": {"schema": schemas.read[route.body]}}
-        operation["requestBody"] = {"required": True, "content": content}
+        operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
         str(status): {"$ref": f"#/components/responses/{REFUSALS[status][0]}"}
-        for status in _refused_with(route, is_open)
+        for status in _refused_with(route, security_schemes)
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
     return operation
@@ -145,9 +154,9 @@ def _operation(route: Route, schemas: WireSchemas, is_open: bool) -> Schema:
 def _parameters(route: Route) -> Iterator[Schema]:
     for name in PARAMETER.findall(route.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-    for name, description in route.query.items():
-        several = {"type": "array", "items": {"type": "string"}}
-        yield {"name": name, "in": "query", "description": description, "schema": several}
+    for name, told in route.query.items():
+        several = {"description": told, "schema": {"type": "array", "items": {"type": "string"}}}
+        yield {"name": name, "in": "query", **(several if isinstance(told, str) else told)}
     if route.method == "POST":
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
 
@@ -162,19 +171,20 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
         content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
     success: Schema = {"description": "OK", "content": content}
     if route.headers:
-        success["headers"] = {name: {"schema": schemas.written[kind]} for name, kind in route.headers.items()}
+        told = {name: {"required": True, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
+        success["headers"] = told
     return {"200": success}
 
 
-def _refused_with(route: Route, is_open: bool) -> list[int]:
+def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[int]:
     """Return the statuses of the errors the route may answer with."""
-    statuses = {403, 426, 500, *(STATUS[error] for error in route.raises)}
-    if not is_open:
+    statuses = {403, 413, 426, 500, *(STATUS[error] for error in route.raises)}
+    if security_schemes:
         statuses |= {401}
+    if "bearer" in security_schemes:
+        statuses |= {503}  # whom a token names is looked up, and may not be found out
     if route.body or route.query:
         statuses |= {400}
-    if route.body:
-        statuses |= {413}
     if PARAMETER.search(route.path):
         statuses |= {404, 503}
     if route.method == "POST":
@@ -184,14 +194,17 @@ def _refused_with(route: Route, is_open: bool) -> list[int]:
     return sorted(statuses)
 
 
-def _refusal(status: int, is_open: bool) -> Schema:
+def _refusal(status: int, security_schemes: Mapping[str, Schema]) -> Schema:
     schema: Schema = {"$ref": "#/components/schemas/Refusal"}
     if status == 400:
         schema = {"anyOf": [{"$ref": "#/components/schemas/InvalidFields"}, schema]}
-    elif status == 403 and not is_open:
+    elif status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
-    return {**answer, "headers": RETRY_HEADERS} if status in (401, 404, 409) or status >= 500 else answer
+    headers = RETRY_HEADERS if status in (401, 404, 409) or status >= 500 else {}
+    if status == 401 and "bearer" in security_schemes:
+        headers = {**CHALLENGE, **headers}
+    return {**answer, "headers": headers} if headers else answer
 
 
 def _envelopes(schemas: WireSchemas) -> Schema:

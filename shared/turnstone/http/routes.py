@@ -22,7 +22,11 @@ if TYPE_CHECKING:  # a function loads what its own routes need
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request with its whole body. Header names are in lower case, query values in the order sent."""
+    """A request with its whole body. Header names are in lower case, query values in the order sent.
+
+    Attributes:
+        scheme: how it proved who sent it, `bearer` or `sigv4`; None where nobody has to.
+    """
 
     method: str
     path: str
@@ -31,6 +35,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     caller: Caller
+    scheme: str | None
     application: Application
 
     @property
@@ -126,7 +131,8 @@ class Route:
         body: model of the request body, None if there is none.
         reply: model of the whole answer, or of what a stream tells in the end; None where it is no JSON of ours, and
             the API's document tells nothing of it.
-        query: what each query parameter does, by name; each may be repeated.
+        query: what each query parameter does, by name. One told by its description alone takes any text and may be
+            repeated; else `schema` beside the description says what its one value is.
         headers: type of what each header of its own says, by name in lower case.
         raises: errors that neither path, body nor kind of answer let expect.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
@@ -137,7 +143,7 @@ class Route:
     endpoint: Callable[[Request], Answer]
     reply: type[BaseModel] | None
     body: type[BaseModel] | None = None
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
     headers: Mapping[str, Any] = field(default_factory=dict)
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import Unauthenticated
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a function leaves it to its gateway
 
 LISTS = ("roles", "teams", "projects", "namespaces")
 LookUp = Callable[[], Caller]
+Scheme = Literal["bearer", "sigv4"]
 CONTEXT_HEADER = b"x-amzn-request-context"
 LAMBDA_HEADER = b"x-amzn-lambda-context"
 
@@ -32,6 +33,9 @@ class Surroundings(Protocol):
 
         Raises Unauthenticated; what finds it out also raises StoreUnavailable.
         """
+
+    def scheme(self, scope: Scope) -> Scheme | None:
+        """Return how a request that was let in has proved who sent it, None where nobody has to."""
 
     def ends_at(self, scope: Scope) -> datetime | None:
         """Return when the process is ended even if the request is not answered, None if it is not."""
@@ -54,6 +58,9 @@ class OneMachine:
         known = self._authenticator.known(authorization)
         return known or partial(self._authenticator.identify, authorization)
 
+    def scheme(self, _: Scope) -> Scheme | None:
+        return None if self._authenticator is None else "bearer"
+
     def ends_at(self, _: Scope) -> datetime | None:
         return None
 
@@ -66,6 +73,9 @@ class BehindGateway:
 
     def caller(self, scope: Scope) -> Caller:
         return caller_of(scope["aws.event"].get("requestContext"))
+
+    def scheme(self, scope: Scope) -> Scheme:
+        return scheme_of(scope["aws.event"].get("requestContext"))
 
     def ends_at(self, scope: Scope) -> datetime | None:
         left = timedelta(milliseconds=scope["aws.context"].get_remaining_time_in_millis())
@@ -84,6 +94,9 @@ class BehindAdapter:
 
     def caller(self, scope: Scope) -> Caller:
         return caller_of(_json_header(scope, CONTEXT_HEADER))
+
+    def scheme(self, scope: Scope) -> Scheme:
+        return scheme_of(_json_header(scope, CONTEXT_HEADER))
 
     def ends_at(self, scope: Scope) -> datetime | None:
         context = _json_header(scope, LAMBDA_HEADER)
@@ -108,6 +121,12 @@ def caller_of(context: Any) -> Caller:
         return _authorized(context["authorizer"])
     identity = context.get("identity")
     return caller_named({"tenant": _text(identity, "accountId"), "principal": _text(identity, "userArn")})
+
+
+def scheme_of(context: Any) -> Scheme:
+    """Return what the gateway asks of a request, by the context it gave one: an authorizer sees to tokens only."""
+    has_authorizer = isinstance(context, Mapping) and context.get("authorizer") is not None
+    return "bearer" if has_authorizer else "sigv4"
 
 
 def context_of(caller: Caller) -> dict[str, str]:

@@ -9,16 +9,27 @@ from typing import Any
 from pydantic_core import to_json
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.lists import Wanted, checked_cursor
+from turnstone.domain.lists import ORDER_KEY, Wanted, checked_cursor
 from turnstone.domain.model import Frozen
 
 ALL = -1
 LARGEST = 1_000_000_000
-QUERY = {
-    "start_index": "How many entries to leave out.",
-    "limit": "How many entries at most; -1, or nothing, for all.",
-    "cursor": "Continue where the answer with this cursor ended, at the same cost everywhere in the list.",
+NOTHING = ["", "null"]  # what clients send for a number they don't mean to give
+
+
+def _number_from(least: int) -> dict[str, Any]:
+    return {"anyOf": [{"type": "integer", "minimum": least, "maximum": LARGEST}, {"enum": NOTHING}]}
+
+
+QUERY: dict[str, dict[str, Any]] = {
+    "start_index": {"description": "How many entries to leave out.", "schema": _number_from(0)},
+    "limit": {"description": "How many entries at most; -1, or nothing, for all.", "schema": _number_from(ALL)},
+    "cursor": {
+        "description": "Continue where the answer with this cursor ended, at the same cost everywhere in the list.",
+        "schema": {"type": "string", "pattern": f"^({ORDER_KEY.pattern})?$"},
+    },
 }
+NAME = {"description": "Only agents of this name.", "schema": {"type": "string"}}
 HEAD = b'{"data":['
 
 
@@ -34,12 +45,12 @@ class Page(Frozen):
 def wanted_in_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> Wanted:
     """Return which part of a list is asked for, in lists that know names those of one name. Raises InvalidRequest."""
     limit = _whole_number(query, "limit", ALL, at_least=ALL)
-    cursor = _last(query, "cursor")
+    cursor = _only(query, "cursor")
     return Wanted(
         start_index=_whole_number(query, "start_index", 0, at_least=0),
         limit=None if limit == ALL else limit,
         cursor=checked_cursor(cursor) if cursor else None,
-        name=_last(query, "name") if by_name else None,
+        name=_only(query, "name") if by_name else None,
     )
 
 
@@ -55,8 +66,8 @@ def page_tail(url: str, cursor: str | None, *, has_more: bool) -> bytes:
 
 
 def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int, *, at_least: int) -> int:
-    text = _last(query, name)
-    if text is None or text in ("", "null"):
+    text = _only(query, name)
+    if text is None or text in NOTHING:
         return otherwise
     digits = text.removeprefix("-")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST))
@@ -65,5 +76,8 @@ def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int,
     return int(text)
 
 
-def _last(query: Mapping[str, Sequence[str]], name: str) -> str | None:
-    return query[name][-1] if query.get(name) else None
+def _only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
+    values = query.get(name, ())
+    if len(values) > 1:
+        raise InvalidRequest(f"{name}: one value is expected, not {len(values)}", ("query", name))
+    return values[0] if values else None

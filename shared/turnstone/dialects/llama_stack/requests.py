@@ -5,7 +5,7 @@ Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nu
 
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import Unsupported
@@ -27,6 +27,9 @@ class CreateSession(NullMeansDefault):
 
 class WantedTurns(NullMeansDefault):
     """Which turns a reader of a session asks for, None for all. Source: the contract; a body of the GET may say it."""
+
+    # what the parser takes beside an object
+    model_config = ConfigDict(json_schema_extra={"type": ["object", "array"], "items": {"type": "string"}})
 
     turn_ids: Many[str] | None = None
 

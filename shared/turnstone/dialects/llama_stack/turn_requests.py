@@ -10,14 +10,14 @@ from pydantic import Field
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages import InputMessage
-from turnstone.domain.model import Many, NullMeansDefault
+from turnstone.domain.model import Flag, Many, NullMeansDefault
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn
 
 
 class CreateTurn(TurnOverrides):
     messages: Many[InputMessage] = Field(min_length=1)
-    stream: bool = False
+    stream: Flag = False
     documents: Many[Any] = ()
 
     def to_new_turn(self) -> NewTurn:
@@ -30,4 +30,4 @@ class CreateTurn(TurnOverrides):
 
 class ResumeTurn(NullMeansDefault):
     tool_responses: Many[ToolResponse] = Field(min_length=1)
-    stream: bool = False
+    stream: Flag = False
