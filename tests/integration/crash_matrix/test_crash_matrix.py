@@ -6,6 +6,7 @@ context is what follows from its turns; nothing lies about that nobody can reach
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import cycle, product
@@ -30,6 +31,12 @@ def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with KINDS[request.param](tmp_path_factory.mktemp("matrix")) as made, pytest.MonkeyPatch.context() as patch:
         patch.setattr(oversize, "RECORD_BYTES", LARGE_FROM_BYTES)
         yield made
+
+
+@pytest.fixture(autouse=True)
+def silence(caplog: pytest.LogCaptureFixture) -> None:
+    """Processes die with long last words."""
+    caplog.set_level(logging.CRITICAL)
 
 
 @pytest.mark.parametrize(("scenario", "port"), CASES, ids=[f"{scenario.__name__}-{port}" for scenario, port in CASES])

@@ -63,7 +63,7 @@ class Client:
         if self._unanswered is None:
             return
         begin, first = self._unanswered
-        broadcast = begin(server, first.model_copy(update={"is_retry": True}))
+        broadcast = begin(server, again(first))
         server.go_on()
         self._hear(server, broadcast)
 
@@ -72,7 +72,7 @@ class Client:
         try:
             broadcast = begin(server, first)
         except StoreUnavailable:
-            broadcast = begin(server, first.model_copy(update={"is_retry": True}))
+            broadcast = begin(server, again(first))
             server.go_on()
         if leaves:
             server.settle()
@@ -172,3 +172,8 @@ class World:
             turn_id, _, _ = run.idempotency_key.partition(":")
             keys.setdefault((turn_id, run.call.call_id), set()).add(run.idempotency_key)
         assert [found for found in keys.values() if len(found) > 1] == [], where
+
+
+def again(attempt: Attempt) -> Attempt:
+    """Return the request sent once more: told by its key, if it has one, else by the count of its retries."""
+    return attempt if attempt.key else attempt.model_copy(update={"is_retry": True})
