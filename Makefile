@@ -4,6 +4,7 @@
 # make build   build the stack with SAM, for Python 3.13
 # make smoke   run what was built in emulators of Lambda and of the cloud
 # make bench   measure, print a table and write bench.json
+# make torture kill the server a hundred times in the midst of streams, and look for what was lost
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -22,7 +23,7 @@ PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.1
 CLIENTS := 0.2.12 0.2.20 0.3.5
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 
-.PHONY: run test check build smoke bench clean
+.PHONY: run test check build smoke bench torture clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -48,6 +49,9 @@ smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+torture: $(DEV_READY)
+	$(BIN)/python -m tests.e2e.torture $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) .clients .aws-sam build *.egg-info
