@@ -6,6 +6,7 @@
 # make bench   measure, print a table and write bench.json
 # make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
 # make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
+# make torture kill the server a hundred times in the midst of streams, and look for what was lost
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,7 +32,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check build smoke bench bench-load bench-peer clean
+.PHONY: run test check build smoke bench bench-load bench-peer torture clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -63,6 +64,9 @@ bench-load: $(DEV_READY)
 
 bench-peer: $(DEV_READY) $(PEER_READY)
 	$(BIN)/python -m tests.benchmarks.peer --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
+
+torture: $(DEV_READY)
+	$(BIN)/python -m tests.e2e.torture $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) $(PEER) .clients .aws-sam build *.egg-info

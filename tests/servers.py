@@ -30,19 +30,27 @@ class ServerProcess:
     """
 
     def __init__(
-        self, folder: Path, *, port: int | None = None, authorization: str | None = None, **settings: object
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        authorization: str | None = None,
+        before_start: Callable[[], None] | None = None,
+        **settings: object,
     ) -> None:
         """Prepare a server.
 
         Args:
             folder: where its data and its log go.
             authorization: the header with which to ask whether it answers, if it wants one.
+            before_start: what its process does to itself before it becomes the server.
             settings: further settings, named as in `config.py`; None leaves one out.
         """
         self.data_dir = folder / "data"
         self.port = port or free_port()
         self._settings = {"port": self.port, "data_dir": self.data_dir, **settings}
         self.authorization = authorization
+        self._before_start = before_start
         self._log_path = folder / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -70,7 +78,14 @@ class ServerProcess:
         """Start it and return once it answers."""
         assert self._process is None, "it runs already"
         with self._log_path.open("ab") as log:
-            self._process = subprocess.Popen(self._command(), cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self._command(),
+                cwd=ROOT,
+                env=self._environment(),
+                stdout=log,
+                stderr=log,
+                preexec_fn=self._before_start,
+            )
         wait_until(self._answers, START_TIMEOUT_S, "the server did not answer")
 
     def kill(self) -> None:
@@ -89,6 +104,10 @@ class ServerProcess:
         exit_code = self._running().wait(timeout_s)
         self._process = None
         return exit_code
+
+    @property
+    def process_id(self) -> int:
+        return self._running().pid
 
     def restart(self) -> None:
         """Kill it and start it again over the same data, at the same address."""

@@ -48,6 +48,15 @@ class ReadOnlyFile(SqliteFile):
         return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
+class LockedFile(ReadOnlyFile):
+    """A file that may only be read, until it is unlocked."""
+
+    is_locked = True
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        return super().connect(path) if self.is_locked else SqliteFile.connect(self, path)
+
+
 class StoreOnDisk(SqliteRangeStore):
     """A store on the given disk."""
 
@@ -163,6 +172,19 @@ def test_a_read_only_file_is_read_and_not_written(store: SqliteRangeStore, path:
             read_only.write([Put(A, b"new")])
     assert Record(A, b"a", {}, 1) == read_only.get(A)
     read_only.close()
+
+
+def test_a_file_that_could_only_be_read_is_written_as_soon_as_it_may_be(store: SqliteRangeStore, path: Path) -> None:
+    store.write([Put(A, b"a")])
+    locked = LockedFile(path)
+    reopened = StoreOnDisk(locked)
+    assert reopened.get(A) == store.get(A)
+    with pytest.raises(StoreUnavailable, match="readonly"):
+        reopened.write([Put(A, b"new")])
+    locked.is_locked = False
+    reopened.write([Put(A, b"new")])
+    assert Record(A, b"new", {}, 1) == reopened.get(A) == store.get(A)
+    reopened.close()
 
 
 def test_an_error_within_a_write_undoes_it(store: SqliteRangeStore) -> None:

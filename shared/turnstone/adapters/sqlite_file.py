@@ -48,6 +48,7 @@ class SqliteFile:
         """
         self._path = path
         self._closed = False
+        self._was_read_only = False
         self._writing = threading.Lock()
         self._idle_readers: deque[sqlite3.Connection] = deque()
         with self._failures_told():
@@ -97,9 +98,14 @@ class SqliteFile:
         try:
             with self._failures_told():
                 try:
+                    if self._was_read_only:
+                        self._reopen()
                     self._writer.execute("BEGIN IMMEDIATE")
                     yield self._writer
                     self._writer.execute("COMMIT")
+                except sqlite3.OperationalError as exc:
+                    self._was_read_only = getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY
+                    raise
                 finally:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
@@ -113,9 +119,20 @@ class SqliteFile:
             self._writer.close()
         self._close_idle_readers()
 
+    def _reopen(self) -> None:
+        # What could only be opened for reading stays so while a connection to it is open, also once it may be written.
+        self._drop_idle_readers()
+        self._writer.close()
+        self._writer = self.connect(self._path)
+        self._was_read_only = False
+
     def _close_idle_readers(self) -> None:
         # Of connections that close at the same time, none would be the last one, which takes the log into the database.
-        with self._writing, suppress(IndexError):
+        with self._writing:
+            self._drop_idle_readers()
+
+    def _drop_idle_readers(self) -> None:
+        with suppress(IndexError):
             while True:
                 self._idle_readers.pop().close()
 

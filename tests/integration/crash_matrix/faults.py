@@ -1,0 +1,207 @@
+"""Every call of every port is counted, and any one of them can fail: before its effect or after it.
+
+The clock and the ids are ports, too, but nothing in them can fail.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tests.harness import ProcessDied
+from turnstone.domain.errors import ModelFailed, StoreUnavailable, ToolFailed
+from turnstone.domain.sessions import SessionLock, TurnRef
+from turnstone.ports import (
+    BlobStore,
+    Inference,
+    InferenceRequest,
+    Inferred,
+    RangeStore,
+    Supervisor,
+    TextChunk,
+    ToolInvocation,
+    ToolResult,
+    ToolRuntime,
+)
+from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
+
+PORTS = ("store", "blobs", "model", "tools", "supervisor")
+
+
+class Moment(StrEnum):
+    BEFORE = "before"
+    AFTER = "after"
+
+
+class Blow(StrEnum):
+    DEATH = "the process dies"
+    ERROR = "the call fails"
+
+
+@dataclass(frozen=True)
+class PortCall:
+    """A call of a port, counted from 1 among those of its verb: threads call different verbs at the same time."""
+
+    port: str
+    verb: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Fault:
+    call: PortCall
+    moment: Moment
+    blow: Blow
+
+    def __str__(self) -> str:
+        return f"{self.blow} {self.moment} {self.call.port}.{self.call.verb} {self.call.number}"
+
+
+class Faults:
+    """Counts the calls that all processes make from `begin` on, and strikes at one of them, if told to, once."""
+
+    def __init__(self, fault: Fault | None = None) -> None:
+        self.fault = fault
+        self.calls: list[PortCall] = []
+        self.has_struck = False
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._is_counting = False
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        self._is_counting = True
+
+    def end(self) -> None:
+        self._is_counting = False
+
+    def counted(self, port: str, verb: str) -> PortCall | None:
+        with self._lock:
+            if not self._is_counting:
+                return None
+            self._counts[port, verb] += 1
+            self.calls.append(PortCall(port, verb, self._counts[port, verb]))
+            return self.calls[-1]
+
+    def is_due(self, call: PortCall | None, moment: Moment) -> bool:
+        if self.fault is None or call != self.fault.call or moment is not self.fault.moment:
+            return False
+        self.has_struck = True
+        return True
+
+
+class Line:
+    """A process's way to its ports: dead once the process is."""
+
+    def __init__(self, faults: Faults, die: Callable[[], None], is_dead: Callable[[], bool]) -> None:
+        self._faults = faults
+        self._die = die
+        self._is_dead = is_dead
+
+    def call(self, port: str, verb: str, effect: Callable[[], Any], error: type[Exception] = StoreUnavailable) -> Any:
+        ended = self.begin(port, verb, error)
+        answer = effect()
+        ended()
+        return answer
+
+    def begin(self, port: str, verb: str, error: type[Exception]) -> Callable[[], None]:
+        """Begin a call; return what its end has to call once it has had its effect."""
+        if self._is_dead():
+            raise ProcessDied
+        call = self._faults.counted(port, verb)
+        self._strike(call, Moment.BEFORE, error)
+        return lambda: self._strike(call, Moment.AFTER, error)
+
+    def _strike(self, call: PortCall | None, moment: Moment, error: type[Exception]) -> None:
+        if self._faults.is_due(call, moment):
+            if self._faults.fault is not None and self._faults.fault.blow is Blow.DEATH:
+                self._die()
+            raise error("not now")
+
+
+class FaultyStore:
+    """A RangeStore over such a line. `on_written` hears of what was stored, be it that the caller never does."""
+
+    def __init__(self, inner: RangeStore, line: Line, on_written: Callable[[Sequence[Operation]], None]) -> None:
+        self._inner = inner
+        self._line = line
+        self._on_written = on_written
+
+    def get(self, key: Key) -> Record | None:
+        return self._line.call("store", "get", lambda: self._inner.get(key))
+
+    def range(self, query: Range) -> Page:
+        return self._line.call("store", "range", lambda: self._inner.range(query))
+
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+        return self._line.call("store", "gather", lambda: self._inner.gather(gets, ranges))
+
+    def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
+        def effect() -> None:
+            self._inner.write(operations, nonce)
+            self._on_written(operations)
+
+        self._line.call("store", "write", effect)
+
+    def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
+        return self._line.call("store", "open_keys", lambda: self._inner.open_keys(shard, limit, after))
+
+
+class FaultyBlobs:
+    def __init__(self, inner: BlobStore, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def put(self, name: str, body: bytes) -> None:
+        self._line.call("blobs", "put", lambda: self._inner.put(name, body))
+
+    def get(self, name: str) -> bytes:
+        return self._line.call("blobs", "get", lambda: self._inner.get(name))
+
+    def delete(self, name: str) -> None:
+        self._line.call("blobs", "delete", lambda: self._inner.delete(name))
+
+
+class FaultyModel:
+    """A model that can break off behind its words, before the answer is whole."""
+
+    def __init__(self, inner: Inference, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        ended = self._line.begin("model", "stream", ModelFailed)
+        *words, answer = self._inner.stream(request)
+        yield from words
+        ended()
+        yield answer
+
+    def models(self) -> tuple[str, ...]:
+        return self._inner.models()
+
+
+class FaultyTools:
+    def __init__(self, inner: ToolRuntime, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        return self._line.call("tools", "invoke", lambda: self._inner.invoke(invocation), ToolFailed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class FaultySupervisor:
+    def __init__(self, inner: Supervisor, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def watch(self, turn: TurnRef, lock: SessionLock) -> None:
+        self._line.call("supervisor", "watch", lambda: self._inner.watch(turn, lock))
+
+    def wake(self, token: str) -> None:
+        self._line.call("supervisor", "wake", lambda: self._inner.wake(token))

@@ -1,0 +1,137 @@
+"""A process that may die at any call of a port.
+
+Its model and its tools answer by what was said, so that it does not matter how often they are asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, call, calls
+from tests.harness import CountingStore, ManualSupervisor, Server
+from tests.integration.crash_matrix.faults import (
+    FaultyBlobs,
+    FaultyModel,
+    FaultyStore,
+    FaultySupervisor,
+    FaultyTools,
+    Line,
+)
+from turnstone.config import Settings
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.sessions import TurnRef
+from turnstone.domain.turns import TurnStatus
+from turnstone.ports import InferenceRequest
+from turnstone.records import AttributeIs, RevIs, Update
+from turnstone.services.recovery import Outlook
+from turnstone.store.keys import turn_key_of
+from turnstone.store.oversize import OversizeStore
+
+if TYPE_CHECKING:
+    from tests.integration.crash_matrix.world import World
+
+LEASE_S = 300  # the keeper of leases renews a third of it in, by the real clock: never while a scenario lasts
+AWAIT_S = 36_000
+SOON_S = 5
+ENOUGH = 60
+ROUNDS = 6
+LARGE = base64.b64encode(random.Random(1).randbytes(3_000)).decode()
+TOOLS = {"dice": {"roll": lambda arguments: "4", "shuffle": lambda arguments: LARGE}}
+LAST_WORDS = "That is all."
+REPLIES: dict[str, tuple[Reply, ...]] = {
+    "plain": ("A plain answer.",),
+    "roll": (calls(call("roll", "r1"), call("roll", "r2"), call("roll", "r3")), LAST_WORDS),
+    "look": (call("look", "l1"), LAST_WORDS),
+    "look-twice": (call("look", "l1"), call("look", "l2"), LAST_WORDS),
+    "look-and-roll": (calls(call("look", "l1"), call("roll", "r1")), LAST_WORDS),
+    "shuffle": (call("shuffle", "s1"), LAST_WORDS),
+}
+KINDS = {
+    "plain": ["inference"],
+    "roll": ["inference", *["tool_execution"] * 3, "inference"],
+    "look": ["inference", "tool_execution", "inference"],
+    "look-twice": ["inference", "tool_execution", "inference", "tool_execution", "inference"],
+    "look-and-roll": ["inference", "tool_execution", "tool_execution", "inference"],
+    "shuffle": ["inference", "tool_execution", "inference"],
+}
+
+
+class Process(Server):
+    """One process of the world, all of whose calls of ports can fail."""
+
+    def __init__(self, world: World, *, is_on_lambda: bool) -> None:
+        store, blobs = world.database.connect()
+        super().__init__(OversizeStore(store, blobs), world.clock)
+        line = Line(world.faults, lambda: self.store.die(), lambda: self.store.is_dead)
+        self.store = CountingStore(
+            OversizeStore(FaultyStore(store, line, world.note_written), FaultyBlobs(blobs, line))
+        )
+        self.scripted_tools = ScriptedTools(TOOLS)
+        self.on_question: Callable[[], object] = lambda: None
+        self.inference = FaultyModel(ScriptedInference([self._reply] * ENOUGH), line)  # type: ignore[assignment]
+        self.tools = FaultyTools(self.scripted_tools, line)  # type: ignore[assignment]
+        self.supervisor = ManualSupervisor(world.clock)
+        settings = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S)
+        self.load(FaultySupervisor(self.supervisor, line), settings, is_on_lambda=is_on_lambda)
+
+    def _reply(self, request: InferenceRequest) -> Reply:
+        self.on_question()
+        asked = max(index for index, message in enumerate(request.messages) if message.role == "user")
+        given = [message for message in request.messages[asked:] if message.role == "assistant"]
+        return REPLIES[word_of(request.messages[asked].content)][len(given)]
+
+    @property
+    def is_dead(self) -> bool:
+        return self.store.is_dead
+
+    def go_on(self, after_s: float = LEASE_S) -> None:
+        """Let time pass, and attend to what is due until nothing is; what fails is tried again a little later."""
+        self.clock.advance(after_s)
+        for _ in range(ROUNDS):
+            self.supervisor.attend_due(self._attend)
+            self.settle()
+            self.clock.advance(SOON_S)
+
+    def attend_open(self) -> None:
+        """Attend to every open turn, as a process does that starts."""
+        for turn in self.core.turn_store.open_turns():
+            self.supervisor.attend_at(turn, self.clock.now())
+        self.go_on(0)
+
+    def see_through(self, turn: TurnRef) -> None:
+        """Be the worker that the state machine invokes, again when it failed, and as often as it says."""
+        for _ in range(ROUNDS):
+            again_at = self._seen_through(turn)
+            self.settle()
+            if again_at is None:
+                return
+            self.clock.advance(max(0.0, (again_at - self.clock.now()).total_seconds()))
+
+    def store_token(self, turn: TurnRef) -> None:
+        """Store a token with a waiting turn, as the state machine does."""
+        record = self.records.get(turn_key_of(turn))
+        assert record is not None
+        still_waits = AttributeIs("status", TurnStatus.AWAITING_INPUT.value)
+        self.records.write([Update(record.key, {"token": "token"}, (RevIs(record.rev), still_waits))])
+
+    def _attend(self, turn: TurnRef) -> datetime | None:
+        try:
+            return self.core.recovery.attend(turn).look_again_at
+        except StoreUnavailable:
+            return self.clock.now() + timedelta(seconds=SOON_S)
+
+    def _seen_through(self, turn: TurnRef) -> datetime | None:
+        try:
+            outlook: Outlook = self.core.recovery.see_through(turn, self.clock.now() + timedelta(hours=1))
+        except StoreUnavailable:
+            return self.clock.now() + timedelta(seconds=SOON_S)
+        is_waiting = outlook.status is TurnStatus.AWAITING_INPUT
+        return None if is_waiting else outlook.look_again_at
+
+
+def word_of(content: object) -> str:
+    return str(content).split(" ", 1)[0]

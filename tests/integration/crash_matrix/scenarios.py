@@ -1,0 +1,130 @@
+"""What clients do while one call of one port fails, and how many calls that takes at least.
+
+A scenario makes its processes, has the counting begin, and acts; it ends early when the process it needs is dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.harness import completes_turn
+from tests.integration.crash_matrix.processes import AWAIT_S, LARGE, LEASE_S
+from tests.integration.crash_matrix.world import Client, World
+from turnstone.domain.sessions import TurnRef
+from turnstone.services.attention import turn_of
+
+Scenario = Callable[[World, Client], None]
+
+
+def plain_turn(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "plain", key="a key")
+
+
+def client_leaves(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "roll", leaves=True)
+
+
+def server_tools(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "roll")
+
+
+def two_pauses(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "look-twice", key="a key")
+    client.answer(server, "a door", key="another key")
+    client.answer(server, "a wall")
+
+
+def mixed_calls(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "look-and-roll")
+    client.answer(server)
+
+
+def superseding(world: World, client: Client) -> None:
+    server = world.process()
+    client.say(server, "look")
+    server.store_token(open_turn(world, client))
+    world.faults.begin()
+    client.say(server, "roll")
+
+
+def expiry(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "look")
+    server.go_on(AWAIT_S)
+
+
+def late_resume(world: World, client: Client) -> None:
+    server = world.process()
+    client.say(server, "look")
+    server.store_token(open_turn(world, client))
+    world.faults.begin()
+    client.answer(server)
+
+
+def taken_over(world: World, client: Client) -> None:
+    """The process of a turn dies before the turn's end; a worker goes on with it."""
+    first, worker = world.process(), world.process(is_on_lambda=True)
+    first.store.before(completes_turn, first.store.die)
+    broadcast = first.start(client.ref, "roll")
+    client.said.append("roll")
+    first.hear(broadcast)
+    world.clock.advance(LEASE_S)
+    world.faults.begin()
+    worker.see_through(broadcast.ref)
+
+
+def handed_over(world: World, client: Client) -> None:
+    """The first process has no time left while the model speaks; a worker goes on with the turn."""
+    server, worker = world.process(is_on_lambda=True), world.process(is_on_lambda=True)
+    handed: list[TurnRef] = []
+
+    def hand_over() -> None:
+        if not handed:
+            handed.append(open_turn(world, client))
+            server.turns.hand_over(handed[0])
+
+    server.on_question = hand_over
+    world.faults.begin()
+    client.say(server, "roll")
+    for turn in handed:
+        worker.see_through(turn)
+
+
+def large_payloads(world: World, client: Client) -> None:
+    """Question and tool's answer are too large for a record."""
+    server = world.process()
+    world.faults.begin()
+    client.say(server, f"shuffle {LARGE}")
+
+
+def open_turn(world: World, client: Client) -> TurnRef:
+    lock = world.reader.header(client.ref).lock
+    assert lock.order is not None
+    return turn_of(client.ref, lock.order)
+
+
+# scenario: the calls of each port in it, as they were counted once. Fewer would mean that something is not tried.
+SCENARIOS: dict[Scenario, dict[str, int]] = {
+    plain_turn: {"store": 5, "model": 1},
+    client_leaves: {"store": 10, "model": 2, "tools": 3},
+    server_tools: {"store": 10, "model": 2, "tools": 3},
+    two_pauses: {"store": 17, "model": 3, "supervisor": 2},
+    mixed_calls: {"store": 13, "model": 2, "tools": 1, "supervisor": 1},
+    superseding: {"store": 14, "model": 2, "tools": 3, "supervisor": 1},
+    expiry: {"store": 11, "model": 1, "supervisor": 1},
+    late_resume: {"store": 6, "model": 1, "supervisor": 1},
+    taken_over: {"store": 10, "model": 1},
+    handed_over: {"store": 18, "model": 3, "tools": 3, "supervisor": 1},
+    large_payloads: {"store": 8, "blobs": 4, "model": 2, "tools": 1},
+}

@@ -1,0 +1,43 @@
+"""The DynamoDB of the matrix, which has no wire, does what every RangeStore does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import botocore.session
+import pytest
+from moto import mock_aws
+
+from tests.contract.dynamo_table import create_table
+from tests.contract.range_store_suite import RangeStoreConformance
+from tests.contract.test_dynamo_store import BUCKET, REGION
+from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
+from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.s3 import S3BlobStore
+from turnstone.store.oversize import OversizeStore
+
+NAMES = count(1)
+
+
+@pytest.fixture(scope="module")
+def blobs() -> Iterator[S3BlobStore]:
+    with mock_aws():
+        session = botocore.session.Session()
+        session.set_credentials("testing", "testing")
+        s3 = session.create_client("s3", region_name=REGION)
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        yield S3BlobStore(s3, BUCKET)
+
+
+class TestUnwiredDynamoConformance(RangeStoreConformance):
+    threads, rounds = 2, 2
+
+    @pytest.fixture
+    def store(self, blobs: S3BlobStore) -> Iterator[OversizeStore]:
+        dynamo, name = UnwiredDynamo(), f"unwired-{next(NAMES)}"
+        create_table(dynamo, name)
+        table = DynamoRangeStore(dynamo, name)
+        yield OversizeStore(table, blobs)
+        table.close()
+        dynamo.delete_table(TableName=name)

@@ -1,0 +1,61 @@
+"""moto's DynamoDB without the wire between: a call takes a tenth of the time when nothing is signed, sent or parsed.
+
+It does what a botocore client does as far as `DynamoRangeStore` asks it, which the store's own suite holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import ClientError
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.exceptions import JsonRESTError, ServiceException
+from moto.core.responses import ActionResult
+from moto.dynamodb.responses import DynamoHandler
+
+from tests.contract.test_dynamo_store import REGION
+
+
+class UnwiredDynamo:
+    """The verbs of a DynamoDB client, over tables in this process. One call at a time: moto has no locks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __getattr__(self, verb: str) -> Any:
+        def call(**request: Any) -> dict[str, Any]:
+            handler = DynamoHandler()
+            handler.region, handler.current_account = REGION, DEFAULT_ACCOUNT_ID
+            handler.body = handler.params = request  # type: ignore[assignment]
+            with self._lock:
+                try:
+                    answer = getattr(handler, verb)()
+                except (JsonRESTError, ServiceException) as error:
+                    raise ClientError(_told(error), verb) from error
+            assert isinstance(answer, ActionResult), f"{verb} answers {answer!r}"
+            result: dict[str, Any] = answer.result  # type: ignore[assignment]
+            return result
+
+        return call
+
+
+def _told(error: Exception) -> Any:
+    """Return the error as botocore would have read it."""
+    said: dict[str, Any] = json.loads(str(getattr(error, "description", "") or "{}"))
+    code = str(said.get("__type") or getattr(error, "code", "")).rpartition("#")[2]
+    reasons = [_with_item(reason) for reason in said.get("CancellationReasons", [])]
+    return {**_with_item(said), "Error": {"Code": code, "Message": str(error)}, "CancellationReasons": reasons}
+
+
+def _with_item(reason: Mapping[str, Any]) -> dict[str, Any]:
+    item = reason.get("Item")
+    return {**reason, "Item": {name: _value(value) for name, value in item.items()}} if item else {**reason}
+
+
+def _value(value: Mapping[str, Any]) -> dict[str, Any]:
+    ((kind, held),) = value.items()
+    return {kind: base64.b64decode(held) if kind == "B" and isinstance(held, str) else held}
