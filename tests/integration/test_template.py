@@ -28,7 +28,7 @@ STREAMING = {
     "agents.list_agents",
     "sessions.list_sessions",
 }
-RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn"}
+RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn", "Sweeper"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
     "api_keys": {"Auth": "api_keys"},
@@ -78,6 +78,9 @@ def integrations(made: Template) -> dict[tuple[str, str], Integration]:
     for name, function in made.functions.items():
         for event in function.get("Events", {}).values():
             properties = event["Properties"]
+            if name == "Sweeper":
+                assert (event["Type"], properties["Schedule"]) == ("Schedule", "rate(5 minutes)")
+                continue
             assert event["Type"] == "Api"
             assert properties["RestApiId"] == {"Ref": "Api"}
             route = properties["Method"], properties["Path"]

@@ -35,8 +35,10 @@ MAY = {
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL,
+    "Sweeper": RUN | ASK_MODEL,
     "Authorize": {"dynamodb:GetItem"},
 }
+OPEN_TURNS = {"Fn::Sub": "${Table.Arn}/index/open"}
 # Source: the service authorization reference knows no resource for these; a machine that logs needs them all
 FOR_ALL_RESOURCES = {
     f"logs:{verb}"
@@ -98,5 +100,8 @@ def test_rights_are_for_one_resource() -> None:
                 assert actions == FOR_ALL_RESOURCES
                 continue
             (service,) = {action.split(":")[0] for action in actions}
+            if listed(statement["Resource"]) == [OPEN_TURNS]:
+                assert (holder, actions) == (made.functions["Sweeper"], {"dynamodb:Query"})
+                continue
             assert [own[service]] == listed(statement["Resource"])
     assert machine["Name"]["Fn::Sub"] == own["states"]["Fn::Sub"].split(":stateMachine:")[1]
