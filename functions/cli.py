@@ -14,7 +14,7 @@ from turnstone.bootstrap.operated import operated_turns
 from turnstone.config import InvalidSettings
 from turnstone.domain.api_keys import ApiKey
 from turnstone.domain.caller import LOCAL_CALLER, Caller
-from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable, TurnEnded
+from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnState
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = _parser().parse_args(arguments)
     try:
         asked.run(asked)
-    except (InvalidSettings, InvalidRequest, NotFound, StoreUnavailable, TurnEnded) as problem:
+    except (InvalidSettings, InvalidRequest, NotFound, StoreUnavailable) as problem:
         sys.exit(f"turnstone: {problem}")
 
 

@@ -1,9 +1,10 @@
 """The turns that have not ended, as an operator sees them and ends them."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import NotFound, TurnEnded
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.services.cancelling import Cancelling
@@ -28,11 +29,10 @@ class OpenTurns:
                 yield ref, state
 
     def cancel(self, tenant: str, turn_ids: Sequence[str] | None) -> Iterator[tuple[TurnRef, TurnState]]:
-        """Cancel these open turns of the tenant, all of them for None, and yield each.
+        """Cancel these open turns of the tenant, all of them for None, and yield each that did not end by itself.
 
         Raises:
             NotFound: one of them is not open; then none is cancelled.
-            TurnEnded: one has ended meanwhile.
             StoreUnavailable: the store can't be reached, or a turn changes too fast.
         """
         known = {ref.turn_id: ref for ref in self._refs(tenant)}
@@ -40,7 +40,8 @@ class OpenTurns:
             if turn_id not in known:
                 raise NotFound("open turn", turn_id)
         for turn_id in known if turn_ids is None else turn_ids:
-            yield known[turn_id], self._cancelling.cancel_for_operator(known[turn_id], UNIQUE)
+            with suppress(TurnEnded):
+                yield known[turn_id], self._cancelling.cancel_for_operator(known[turn_id], UNIQUE)
 
     def _refs(self, tenant: str | None) -> Iterator[TurnRef]:
         return (ref for ref in self._turns.each_open() if tenant in (None, ref.tenant))
