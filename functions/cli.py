@@ -1,4 +1,4 @@
-"""The command `turnstone`, for whoever operates a server: API keys are made, listed and revoked here.
+"""The command `turnstone`, for whoever operates a server: its API keys, and the turns that have not ended.
 
 It works on the data directory or, where TURNSTONE_TABLE is set, on that table, beside running servers.
 """
@@ -7,16 +7,21 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from turnstone.bootstrap.callers import operated_keys
+from turnstone.bootstrap.operated import operated_turns
 from turnstone.config import InvalidSettings
 from turnstone.domain.api_keys import ApiKey
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
+from turnstone.domain.sessions import TurnRef
+from turnstone.domain.turns import TurnState
 
 GROUPS = {"role": "roles", "team": "teams", "project": "projects", "namespace": "namespaces"}
 SHOWN_ONCE = "This is the key; it is shown this once. Send it as: Authorization: Bearer KEY"
 LONGEST_DAYS = 36_500
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -53,6 +58,27 @@ def revoke_key(asked: argparse.Namespace) -> None:
         print(_described(keys.revoke(asked.tenant, asked.key_id), datetime.now(UTC)))
 
 
+def list_turns(asked: argparse.Namespace) -> None:
+    """Print a line for every turn that has not ended."""
+    with operated_turns() as turns:
+        for ref, state in turns.list(None if asked.all else asked.tenant):
+            print(_told(ref, state))
+
+
+def cancel_turns(asked: argparse.Namespace) -> None:
+    """Cancel the turns that are named, or all of the tenant."""
+    if asked.all == bool(asked.turn_ids):
+        sys.exit("turnstone: name the turns to cancel, or --all")
+    with operated_turns() as turns:
+        for ref, state in turns.cancel(asked.tenant, None if asked.all else asked.turn_ids):
+            print(_told(ref, state))
+
+
+def _told(ref: TurnRef, state: TurnState) -> str:
+    names = [f"agent={ref.agent_id}", f"session={ref.session_id}", f"tenant={ref.tenant}"]
+    return "  ".join([ref.turn_id, state.status.value, f"since {state.last_moment:%Y-%m-%d %H:%M:%S}Z", *names])
+
+
 def _described(key: ApiKey, now: datetime) -> str:
     state = "good"
     if key.expires_at is not None:
@@ -75,8 +101,13 @@ def _days(text: str) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="turnstone", description="Operate a Turnstone server.")
     subjects = parser.add_subparsers(required=True, metavar="SUBJECT")
-    verbs = subjects.add_parser("keys", help="API keys of callers").add_subparsers(required=True, metavar="VERB")
+    _add_keys(subjects.add_parser("keys", help="API keys of callers").add_subparsers(required=True, metavar="VERB"))
+    turns = subjects.add_parser("turns", help="turns that have not ended")
+    _add_turns(turns.add_subparsers(required=True, metavar="VERB"))
+    return parser
 
+
+def _add_keys(verbs: Verbs) -> None:
     create = verbs.add_parser("create", help="make a key and print it, this once")
     create.add_argument("name", help="what the list shows it as, such as who or what uses it")
     create.add_argument("--principal", help="whom it names; the key's name unless told")
@@ -91,9 +122,24 @@ def _parser() -> argparse.ArgumentParser:
     revoke.add_argument("key_id", help="the id that the list shows")
     revoke.set_defaults(run=revoke_key)
 
+    _add_tenant(verbs)
+
+
+def _add_turns(verbs: Verbs) -> None:
+    listed = verbs.add_parser("list", help="show them: id, status, since when, agent, session")
+    listed.add_argument("--all", action="store_true", help="of all tenants")
+    listed.set_defaults(run=list_turns)
+
+    cancel = verbs.add_parser("cancel", help="end turns; what they have finished stays")
+    cancel.add_argument("turn_ids", nargs="*", metavar="TURN_ID", help="the id that the list shows")
+    cancel.add_argument("--all", action="store_true", help="every one of the tenant")
+    cancel.set_defaults(run=cancel_turns)
+    _add_tenant(verbs)
+
+
+def _add_tenant(verbs: Verbs) -> None:
     for verb in verbs.choices.values():
         verb.add_argument("--tenant", default=LOCAL_CALLER.tenant, help="whose it is, %(default)r unless told")
-    return parser
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.fakes.scripted import Scripted
 from tests.harness import Harness, Server
-from tests.machine import Bench
+from tests.machine import TABLE, Bench
 from tests.supervised import staged
 
 Make = Callable[..., Server]
@@ -29,6 +29,8 @@ def made_over_sqlite(folder: Path) -> Iterator[Make]:
 
 
 def made_over_dynamodb(bench: Bench) -> Iterator[Make]:
-    """Yield the same over DynamoDB, where processes are Lambdas."""
+    """Yield the same over DynamoDB, where processes are Lambdas, and over an empty table."""
+    for item in bench.dynamo.scan(TableName=TABLE)["Items"]:
+        bench.dynamo.delete_item(TableName=TABLE, Key={"pk": item["pk"], "sk": item["sk"]})
     for stage in staged(bench):
         yield partial(stage.process, tools=DICE)

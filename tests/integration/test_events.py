@@ -87,8 +87,9 @@ def handler_of(module: Any) -> LambdaHandler:
     return LambdaHandler("another module", module.ROUTE, loads=module.handler._loads)
 
 
-def test_there_is_an_event_for_every_route_the_worker_and_the_authorizer() -> None:
-    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, "run_turn", "jobs", "unserved", "authorize"}
+def test_there_is_an_event_for_every_route_and_every_other_function() -> None:
+    others = {"run_turn", "jobs", "sweeper", "unserved", "authorize"}
+    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, *others}
 
 
 @pytest.mark.parametrize("name", ROUTES)

@@ -43,6 +43,7 @@ FUNCTIONS = functions()
 REGION = "eu-central-1"
 TABLE = "turnstone"
 WORKER = "turn_supervisor.run_turn"
+SWEEPER = "events.sweeper"
 
 # ---- what may be loaded
 
@@ -82,6 +83,7 @@ NOT_NEEDED = {
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
     "server.family": ("engine", "services", "store.turns", "domain.agents"),
     WORKER: ("http", "dialects"),
+    SWEEPER: ("http", "dialects"),
     AUTHORIZER: ("http.app", "dialects", "engine", "store.turns", "domain.agents"),
 }
 
@@ -98,7 +100,7 @@ MOST_ROUNDS = 20
 
 
 def kind_of(function: Function) -> str:
-    return {WORKER: "worker", AUTHORIZER: "authorizer"}.get(function.module, function.kind)
+    return {WORKER: "worker", SWEEPER: "worker", AUTHORIZER: "authorizer"}.get(function.module, function.kind)
 
 
 @cache
@@ -223,11 +225,11 @@ def event_with_a_key(folder: Path) -> Path:
 
 
 def test_the_first_request_finds_everything_loaded(table: str, function: Function, tmp_path: Path) -> None:
-    store_anew(is_waiting=function.module in ("turns.resume_turn", "turns.cancel_turn", WORKER))
+    store_anew(is_waiting=function.module in ("turns.resume_turn", "turns.cancel_turn", WORKER, SWEEPER))
     event = event_with_a_key(tmp_path) if function.module == AUTHORIZER else event_for(function)
     start = started(function, event, AWS_ENDPOINT_URL=table)
     answered = 501 if function.module == "unserved.methods" else 200
-    found = {"next": "await", "principalId": "ann"}
+    found = {"next": "await", "principalId": "ann", "seen": 1}
     is_answered = start.answer.get("statusCode") == answered
     assert is_answered or [name for name, value in found.items() if start.answer.get(name) == value], start.answer
     assert set(start.first_request) <= AT_FIRST_REQUEST

@@ -28,8 +28,8 @@ STREAMING = {
     "agents.list_agents",
     "sessions.list_sessions",
 }
-RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn"}
-SENDING_JOBS = {"DeleteAgent", "DeleteSession", "CleanUp"}
+RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn", "Sweeper"}
+SENDING_JOBS = {"DeleteAgent", "DeleteSession", "CleanUp", "Sweeper"}
 USING_SESSIONS = {"CreateSession", "CreateTurn", "ResumeTurn"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
@@ -81,6 +81,9 @@ def integrations(made: Template) -> dict[tuple[str, str], Integration]:
         for event in function.get("Events", {}).values():
             properties = event["Properties"]
             if name == "CleanUp":
+                continue
+            if name == "Sweeper":
+                assert (event["Type"], properties["Schedule"]) == ("Schedule", "rate(5 minutes)")
                 continue
             assert event["Type"] == "Api"
             assert properties["RestApiId"] == {"Ref": "Api"}

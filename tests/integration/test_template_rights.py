@@ -39,8 +39,10 @@ MAY = {
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL,
+    "Sweeper": RUN | ASK_MODEL | {"sqs:SendMessage"},
     "Authorize": {"dynamodb:GetItem"},
 }
+OPEN_TURNS = {"Fn::Sub": "${Table.Arn}/index/open"}
 # Source: the service authorization reference knows no resource for these; a machine that logs needs them all
 FOR_ALL_RESOURCES = {
     f"logs:{verb}"
@@ -106,6 +108,9 @@ def test_rights_are_for_one_resource() -> None:
             if actions == {"s3:ListBucket"}:
                 assert statement["Resource"] == {"Fn::GetAtt": ["Bucket", "Arn"]}
                 assert statement["Condition"] == {"StringLike": {"s3:prefix": "blobs/*"}}
+                continue
+            if listed(statement["Resource"]) == [OPEN_TURNS]:
+                assert (holder, actions) == (made.functions["Sweeper"], {"dynamodb:Query"})
                 continue
             assert [own[service]] == listed(statement["Resource"])
     assert machine["Name"]["Fn::Sub"] == own["states"]["Fn::Sub"].split(":stateMachine:")[1]

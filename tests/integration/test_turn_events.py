@@ -240,9 +240,8 @@ def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: st
     thinking.open()
     server.hear(broadcast)
     told = heard_from(follower)
-    assert outline(told).endswith(
-        "awaiting" if ending == "pauses" else "failed:ended" if ending[0] == "i" else "failed"
-    )
+    heard = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
+    assert outline(told).endswith(heard[ending])
     assert follower.told[-1] == broadcast.told[-1]
     assert follower.told[-1].number is not None
 

@@ -63,7 +63,7 @@ def test_nothing_is_installed_where_the_functions_run() -> None:
 
 
 def test_every_function_is_tried() -> None:
-    others = {"DeleteAgent", "DeleteSession", "CleanUp", "RunTurn", "Unserved", "Authorize"}
+    others = {"DeleteAgent", "DeleteSession", "CleanUp", "RunTurn", "Sweeper", "Unserved", "Authorize"}
     assert {*FUNCTIONS.values(), *others} == set(built_template().functions)
 
 
@@ -136,6 +136,12 @@ def test_the_worker_tells_when_to_look_again(stored: Place) -> None:
         answer = worker.invoke(load_event("run_turn")).answer
     assert (answer["next"], answer["status"]) == ("await", "awaiting_input")
     assert answer["seconds"] > 1_000_000
+
+
+def test_the_sweeper_looks_at_what_is_open(stored: Place) -> None:
+    with InvokedFunction(BuiltFunction("Sweeper"), stored) as sweeper:
+        answer = sweeper.invoke(load_event("sweeper")).answer
+    assert (answer["seen"], answer["ended"], answer["failed"]) == (1, 0, 0)
 
 
 def test_an_error_of_the_worker_is_an_error_of_lambda_for_the_machine_to_retry(stored: Place) -> None:

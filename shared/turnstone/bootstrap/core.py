@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
+    from turnstone.services.sweeping import Sweeper
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
     from turnstone.store.agents import AgentStore
@@ -94,8 +95,8 @@ class Core:
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
-        _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling, self.recovery
-        _ = self.deleting, self.cleaning, self._refuse
+        _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
+        _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
         _ = self.models, self.providers, self.toolgroups, self.shields
         return self
 
@@ -175,6 +176,12 @@ class Core:
         from turnstone.services.recovery import Recovery
 
         return Recovery(self._runner_deps, self._runner, self.executor)
+
+    @cached_property
+    def sweeper(self) -> Sweeper:
+        from turnstone.services.sweeping import Sweeper
+
+        return Sweeper(self.turn_store, self.recovery.attend, self._ports.clock, duties=(self.cleaning.send_due,))
 
     @cached_property
     def models(self) -> Models:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.local_jobs import LocalJobs
 from turnstone.adapters.local_supervisor import LocalSupervisor
+from turnstone.adapters.repeated import Repeated
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.adapters.tools.builtin import BuiltinTools
@@ -19,6 +20,8 @@ from turnstone.store.oversize import OversizeStore
 
 LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one
 log = logging.getLogger(__name__)
+SWEEP_EVERY_S = 300.0
+LONGEST_SWEEP = timedelta(seconds=60)
 
 
 class LocalServer:
@@ -37,12 +40,15 @@ class LocalServer:
         cached_for = timedelta(seconds=settings.auth_cache_seconds)
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)
         self._stop_by: float | None = None
+        self._clock = clock
+        self._sweeps = Repeated(self._sweep, SWEEP_EVERY_S)
 
     def start(self) -> None:
         """Attend to the turns, and do the jobs, that were open when the last process ended, and from now on."""
         self._supervisor.start(self._attend, self.core.turn_store.open_turns())
         cleaning = self.core.cleaning
         self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
+        self._sweeps.start()
 
     def begin_to_stop(self) -> None:
         """Take no more turns; from now on the running ones have their time to finish."""
@@ -56,11 +62,16 @@ class LocalServer:
         if self._stop_by is None:
             self.begin_to_stop()
         have_ended = self.core.executor.wait(max(0.0, (self._stop_by or 0.0) - time.monotonic()))
+        self._sweeps.close()
         self._jobs.close()
         self._supervisor.close()
         self.core.leases.close()
         if have_ended:
             self._sqlite.close()
+
+    def _sweep(self) -> None:
+        """Look for turns that another server over the same data has left."""
+        self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
     def _attend(self, turn: TurnRef) -> datetime | None:
         return self.core.recovery.attend(turn).look_again_at

@@ -1,6 +1,7 @@
 """Cancelling a turn, whoever runs it: its finished steps stay, its session is free."""
 
 import logging
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -47,11 +48,21 @@ class Cancelling:
             NotFound: the turn, its session or its agent.
             TurnEnded: it has ended otherwise.
         """
+
+        def check(view: SessionView) -> None:
+            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+
+        return self._settled(ref, attempt, check)
+
+    def cancel_for_operator(self, ref: TurnRef, attempt: Attempt) -> TurnState:
+        """Return what `cancel` returns, for who may do this to every turn. Raises what it raises."""
+        return self._settled(ref, attempt, lambda _: None)
+
+    def _settled(self, ref: TurnRef, attempt: Attempt, check: Callable[[SessionView], None]) -> TurnState:
         for _ in range(ATTEMPTS_UNDER_CONTENTION):
             view = self._deps.turns.view(ref, 0, attempt, ref.turn_id)
-            now = self._deps.clock.now()
-            check_session(self._rules, caller, view.session, view.agent_stamp, now)
-            answer_in(view.remembered, attempt, now)
+            check(view)
+            answer_in(view.remembered, attempt, self._deps.clock.now())
             try:
                 return self._cancelled(ref, view, attempt)
             except Conflict:

@@ -1,5 +1,7 @@
 """Attending to a turn that no request looks after: expire it, take it over, or see that it needs nothing."""
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Timer
@@ -78,6 +80,20 @@ class Recovery:
         if isinstance(last, TurnFailed) and last.failure.kind == "handed_over":
             return Outlook(TurnStatus.IN_PROGRESS, self._deps.clock.now() + SOON)
         return self.attend(ref)
+
+    def see_out(self, runs: Iterable[TurnRef], until: datetime) -> None:
+        """Stay while these turns run here, until that time at most; then have the supervisor look after the rest."""
+        for ref in runs:
+            running = self._deps.broadcasts.find(ref)
+            if running is None:
+                continue
+            seconds = (until - self._deps.clock.now()).total_seconds()
+            leave = Timer(max(0.0, seconds), self._runner.hand_over, (ref,), {"is_watched": False})
+            leave.start()
+            try:
+                deque(running.wait(), maxlen=0)
+            finally:
+                leave.cancel()
 
     def _acted_on(self, ref: TurnRef, session: Session, state: TurnState) -> Outlook:
         now = self._deps.clock.now()

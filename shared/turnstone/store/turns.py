@@ -3,7 +3,7 @@
 The header's revision guards who may take the lock; the fence in it guards who may add steps and renew the lease.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -190,14 +190,18 @@ class TurnStore:
 
     def open_turns(self) -> list[TurnRef]:
         """Return the turns that have not ended, as the open index knows them."""
-        refs = []
-        for shard in open_shards():
+        return list(self.each_open())
+
+    def each_open(self, first_shard: int = 0) -> Iterator[TurnRef]:
+        """Yield the turns that have not ended, page by page, beginning with one of the parts of the open index."""
+        shards = open_shards()
+        first = first_shard % len(shards)
+        for shard in (*shards[first:], *shards[:first]):
             page = self._store.open_keys(shard, limit=1_000)
-            refs += [turn_ref_of(key) for key in page.keys]
+            yield from map(turn_ref_of, page.keys)
             while page.after is not None:
                 page = self._store.open_keys(shard, limit=1_000, after=page.after)
-                refs += [turn_ref_of(key) for key in page.keys]
-        return refs
+                yield from map(turn_ref_of, page.keys)
 
 
 def _held(fence: int) -> tuple[Condition, ...]:

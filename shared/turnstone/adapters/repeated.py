@@ -1,0 +1,37 @@
+"""Something done every so often by a thread of its own, for as long as the process wants it."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+
+from turnstone.domain.errors import TurnstoneError
+
+log = logging.getLogger(__name__)
+
+
+class Repeated:
+    """Acts each time the pause is over; a failure is logged, and tried again after the next one."""
+
+    def __init__(self, act: Callable[[], None], every_s: float) -> None:
+        self._act = act
+        self._every_s = every_s
+        self._is_closed = Event()
+        self._thread = Thread(target=self._repeat, name="repeated", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Begin nothing more, and wait for what goes on."""
+        self._is_closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _repeat(self) -> None:
+        # a pool, because its futures catch what nobody expected: the next time may be better
+        with ThreadPoolExecutor(1, thread_name_prefix="repeated") as pool:
+            while not self._is_closed.wait(self._every_s):
+                if problem := pool.submit(self._act).exception():
+                    expected = isinstance(problem, TurnstoneError)
+                    log.warning("it is tried again in %g s: %s", self._every_s, problem, exc_info=not expected)

@@ -1,0 +1,71 @@
+"""The turns that an operator works on, beside running servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from turnstone.adapters.system import SystemClock
+from turnstone.bootstrap.core import Core, Ports
+from turnstone.config import InvalidSettings, LocalSettings, Settings, TableSettings, load_settings, names_a_table
+
+if TYPE_CHECKING:
+    from turnstone.ports import RangeStore, Supervisor
+    from turnstone.services.operating import OpenTurns
+
+
+@contextmanager
+def operated_turns() -> Iterator[OpenTurns]:
+    """Lend the turns of the table that TURNSTONE_TABLE names, else of the data directory.
+
+    Raises InvalidSettings, StoreUnavailable.
+    """
+    if names_a_table():
+        settings = load_settings(TableSettings)
+        yield _open_turns(*_on_aws(settings), settings)
+        return
+    from turnstone.adapters.files import FileBlobStore
+    from turnstone.adapters.local_supervisor import LocalSupervisor
+    from turnstone.adapters.sqlite import SqliteRangeStore
+    from turnstone.store.oversize import OversizeStore
+
+    local = load_settings(LocalSettings)
+    records = SqliteRangeStore(local.data_dir / "turnstone.db")
+    try:
+        store = OversizeStore(records, FileBlobStore(local.data_dir / "blobs"))
+        yield _open_turns(store, LocalSupervisor(SystemClock()), local)
+    finally:
+        records.close()
+
+
+def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -> OpenTurns:
+    from turnstone.adapters.offline import OfflineInference
+    from turnstone.adapters.system import RandomIds
+    from turnstone.adapters.tools.builtin import BuiltinTools
+    from turnstone.services.operating import OpenTurns
+
+    clock = SystemClock()
+    # no turn runs here, so which model and tools there are makes no difference
+    core = Core(Ports(store, OfflineInference(), BuiltinTools(clock), supervisor, clock, RandomIds()), settings)
+    return OpenTurns(core.turn_store, core.cancelling)
+
+
+def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
+    if settings.bucket is None:
+        raise InvalidSettings("TURNSTONE_BUCKET: must be set, a turn may be too large for the table")
+    try:
+        from turnstone.adapters.aws_clients import AwsClients
+        from turnstone.adapters.dynamodb import DynamoRangeStore
+        from turnstone.adapters.s3 import S3BlobStore
+        from turnstone.adapters.step_functions import StepFunctionsSupervisor
+    except ModuleNotFoundError as missing:
+        raise InvalidSettings(f"TURNSTONE_TABLE: needs the package {missing.name}, pip install '.[aws]'") from missing
+    from turnstone.store.keys import turn_key_of
+    from turnstone.store.oversize import OversizeStore
+
+    clients = AwsClients()
+    table = DynamoRangeStore(clients.client("dynamodb"), settings.table)
+    machine = settings.state_machine_arn or ""  # to wake an execution its token is enough
+    supervisor = StepFunctionsSupervisor(clients.lazy_client("stepfunctions"), machine, SystemClock(), turn_key_of)
+    return OversizeStore(table, S3BlobStore(clients.lazy_client("s3"), settings.bucket)), supervisor

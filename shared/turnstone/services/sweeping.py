@@ -1,0 +1,100 @@
+"""Looking now and then for what nobody looks after: turns left by dead processes or clients, and other duties.
+
+It is the last resort: who reads a turn, opens the next one of its session or supervises it usually comes first, and
+the store's conditions decide who acts.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from itertools import islice
+
+from turnstone.domain.errors import TurnstoneError
+from turnstone.domain.model import Frozen
+from turnstone.domain.sessions import TurnRef
+from turnstone.ports import Clock
+from turnstone.services.recovery import Outlook
+from turnstone.store.turns import TurnStore
+
+log = logging.getLogger(__name__)
+AT_ONCE = 4
+BATCH = 64
+SHIFT_S = 300
+
+Duty = Callable[[], object]
+
+
+class Swept(Frozen):
+    """What a sweep did.
+
+    Attributes:
+        seen: turns that were open and looked at.
+        ended: those that have ended since.
+        taken_over: those that go on in this process.
+        failed: those that could not be looked at, and duties that could not be done.
+        is_whole: whether there was time for everything.
+    """
+
+    seen: int = 0
+    ended: int = 0
+    taken_over: tuple[TurnRef, ...] = ()
+    failed: int = 0
+    is_whole: bool = True
+
+
+class Sweeper:
+    """Attends to every open turn, then does the other duties it is given."""
+
+    def __init__(
+        self, turns: TurnStore, attend: Callable[[TurnRef], Outlook], clock: Clock, duties: Sequence[Duty] = ()
+    ) -> None:
+        self._turns = turns
+        self._attend = attend
+        self._clock = clock
+        self._duties = duties
+
+    def sweep(self, until: datetime) -> Swept:
+        """Look at everything once, but begin with nothing after that time. Raises StoreUnavailable for the index.
+
+        Where each sweep begins moves on, so that no turn is left out for good when time is short.
+        """
+        shift = int(self._clock.now().timestamp()) // SHIFT_S
+        swept = Swept()
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sweep") as pool:
+            found = self._turns.each_open(shift)
+            while refs := tuple(islice(found, BATCH)):
+                if self._clock.now() >= until:
+                    swept = swept.model_copy(update={"is_whole": False})
+                    break
+                # futures, because they catch what nobody expected of one turn: the others are looked at all the same
+                looks = [(ref, pool.submit(self._attend_in_time, ref, until)) for ref in refs]
+                for ref, look in looks:
+                    swept = _counted(swept, ref, look)
+            for duty in self._duties:
+                done = pool.submit(duty)
+                if problem := done.exception():
+                    _log_failure("a duty was not done", problem)
+                    swept = swept.model_copy(update={"failed": swept.failed + 1})
+        log.info("swept: %s", swept.model_dump(exclude={"taken_over"}))
+        return swept
+
+    def _attend_in_time(self, ref: TurnRef, until: datetime) -> Outlook | None:
+        return self._attend(ref) if self._clock.now() < until else None
+
+
+def _counted(swept: Swept, ref: TurnRef, look: "Future[Outlook | None]") -> Swept:
+    if problem := look.exception():
+        _log_failure(f"turn {ref.turn_id!r} of session {ref.session_id!r} is left to the next sweep", problem)
+        return swept.model_copy(update={"failed": swept.failed + 1})
+    outlook = look.result()
+    if outlook is None:
+        return swept.model_copy(update={"is_whole": False})
+    changes: dict[str, object] = {"seen": swept.seen + 1, "ended": swept.ended + (outlook.look_again_at is None)}
+    if outlook.run is not None:
+        changes["taken_over"] = (*swept.taken_over, ref)
+    return swept.model_copy(update=changes)
+
+
+def _log_failure(what: str, problem: BaseException) -> None:
+    log.warning("%s: %s", what, problem, exc_info=None if isinstance(problem, TurnstoneError) else problem)

@@ -1,0 +1,101 @@
+"""`turnstone turns`: what is open, and an end to it, beside the server that runs it. On either store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from functions import cli
+from tests.either_store import Make
+from tests.fakes.scripted import call
+from tests.harness import Held, Server, client_tool, outline
+from tests.machine import Bench
+from turnstone.domain.sessions import TurnRef
+from turnstone.domain.turns import TurnStatus
+
+LOOK = call("look", "l")
+
+
+@pytest.fixture
+def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Make) -> Make:
+    """Have the command work on what the processes that are made work on; return what makes them."""
+    for name in [name for name in os.environ if name.startswith("TURNSTONE_")]:
+        monkeypatch.delenv(name)
+    if request.node.callspec.params["make"] == "sqlite":
+        monkeypatch.setenv("TURNSTONE_DATA_DIR", str(tmp_path))
+        return make
+    bench: Bench = request.getfixturevalue("bench_for_make")
+    for name, value in bench.environment.items():
+        monkeypatch.setenv(name, value)
+    return make
+
+
+def paused(server: Server) -> TurnRef:
+    return server.paused(server.session(client_tools=[client_tool()]))
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    cli.main(["turns", *arguments])
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_list_shows_what_has_not_ended(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    thinking = Held("done")
+    server = command(LOOK, thinking)
+    assert said(capsys, "list") == []
+    turn = paused(server)
+    running = server.start(server.session())
+    thinking.wait()
+    lines = {line.split()[0]: line for line in said(capsys, "list")}
+    assert lines.keys() == {turn.turn_id, running.ref.turn_id}
+    assert "  awaiting_input  since 20" in lines[turn.turn_id]
+    assert f"agent={turn.agent_id}  session={turn.session_id}  tenant=local" in lines[turn.turn_id]
+    assert "  in_progress  " in lines[running.ref.turn_id]
+    assert said(capsys, "list", "--tenant", "another") == []
+    assert len(said(capsys, "list", "--tenant", "another", "--all")) == 2
+    thinking.open()
+    server.hear(running)
+
+
+def test_turns_that_are_named_are_cancelled_and_no_others(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    server = command(LOOK, LOOK, LOOK)
+    first, second, third = paused(server), paused(server), paused(server)
+    lines = said(capsys, "cancel", first.turn_id, second.turn_id)
+    assert [line.split()[:2] for line in lines] == [[turn.turn_id, "cancelled"] for turn in (first, second)]
+    statuses = [server.state(turn).status for turn in (first, second, third)]
+    assert statuses == [TurnStatus.CANCELLED, TurnStatus.CANCELLED, TurnStatus.AWAITING_INPUT]
+    server.assert_whole(first)
+
+
+def test_all_of_a_tenant_are_cancelled_while_their_server_runs(
+    command: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thinking = Held(LOOK)
+    server = command(LOOK, thinking)
+    turn = paused(server)
+    running = server.start(server.session(client_tools=[client_tool()]))
+    thinking.wait()
+    assert said(capsys, "cancel", "--all", "--tenant", "another") == []
+    assert len(said(capsys, "cancel", "--all")) == 2
+    thinking.open()
+    assert outline(server.hear(running)).endswith("failed:ended")
+    assert {server.state(each).status for each in (turn, running.ref)} == {TurnStatus.CANCELLED}
+    assert said(capsys, "list") == []
+
+
+def test_a_turn_that_is_not_open_is_named_and_none_is_cancelled(command: Make) -> None:
+    server = command(LOOK)
+    turn = paused(server)
+    for arguments in ([turn.turn_id, "unknown"], ["--tenant", "another", turn.turn_id]):
+        with pytest.raises(SystemExit, match=r"open turn .* not found"):
+            cli.main(["turns", "cancel", *arguments])
+    assert server.state(turn).status is TurnStatus.AWAITING_INPUT
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "x"]])
+def test_which_turns_must_be_said_one_way(command: Make, arguments: list[str]) -> None:
+    command()
+    with pytest.raises(SystemExit, match="name the turns to cancel, or --all"):
+        cli.main(["turns", "cancel", *arguments])
