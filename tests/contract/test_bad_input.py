@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote
 
@@ -678,9 +679,10 @@ def check_success(answer: Answered) -> None:
     assert events[-1]["event"]["payload"]["event_type"] in ("turn_complete", "turn_awaiting_input")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("bad-input")) as serving:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    """Serve one route's cases alone: what those of another made would be in every list."""
+    with served(tmp_path) as serving:
         yield serving
 
 
@@ -706,7 +708,6 @@ def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) 
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1_200)  # a list of agents grows with the cases, and is read whole by many of them
 @pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
     world = World(server, route)

@@ -40,14 +40,16 @@ def operated_turns() -> Iterator[OpenTurns]:
 
 
 def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -> OpenTurns:
+    from turnstone.adapters.local_jobs import LocalJobs
     from turnstone.adapters.offline import OfflineInference
     from turnstone.adapters.system import RandomIds
     from turnstone.adapters.tools.builtin import BuiltinTools
     from turnstone.services.operating import OpenTurns
 
     clock = SystemClock()
-    # no turn runs here, so which model and tools there are makes no difference
-    core = Core(Ports(store, OfflineInference(), BuiltinTools(clock), supervisor, clock, RandomIds()), settings)
+    # no turn runs here and nothing is deleted, so which model, tools and jobs there are makes no difference
+    ports = Ports(store, OfflineInference(), BuiltinTools(clock), supervisor, clock, RandomIds(), LocalJobs())
+    core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)
 
 

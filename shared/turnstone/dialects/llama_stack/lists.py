@@ -26,7 +26,13 @@ QUERY: dict[str, dict[str, Any]] = {
     "limit": {"description": "How many entries at most; -1, or nothing, for all.", "schema": _number_from(ALL)},
     "cursor": {
         "description": "Continue where the answer with this cursor ended, at the same cost everywhere in the list.",
-        "schema": {"type": "string", "pattern": f"^({ORDER_KEY.pattern})?$"},
+        # the length shuts out a line's end, before which some patterns' ends match, too
+        "schema": {
+            "anyOf": [
+                {"type": "string", "pattern": f"^{ORDER_KEY.pattern}$", "minLength": 36, "maxLength": 36},
+                {"const": ""},
+            ]
+        },
     },
 }
 NAME = {"description": "Only agents of this name.", "schema": {"type": "string"}}
@@ -69,6 +75,7 @@ def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int,
     text = _only(query, name)
     if text is None or text in NOTHING:
         return otherwise
+    text = text.removesuffix(".0")  # a whole number, too, as JSON schemas see it
     digits = text.removeprefix("-")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST))
     if not is_number or not at_least <= int(text) <= LARGEST:

@@ -1,0 +1,100 @@
+"""Everything somebody can have on a server, made over HTTP, with a mark in every text that is theirs to choose."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from functions.local import ROUTES
+from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for
+from turnstone.domain.caller import Caller
+from turnstone.http.routes import Route
+
+SESSION = "/v1/agents/{agent_id}/session/{session_id}"
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}")
+MARK = re.compile(r"mark[\w-]*")
+THINGS = ("agent", "session", "turn", "model", "group", "shield")
+PARAMETER = re.compile(r"{(\w+)}")
+SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
+Header = tuple[bytes, bytes]
+KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
+
+
+def is_registry(route: Route) -> bool:
+    return route.path.startswith(REGISTRIES)
+
+
+class Tenant:
+    """A caller with an agent, a session with an ended and a waiting turn, and what can be registered.
+
+    Attributes:
+        ids: what stands for the parameters of paths; `turn_id` is that of the waiting turn.
+        bodies: what made these things, by the route's path.
+        keys: the headers that came with some of them, which tell a repetition.
+        secrets: the marks, and every id the server told of these things.
+    """
+
+    def __init__(self, serving: Served, caller: Caller, mark: str, said: str = "") -> None:
+        self.caller = caller
+        self._client = serving.client
+        self._token = key_for(serving, caller)
+        self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
+        self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield"}
+        self.bodies = _bodies(mark, said)
+        self.secrets = marks_in(json.dumps(self.bodies))
+        self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
+        self._make()
+
+    def send(self, method: str, target: str, body: Any = None, headers: Sequence[Header] = ()) -> Answered:
+        sent = b"" if body is None else json.dumps(body).encode()
+        return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *headers)))
+
+    def snapshot(self) -> dict[str, Answered]:
+        """Return what the owner finds under each path that names something of theirs."""
+        targets = [route.path for route in ROUTES if route.method == "GET" and _names_something(route)]
+        return {target: self.send("GET", target.format_map(self.ids)) for target in targets}
+
+    def _make(self) -> None:
+        for path in ("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn", *REGISTRIES):
+            answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
+            assert answer.status == 200, answer
+            self.secrets |= set(IDS.findall(answer.body))
+            made = answer.json() or {}
+            self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
+            if made.get("steps"):
+                self.ids["step_id"] = made["steps"][0]["step_id"]
+
+
+def _names_something(route: Route) -> bool:
+    names = set(PARAMETER.findall(route.path))
+    return bool(names) and not names & SERVERS_OWN.keys()
+
+
+def marks_in(text: str) -> set[bytes]:
+    """Return the marks in a text. They say whose thing it is of, and which one."""
+    return {found.encode() for found in MARK.findall(text)}
+
+
+def _bodies(mark: str, said: str) -> Mapping[str, Any]:
+    agent, session, turn, model, group, shield = (f"{mark}-{thing} {said}" for thing in THINGS)
+    parameter = {"name": "city", "parameter_type": "string", "description": agent, "default": agent}
+    tool = {"name": "look", "description": agent, "parameters": [parameter], "metadata": {agent: agent}}
+    config = {"model": agent, "instructions": agent, "name": agent, "client_tools": [tool]}
+    message = {"role": "user", "content": f"{turn} look(city=Oslo)", "context": turn}
+    endpoint = {"uri": f"http://{mark}-group/mcp"}
+    return {
+        "/v1/agents": {"agent_config": {**config, "sampling_params": {"stop": [agent]}}},
+        "/v1/agents/{agent_id}/session": {"session_name": session},
+        SESSION + "/turn": {"messages": [message], "instructions": turn},
+        "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
+        "/v1/toolgroups": {
+            "toolgroup_id": f"{mark}-group",
+            "provider_id": "model-context-protocol",
+            "mcp_endpoint": endpoint,
+            "args": {group: group},
+        },
+        "/v1/shields": {"shield_id": f"{mark}-shield", "provider_shield_id": shield, "params": {shield: shield}},
+    }

@@ -1,0 +1,115 @@
+"""Every route there is refuses who is nobody, and who has no business with what it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pytest
+
+from functions.local import ROUTES
+from functions.unserved.methods import ROUTES as UNSERVED
+from tests.contract.asgi_client import Raw, Served, served
+from tests.contract.tenant_world import PARAMETER, Tenant, is_registry
+from tests.contract.test_bad_input import BODIES
+from turnstone.domain.caller import Caller
+from turnstone.http.routes import Route
+
+ANN = Caller(tenant="acme", principal="ann", teams=("red",))
+STRANGER = Caller(tenant="acme", principal="zoe", teams=("blue",))
+FOREIGNER = Caller(tenant="other", principal="ann", teams=("red",))
+REFUSED = {403, 404}
+# What a stranger is answered where a route is about nothing that somebody made. All others have to refuse.
+FOR_ALL: Mapping[tuple[str, str], int] = {
+    ("GET", "/v1/agents"): 200,  # only what the stranger may see, see test_two_tenants.py
+    ("POST", "/v1/agents"): 200,
+    ("GET", "/v1/health"): 200,
+    ("GET", "/v1/version"): 200,
+    ("GET", "/v1/openapi.json"): 200,
+    ("GET", "/v1/docs"): 200,
+    ("GET", "/v1/models"): 200,  # the tenant's own, here and below
+    ("POST", "/v1/models"): 200,
+    ("GET", "/v1/toolgroups"): 200,
+    ("POST", "/v1/toolgroups"): 200,
+    ("GET", "/v1/shields"): 200,
+    ("POST", "/v1/shields"): 200,
+    ("GET", "/v1/providers"): 200,
+    ("GET", "/v1/providers/{provider_id}"): 200,
+    ("GET", "/v1/tools"): 200,
+    ("GET", "/v1/tools/{tool_name}"): 200,
+    ("GET", "/v1/tool-runtime/list-tools"): 200,
+}
+EVERY = [(route, path) for route in (*ROUTES, *UNSERVED) for path in route.paths]
+
+
+@dataclass(frozen=True)
+class Place:
+    served: Served
+    ann: Tenant
+    foreigner: Tenant
+    stranger: Tenant
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with served(tmp_path_factory.mktemp("refusals"), auth="api_keys") as serving:
+        marks = {"ann": ANN, "foreigner": FOREIGNER, "stranger": STRANGER}
+        yield Place(serving, **{mark: Tenant(serving, caller, f"mark-{mark}") for mark, caller in marks.items()})
+
+
+def told(case: tuple[Route, str]) -> str:
+    return f"{case[0].method} {case[1]}"
+
+
+def body_of(route: Route) -> object:
+    return BODIES[route.method, route.path].valid[0] if (route.method, route.path) in BODIES else {}
+
+
+def target(tenant: Tenant, path: str) -> str:
+    """Return the path to what is the tenant's; of what nothing here has, to anything."""
+    return path.format_map({**dict.fromkeys(PARAMETER.findall(path), "anything"), **tenant.ids})
+
+
+@pytest.mark.parametrize("case", EVERY, ids=told)
+def test_nobody_gets_an_answer(place: Place, case: tuple[Route, str]) -> None:
+    route, path = case
+    before = place.served.marks()
+    answer = place.served.client.send(Raw(route.method, target(place.ann, path).encode(), (b"{}",)))
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert answer.refusal()
+    assert place.served.marks() == before
+
+
+def expected(route: Route, *, is_of_the_tenant: bool) -> set[int]:
+    if route in UNSERVED:
+        return {501}
+    if (route.method, route.path) in FOR_ALL:
+        return {FOR_ALL[route.method, route.path]}
+    if is_of_the_tenant and is_registry(route):
+        return {200}  # what is registered is the whole tenant's
+    return REFUSED
+
+
+@pytest.mark.parametrize("case", EVERY, ids=told)
+def test_who_is_of_another_tenant_is_refused_what_is_anns(place: Place, case: tuple[Route, str]) -> None:
+    refuse(place, place.foreigner, case, is_of_the_tenant=False)
+
+
+@pytest.mark.parametrize("case", [case for case in EVERY if not is_registry(case[0])], ids=told)
+def test_who_shares_no_group_with_ann_is_refused_what_is_hers(place: Place, case: tuple[Route, str]) -> None:
+    refuse(place, place.stranger, case, is_of_the_tenant=True)
+
+
+def refuse(place: Place, asker: Tenant, case: tuple[Route, str], *, is_of_the_tenant: bool) -> None:
+    route, path = case
+    before = place.ann.snapshot()
+    answer = asker.send(route.method, target(place.ann, path), body_of(route))
+    assert answer.status in expected(route, is_of_the_tenant=is_of_the_tenant)
+    if answer.status != 200:
+        assert answer.refusal()
+    assert place.ann.snapshot() == before
+    assert {seen.status for seen in before.values()} == {200}  # it is all there, for her
+
+
+def test_whatever_a_stranger_may_ask_for_is_a_route_there_is() -> None:
+    assert FOR_ALL.keys() <= {(route.method, route.path) for route in ROUTES}
