@@ -211,7 +211,7 @@ def test_events_are_told_as_they_come_and_not_a_pause_apart(client: PlainClient)
     events = client.streamed(f"{session}/turn", said("a story"))
     took_s = time.monotonic() - began
     assert text_in(events) == "".join(f"word{number} " for number in range(DELTAS))
-    assert took_s < DELTAS * SLEEP_AFTER_EACH_EVENT_S / 2
+    assert took_s < DELTAS * SLEEP_AFTER_EACH_EVENT_S
 
 
 # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────

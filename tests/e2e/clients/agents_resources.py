@@ -8,9 +8,10 @@ import inspect
 import sys
 from typing import Any
 
-from llama_stack_client import AsyncLlamaStackClient, LlamaStackClient, NotFoundError
+from llama_stack_client import APIStatusError, AsyncLlamaStackClient, LlamaStackClient
 from told import kinds_of, tell, turn_told
 
+NOT_FOUND = 404
 CITY = {"name": "city", "parameter_type": "str", "description": "Where.", "required": True}
 WEATHER = {"name": "get_weather", "description": "Tell the weather.", "parameters": [CITY]}
 CONFIG = {"model": "offline", "instructions": "Be brief.", "name": "forecaster", "client_tools": [WEATHER]}
@@ -30,12 +31,17 @@ async def drained(stream: Any) -> tuple[list[str], dict[str, Any]]:
     return kinds_of(payloads), turn_told(payloads[-1].turn)
 
 
-async def is_gone(answer: Any) -> bool:
+async def refused(ask: Any) -> int | None:
+    """Return the status with which a method is refused, None if it is not."""
     try:
-        await got(answer())
-    except NotFoundError:
-        return True
-    return False
+        await got(ask())
+    except APIStatusError as error:
+        return error.status_code
+    return None
+
+
+async def is_gone(ask: Any) -> bool:
+    return await refused(ask) == NOT_FOUND
 
 
 async def paused_and_resumed(agents: Any, where: dict[str, str], is_streaming: bool) -> dict[str, Any]:
@@ -76,14 +82,19 @@ async def all_methods(agents: Any, not_yet: list[str]) -> dict[str, Any]:
         told["agent"] = [agent.agent_id, agent.agent_config.name, agent.agent_config.client_tools[0].name]
         told["agents"] = await listed(agents.list, "agent_id", {})
         told["sessions"] = await listed(agents.session.list, "session_id", {"agent_id": agent_id})
-    if "agents.session.delete" not in not_yet:
+    told["not_yet"] = {}
+    if "agents.session.delete" in not_yet:
+        told["not_yet"]["agents.session.delete"] = await refused(lambda: agents.session.delete(**where))
+    else:
         told["session_deleted"] = [
             await got(agents.session.delete(session_id, agent_id=agent_id)),
             await is_gone(lambda: agents.session.retrieve(**where)),
             await is_gone(lambda: agents.turn.retrieve(last, **where)),
             await listed(agents.session.list, "session_id", {"agent_id": agent_id}) if has_lists else [other_id],
         ]
-    if "agents.delete" not in not_yet:
+    if "agents.delete" in not_yet:
+        told["not_yet"]["agents.delete"] = await refused(lambda: agents.delete(agent_id))
+    else:
         told["agent_deleted"] = [
             await got(agents.delete(agent_id)),
             await is_gone(lambda: agents.session.retrieve(other_id, agent_id=agent_id)),
