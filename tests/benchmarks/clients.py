@@ -8,9 +8,10 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from tests.benchmarks.http_client import HOST, READ_BYTES, is_whole, read
@@ -77,6 +78,12 @@ def ask(port: int, operations: Iterator[Operation], clients: int, seconds: float
         asked.took_s = time.perf_counter() - began
         asked.own_cpu_s = time.process_time() - cpu_before_s
     return asked
+
+
+def quantile(times_s: Sequence[float], share: float) -> float:
+    """Return the time that this share of them took at most; 0 of none."""
+    in_order = sorted(times_s)
+    return in_order[max(0, ceil(share * len(in_order)) - 1)] if in_order else 0.0
 
 
 class _Client:

@@ -15,11 +15,10 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 from random import Random
-from statistics import quantiles
 from time import perf_counter
 
 from tests.benchmarks.__main__ import ON_DISK
-from tests.benchmarks.clients import Asked, Operation, ask
+from tests.benchmarks.clients import Asked, Operation, ask, quantile
 from tests.benchmarks.figures import Figure, counted, table
 from tests.benchmarks.machine import state_of_machine, told
 from tests.benchmarks.operations_asked import (
@@ -95,7 +94,7 @@ def mixed(server: Server, place: Place, clients: int, seconds: float) -> Iterato
     cpu_before_s = server.cpu_s()
     asked = ask(server.port, mixture(place, times), clients, seconds)
     cpu_s = server.cpu_s() - cpu_before_s
-    yield _failures("load", asked)
+    yield failures_in("load", asked)
     requests = sum(map(len, times.values()))
     yield Figure(
         f"load: requests with {clients} clients",
@@ -118,13 +117,17 @@ def memory_in_turns(server: Server, place: Place, clients: int, seconds: float) 
     for _ in range(LOOKS):
         asked.add(ask(server.port, operations, clients, (seconds - warm_up_s) / LOOKS))
         held_mb.append(server.memory_mb())
-    yield _failures("turns", asked)
+    yield failures_in("turns", asked)
     yield Figure(f"turns: asked with {clients} clients", len(times["turn"]) / asked.took_s, "1/s")
     yield _p99("turns: turn", times["turn"])
+    yield memory_figure(warm_mb, held_mb)
+
+
+def memory_figure(warm_mb: float, held_mb: list[float]) -> Figure:
+    """Return the memory at the end compared with that after the warm-up."""
     course = ", ".join(f"{mb:.0f}" for mb in (warm_mb, *held_mb))
-    yield counted(
-        "turns: memory, end to warm-up", held_mb[-1] / warm_mb, "×", MAX_GROWTH, "be at most", note=f"MB: {course}"
-    )
+    grown = held_mb[-1] / warm_mb
+    return counted("turns: memory, end to warm-up", grown, "×", MAX_GROWTH, "be at most", note=f"MB: {course}")
 
 
 def mixture(place: Place, times: Times) -> Iterator[Operation]:
@@ -169,13 +172,13 @@ def _timed(times: Times, name: str, operation: Operation) -> Operation:
     return answer
 
 
-def _failures(phase: str, asked: Asked) -> Figure:
+def failures_in(phase: str, asked: Asked) -> Figure:
+    """Return how many operations failed, and why the first of them did."""
     return counted(f"{phase}: failures", len(asked.failures), "", 0, "be exactly", note="; ".join(asked.failures[:3]))
 
 
 def _p99(name: str, times_s: list[float]) -> Figure:
-    hundredths = quantiles(times_s, n=100)
-    p50_ms, p99_ms = hundredths[49] * 1_000, hundredths[98] * 1_000
+    p50_ms, p99_ms = (quantile(times_s, share) * 1_000 for share in (0.5, 0.99))
     return Figure(
         f"{name}, p99",
         p99_ms,

@@ -17,7 +17,7 @@ SOME, MANY = 100, 1_000
 DELTAS = 100
 # What the model is told to say.
 INSTANT, IN_PIECES = "instant", f"words-{DELTAS}"
-LISTED_SESSIONS, TURNS_OF_LISTED = 25, 200
+TURNS_OF_LISTED = 200
 
 
 class History(Protocol):
@@ -33,11 +33,13 @@ class Sizes:
 
     Attributes:
         agents: all there are.
+        listed: sessions of the agent whose sessions are listed, with 200 turns each.
         fresh: sessions without a turn, for each kind of turn that begins one.
         after_some, after_many: sessions with 100 and with 1,000 turns; both are more than there are clients.
     """
 
     agents: int = 1_000
+    listed: int = 25
     fresh: int = 3_600
     after_some: int = 64
     after_many: int = 16
@@ -82,7 +84,7 @@ def furnished(connection: Connection, history: History, model: str, sizes: Sizes
     agent_ids = [_made(connection.exchange(_agent_request(model)).json()) for _ in range(sizes.agents - 1)]
     tool_agent_id = _made(connection.exchange(_agent_request(model, TOOL)).json())
     agent_id, listed_agent_id, *_ = agent_ids
-    history.sessions(listed_agent_id, LISTED_SESSIONS, TURNS_OF_LISTED)
+    history.sessions(listed_agent_id, sizes.listed, TURNS_OF_LISTED)
     return Place(
         model=model,
         agent_id=agent_id,
@@ -106,9 +108,7 @@ def kinds(sizes: Sizes, times_asked: int) -> tuple[Kind, ...]:
     fresh = sizes.fresh // times_asked
     return (
         Kind(f"list of {sizes.agents:,} agents, a page of {PAGE}", list_agents, 100),
-        Kind(
-            f"list of {LISTED_SESSIONS} sessions with {LISTED_SESSIONS * TURNS_OF_LISTED:,} turns", list_sessions, 100
-        ),
+        Kind(f"list of {sizes.listed} sessions with {sizes.listed * TURNS_OF_LISTED:,} turns", list_sessions, 100),
         Kind("get agent", get_agent, 10),
         Kind(f"get session with {SOME} turns", get_session_with_some, 8),
         Kind(f"get session with {MANY:,} turns", get_session_with_many, 8),

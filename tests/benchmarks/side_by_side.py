@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import ceil
 from typing import Any
 
-from tests.benchmarks.clients import Asked, ask
+from tests.benchmarks.clients import Asked, ask, quantile
 from tests.benchmarks.operations_asked import Kind, Place
 from tests.benchmarks.processes import Server
 
@@ -65,8 +64,7 @@ class Told:
 
     def quantile_ms(self, share: float) -> float:
         """Return the time that this share of requests took at most; 0 if none went well."""
-        in_order = sorted(self.asked.times_s)
-        return in_order[max(0, ceil(share * len(in_order)) - 1)] * 1_000 if in_order else 0.0
+        return quantile(self.asked.times_s, share) * 1_000
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -1,19 +1,24 @@
 """The clients that benchmarks load servers with: each request is answered, checked and timed, and failures are told."""
 
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from tests.benchmarks.clients import Asked, Failed, Operation, ask
 from tests.benchmarks.http_client import encoded
-from tests.benchmarks.mixed_load import MODEL, SIZES, memory_in_turns, mixed
+from tests.benchmarks.mixed_load import MODEL, failures_in, memory_figure, memory_in_turns, mixture, talks
+from tests.benchmarks.operations_asked import Sizes
 from tests.benchmarks.our_history import our_place
 from tests.benchmarks.processes import model_server, turnstone
 from tests.fakes.openai_answers import HangUp, text_answer
 from tests.fakes.openai_server import ModelServer
 
 LONG_S = 60.0
+FEW = Sizes(agents=30, listed=2, fresh=0, after_some=8, after_many=0)
+OF_EACH_KIND = 11
 MODELS = encoded("GET", "/v1/models")
 QUESTION = {"model": "instant", "stream": True, "messages": [{"role": "user", "content": "Are you there?"}]}
 CHAT = encoded("POST", "/v1/chat/completions", QUESTION)
@@ -83,12 +88,30 @@ def test_asking_on_adds_up() -> None:
     assert asked == Asked([1.0, 3.0], 6.0, 0.75, ["a", "b"])
 
 
-def test_a_short_load_of_everything_at_once_fails_nowhere(tmp_path: Path) -> None:
+def test_everything_at_once_fails_nowhere(tmp_path: Path) -> None:
+    times: dict[str, list[float]] = defaultdict(list)
     with model_server(MODEL) as model, turnstone(tmp_path, model.port) as server:
-        place = our_place(server, tmp_path, MODEL, SIZES)
-        figures = [*mixed(server, place, 4, 2.0), *memory_in_turns(server, place, 4, 1.0)]
-    failures = [(figure.name, figure.note) for figure in figures if "failures" in figure.name and figure.has_failed]
-    assert failures == []
-    told = {figure.name.removeprefix("load: ").removesuffix(", p99") for figure in figures}
-    assert {"get agent", "create agent", "create session", "list of agents", "list of sessions"} <= told
-    assert {"turn", "turn with 100 deltas", "turn with a client's tool, resumed", "get session with 4 turns"} <= told
+        place = our_place(server, tmp_path, MODEL, FEW)
+        asked = ask(server.port, islice(mixture(place, times), 2 * OF_EACH_KIND), 4, LONG_S)
+        asked.add(ask(server.port, islice(talks(place, times), 2), 2, LONG_S))
+        figures = {figure.name: figure for figure in memory_in_turns(server, place, 2, 0.5)}
+    assert (asked.failures, len(asked.times_s)) == ([], 2 * OF_EACH_KIND + 2)
+    assert {name: len(taken_s) for name, taken_s in times.items()} == {
+        "get agent": 6,
+        "list of agents": 2,
+        "list of sessions": 2,
+        "get session with 100 turns": 2,
+        "create agent": 2,
+        "create session": 8,
+        "turn": 16 + 2 * 10,
+        "turn with 100 deltas": 8,
+        "turn with a client's tool, resumed": 8,
+        "get session with 4 turns": 8,
+    }
+    assert figures["turns: failures"].measured == 0
+    assert figures["turns: memory, end to warm-up"].measured == pytest.approx(1, abs=0.5)
+
+
+def test_a_request_that_fails_or_memory_that_grows_fails_the_run() -> None:
+    assert [failures_in("load", Asked(failures=["404"] * many)).has_failed for many in (0, 1)] == [False, True]
+    assert [memory_figure(100, [150, end]).has_failed for end in (110, 111)] == [False, True]
