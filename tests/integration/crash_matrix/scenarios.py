@@ -16,6 +16,12 @@ from turnstone.services.attention import turn_of
 Scenario = Callable[[World, Client], None]
 
 
+def creations(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.create(server)
+
+
 def plain_turn(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
@@ -116,6 +122,7 @@ def open_turn(world: World, client: Client) -> TurnRef:
 
 # scenario: the calls of each port in it, as they were counted once. Fewer would mean that something is not tried.
 SCENARIOS: dict[Scenario, dict[str, int]] = {
+    creations: {"store": 3},
     plain_turn: {"store": 5, "model": 1},
     client_leaves: {"store": 10, "model": 2, "tools": 3},
     server_tools: {"store": 10, "model": 2, "tools": 3},

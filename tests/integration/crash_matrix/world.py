@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tests.harness import FakeClock, ProcessDied, answer, attempt, client_tool, finished_steps, outline
@@ -10,14 +11,18 @@ from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
 from tests.integration.crash_matrix.leftovers import blobs_named_by, leftovers
 from tests.integration.crash_matrix.processes import KINDS, Process, word_of
+from turnstone.domain.agents import AgentConfig
 from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import StoreUnavailable, TurnNotAwaiting
+from turnstone.domain.lists import Wanted
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import Step, TurnStatus
 from turnstone.records import Operation
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
 
+CREATED = "created"
 Begin = Callable[[Process, Attempt], TurnBroadcast]
 
 
@@ -31,7 +36,16 @@ class Client:
         self.ref = ref
         self.told: list[Step] = []
         self.said: list[str] = []
+        self.creates = self.was_told_created = False
         self._unanswered: tuple[Begin, Attempt] | None = None
+
+    def create(self, server: Process) -> None:
+        """Create another agent with a session, each under a key, and try again where that fails."""
+        self.creates = True
+        for _ in range(2):
+            with suppress(StoreUnavailable):
+                self._create_once(server)
+                return
 
     def say(self, server: Process, said: str, *, leaves: bool = False, key: str | None = None) -> str:
         """Start a turn and hear it, or leave at once; return how it was heard."""
@@ -60,12 +74,20 @@ class Client:
 
     def repeat(self, server: Process) -> None:
         """Send again what got no answer."""
+        if self.creates:
+            self._create_once(server)
         if self._unanswered is None:
             return
         begin, first = self._unanswered
         broadcast = begin(server, again(first))
         server.go_on()
         self._hear(server, broadcast)
+
+    def _create_once(self, server: Process) -> None:
+        config = AgentConfig(model="scripted", instructions="", name=CREATED)
+        agent_id = server.core.agents.create(LOCAL_CALLER, config, attempt(CREATED, key=f"{CREATED} agent"))
+        server.core.sessions.create(LOCAL_CALLER, agent_id, CREATED, attempt(CREATED, key=f"{CREATED} session"))
+        self.was_told_created = True
 
     def _ask(self, server: Process, begin: Begin, first: Attempt, *, leaves: bool = False) -> str:
         self._unanswered = begin, first
@@ -148,9 +170,17 @@ class World:
         """Assert that every turn has ended, the last one as it should."""
         self.assert_true(clients)
         for client in clients:
+            assert self._created() in ([[1]] if client.was_told_created else [[], [0], [1]]), str(self.faults.fault)
             states = self.reader.states(client.ref)
             assert [state.order for state in states if not state.status.is_terminal] == [], str(self.faults.fault)
             assert states[-1].status is TurnStatus.COMPLETED, str(self.faults.fault)
+
+    def _created(self) -> list[int]:
+        """Return how many sessions each agent has that was created under a key."""
+        agents, sessions = self.reader.core.agents, self.reader.core.sessions
+        listing, _ = agents.list(LOCAL_CALLER, Wanted(name=CREATED))
+        ids = [entry.fields["agent_id"] for entry in listing]
+        return [len(list(sessions.list(LOCAL_CALLER, agent_id, Wanted()))) for agent_id in ids]
 
     def _assert_told(self, reader: Process, client: Client, where: str) -> None:
         reader.assert_whole(client.ref)
