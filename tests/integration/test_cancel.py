@@ -109,6 +109,7 @@ def test_a_running_turn_is_stopped_and_its_finished_steps_stay(make: Make) -> No
 
 
 def test_the_model_is_not_listened_to_any_longer_than_its_next_word(make: Make) -> None:
+    said: list[Any] = []
     closed: list[bool] = []
     thinking = Gate()
     server = make(words(3))
@@ -118,6 +119,7 @@ def test_the_model_is_not_listened_to_any_longer_than_its_next_word(make: Make) 
         chunks = scripted(request)
         try:
             for chunk in chunks:
+                said.append(chunk)
                 yield chunk
                 if not thinking.reached.is_set():
                     thinking.pass_through()
@@ -129,7 +131,7 @@ def test_the_model_is_not_listened_to_any_longer_than_its_next_word(make: Make) 
     cancel(server, turn)
     thinking.open()
     server.settle()
-    assert closed == [True]
+    assert (len(said), closed) == (2, [True]), "of four"
     assert_cancelled(server, turn)
 
 
