@@ -39,7 +39,7 @@ from turnstone.domain.lists import Wanted
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.records import MAX_OPERATIONS, Put, Range, RevIs
 from turnstone.services.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE, SENT_AGAIN_AFTER, SESSIONS_AT_ONCE
-from turnstone.store.keys import session_partition, turn_key
+from turnstone.store.keys import session_key, session_partition, turn_key
 from turnstone.store.oversize import RECORD_BYTES, OversizeStore
 
 Serve = Callable[..., Harness]
@@ -374,8 +374,10 @@ def test_a_job_that_is_sent_twice_is_done_once_and_goes_on_once(serve: Serve) ->
     server = serve()
     delete_session(server, server.session())
     (job,) = server.jobs.taken()
-    for _ in range(3):
-        server.core.cleaning.run_for(job, LATE_PAYLOADS)
+    server.core.cleaning.run_for(job, LATE_PAYLOADS)
+    before = len(server.store.calls)
+    server.core.cleaning.run_for(job, LATE_PAYLOADS)
+    assert [found.verb for found in server.store.calls[before:]] == ["get"]
     (again,) = server.jobs.taken()
     assert (again.since, again.due_at) == (job.since, job.since + LATE_PAYLOADS)
     server.clock.advance(LATE_PAYLOADS.total_seconds())
@@ -401,6 +403,7 @@ def test_the_sessions_of_an_agent_are_cleaned_each_by_a_job_of_its_own(serve: Se
     server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
     (job,) = server.jobs.taken()
     server.core.cleaning.run_for(job, LATE_PAYLOADS)
+    assert [server.records.get(session_key(ref)) for ref in refs] == [None] * len(refs)
     sent = [job for job in server.jobs.taken() if job.kind == "clean_session"]
     assert sorted(job.session_id for job in sent) == sorted(ref.session_id for ref in refs)
     server.clean_up()

@@ -288,7 +288,7 @@ def test_who_waits_for_a_turn_that_is_gone_is_told(serve: Serve) -> None:
     broadcast = TurnBroadcast(gone)
     second.core.recovery._deps.broadcasts._by_turn[gone] = broadcast
     assert second.core.recovery.attend(gone).look_again_at is None
-    assert outline(heard_from(broadcast)) == "failed:ended"
+    assert outline(heard_from(broadcast)) == "failed:gone"
 
 
 def test_a_turn_whose_agent_is_gone_does_not_stop_the_supervisor(serve: Serve) -> None:

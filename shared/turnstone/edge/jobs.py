@@ -50,6 +50,8 @@ def _loaded() -> Core:
         from turnstone.edge.logs import log_as_json
 
         log_as_json()
+        import aws_lambda_powertools.utilities.batch  # noqa: F401 - the first event shall find it loaded
+
         core = build_lambda_core(load_settings(LambdaSettings))
         _ = core.cleaning
         return core
