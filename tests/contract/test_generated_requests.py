@@ -1,0 +1,174 @@
+"""Requests that schemathesis generates from the document a server serves are answered as that document says.
+
+One server asks nobody who they are, the other wants API keys; each is asked thousands of requests, right ones and wrong
+ones, alone and one after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events, from_schema
+
+from tests.contract.asgi_client import key_for, served, strict_json
+from tests.unit.test_openapi import named_validator
+from turnstone.domain.caller import Caller
+
+ADDRESS = "http://127.0.0.1:8321"
+CASES = 4_000  # of each server
+EXAMPLES = 30
+SLOWEST_S = 30
+ANN = Caller(tenant="acme", principal="ann")
+# Every check there is is made. One of them, `object_level_authorization`, finds nothing to compare without logins of
+# several people: who sees what is for test_two_tenants.py and test_every_route_refuses.py.
+CHECKED = {
+    "allow_header_conformance",
+    "content_type_conformance",
+    "ensure_resource_availability",
+    "ignored_auth",
+    "max_response_time",
+    "missing_required_header",
+    "negative_data_rejection",
+    "not_a_server_error",
+    "object_level_authorization",
+    "positive_data_acceptance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "status_code_conformance",
+    "unsupported_method",
+    "use_after_free",
+}
+TOOLS = "choices among tools hold between fields; names, formats and shields are those that this server has"
+NAMES = "names have to be printable, and providers those that this server has"
+# Operations that may refuse what follows the document, with what it can't say. Their refusals have to say so, too.
+BEYOND_SCHEMAS = {
+    "create_agent": TOOLS,
+    "create_session": "there are no vector databases yet that could be named",
+    "create_turn": TOOLS,
+    "list_runtime_tools": "a toolgroup has to be one whose tools run here",
+    "list_tools": "a toolgroup has to be one whose tools run here",
+    "register_model": NAMES,
+    "register_shield": NAMES,
+    "register_toolgroup": NAMES,
+    "resume_turn": "the calls answered have to be those the turn waits for",
+    "unregister_toolgroup": "what comes with the server stays",
+}
+
+
+MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
+
+
+class Findings:
+    """What came of the requests of one run."""
+
+    def __init__(self) -> None:
+        self.cases: Counter[str] = Counter()
+        self.checks: set[str] = set()
+        self.answers: Counter[tuple[str, int]] = Counter()
+        self.refused: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def is_failure(self, _: Any, failure: Any, case: Any, response: Any) -> bool:
+        """Tell whether a failure is one.
+
+        To refuse what follows the document is right where rules go beyond schemas. And OpenAPI 3.1 does not say what a
+        schema is to a stream: schemathesis takes it for that of an event with its `data`, ours is that of the data.
+        """
+        if failure.title == "SSE event violates schema":
+            return not is_stream_as_told(response.content.decode())
+        if failure.checks != ("positive_data_acceptance",) or not is_beyond_schemas(response):
+            return True
+        self.refused[own_operation(case)] = f"{case.query}: {response.content.decode()}"
+        return False
+
+    def note(self, event: events.EngineEvent) -> None:
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            self.problems.append(str(event))
+        if not isinstance(event, events.ScenarioFinished):
+            return
+        recorder = event.recorder
+        self.cases[event.phase.value] += len(recorder.interactions)
+        for case_id, exchange in recorder.interactions.items():
+            assert exchange.response is not None
+            self.answers[own_operation(recorder.cases[case_id].value), exchange.response.status_code] += 1
+        for check in (check for checks in recorder.checks.values() for check in checks):
+            self.checks.add(check.name)
+            if check.failure_info:
+                failure = check.failure_info.failure
+                self.problems.append(
+                    f"{failure.operation}: {failure.title}\n{failure.message}\n{check.failure_info.code_sample}"
+                )
+
+
+def is_beyond_schemas(response: Any) -> bool:
+    match response.status_code, strict_json(response.content.decode()):
+        case 400, {"detail": str()}:
+            return True
+        case 400, {"error": {"detail": {"errors": problems}}}:
+            return all(problem["type"] == "value_error" for problem in problems)
+    return False
+
+
+def is_stream_as_told(stream: str) -> bool:
+    chunks = [strict_json(event.removeprefix("data: ")) for event in stream.split("\n\n")[:-1]]
+    return bool(chunks) and all(map(named_validator("TurnStreamChunk").is_valid, chunks))
+
+
+def own_operation(case: Any) -> str:
+    """Return the operation's id; an alias counts as what it stands for."""
+    raw = case.operation.definition.raw
+    return str(raw.get("x-same-as", raw["operationId"]))
+
+
+def findings(app: Any, headers: dict[str, str]) -> Findings:
+    """Ask the app what its own document lets expect, nearly the same in every run, and return what came of it."""
+    config = SchemathesisConfig.from_dict(
+        {
+            "seed": 7,
+            "base-url": ADDRESS,
+            "headers": headers,
+            "continue-on-failure": True,
+            "checks": {"max_response_time": SLOWEST_S},
+            "output": {"sanitization": {"enabled": False}},
+            "generation": {"max-examples": EXAMPLES, "deterministic": True, "database": "none", "no-shrink": True},
+        }
+    )
+    asking = {**headers, "host": ADDRESS.removeprefix("http://")}
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config, headers=asking)
+    found = Findings()
+
+    def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
+        return found.is_failure(context, failure, case, response)
+
+    schema.hook(filter_failure)
+    for event in from_schema(schema).execute():
+        found.note(event)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on a machine that does nothing else
+@pytest.mark.parametrize("auth", ["off", "api_keys"])
+def test_every_answer_is_as_the_document_says(tmp_path: Path, auth: str) -> None:
+    with served(tmp_path, auth=auth) as serving:
+        headers = {} if auth == "off" else {"Authorization": f"Bearer {key_for(serving, ANN)}"}
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            assert scope["type"] == "http"  # it has been started, and is stopped, by others
+            await serving.client.app(scope, receive, send)
+
+        found = findings(app, headers)
+    load_all_checks()
+    assert {*CHECKS.get_all_names(), "max_response_time"} == CHECKED
+    assert "\n\n".join(found.problems[:5]) == ""
+    assert {name: said for name, said in found.refused.items() if name not in BEYOND_SCHEMAS} == {}
+    assert (+found.cases).keys() == {"coverage", "fuzzing", "stateful"}  # the document holds no examples
+    assert found.cases.total() >= CASES
+    assert found.checks == CHECKED
+    assert {name for name in MAKERS if not found.answers[name, 200]} == set()
