@@ -44,8 +44,9 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "look-twice": (call("look", "l1"), call("look", "l2"), LAST_WORDS),
     "look-and-roll": (calls(call("look", "l"), call("roll", "r")), LAST_WORDS),
 }
-PROCESSES, CLIENTS, SESSIONS = st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)
-JUMPS_S = (-1_000, -LEASE_S, -1, 1, 60, LEASE_S, AWAIT_S)
+# mostly the same process and the same session, so that what meets, meets often
+PROCESSES, CLIENTS, SESSIONS = st.sampled_from([0, 0, 1]), st.integers(0, 2), st.sampled_from([0, 0, 0, 1])
+JUMPS_S = (-1_000, -LEASE_S, 1, 60, LEASE_S, AWAIT_S)
 
 
 @dataclass
@@ -234,6 +235,14 @@ class SessionMachine(RuleBasedStateMachine):
         self.latest = max(self.latest, self._now)
         self.first.clock.advance(seconds)
         self._count("jump")
+
+    @precondition(lambda self: any(session.open for session in self.sessions))
+    @rule()
+    def wait_in_vain(self) -> None:
+        """Let the time of every open turn run out, and no more."""
+        until = [session.open.until for session in self.sessions if session.open is not None]
+        self.first.clock.at = max(self._now, *(at for at in until if at is not None))
+        self._count("wait in vain")
 
     # ---- what must hold
 
