@@ -176,6 +176,17 @@ class SessionMachine(RuleBasedStateMachine):
                 assert self._refusal(lambda asked=asked: self.processes[at].resume(asked, answer("x"))) is CallsMismatch
                 self._count("answer wrongly")
 
+    @precondition(lambda self: self._all_open(TurnStatus.AWAITING_INPUT))
+    @rule(at=PROCESSES, client=CLIENTS)
+    def answer_too_late(self, at: int, client: int) -> None:
+        session, turn = self._all_open(TurnStatus.AWAITING_INPUT)[0]
+        assert turn.until is not None
+        self.first.clock.at = max(self._now, turn.until)
+        self.texts += 1
+        self.requests[client] = Request(session, attempt(f"request {self.texts}"), answered=turn)
+        self._ask(self.processes[at], self.requests[client])
+        self._count("answer too late")
+
     @precondition(lambda self: any(self.waiting.values()))
     @rule(at=PROCESSES)
     def let_go(self, at: int) -> None:
