@@ -44,8 +44,9 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "look-twice": (call("look", "l1"), call("look", "l2"), LAST_WORDS),
     "look-and-roll": (calls(call("look", "l"), call("roll", "r")), LAST_WORDS),
 }
-PROCESSES, CLIENTS, SESSIONS = st.integers(0, 1), st.integers(0, 2), st.integers(0, 1)
-JUMPS_S = (-1_000, -LEASE_S, -1, 1, 60, LEASE_S, AWAIT_S)
+# mostly the same process and the same session, so that what meets, meets often
+PROCESSES, CLIENTS, SESSIONS = st.sampled_from([0, 0, 1]), st.integers(0, 2), st.sampled_from([0, 0, 0, 1])
+JUMPS_S = (-1_000, -LEASE_S, 1, 60, LEASE_S, AWAIT_S)
 
 
 @dataclass
@@ -175,6 +176,17 @@ class SessionMachine(RuleBasedStateMachine):
                 assert self._refusal(lambda asked=asked: self.processes[at].resume(asked, answer("x"))) is CallsMismatch
                 self._count("answer wrongly")
 
+    @precondition(lambda self: self._all_open(TurnStatus.AWAITING_INPUT))
+    @rule(at=PROCESSES, client=CLIENTS)
+    def answer_too_late(self, at: int, client: int) -> None:
+        session, turn = self._all_open(TurnStatus.AWAITING_INPUT)[0]
+        assert turn.until is not None
+        self.first.clock.at = max(self._now, turn.until)
+        self.texts += 1
+        self.requests[client] = Request(session, attempt(f"request {self.texts}"), answered=turn)
+        self._ask(self.processes[at], self.requests[client])
+        self._count("answer too late")
+
     @precondition(lambda self: any(self.waiting.values()))
     @rule(at=PROCESSES)
     def let_go(self, at: int) -> None:
@@ -234,6 +246,14 @@ class SessionMachine(RuleBasedStateMachine):
         self.latest = max(self.latest, self._now)
         self.first.clock.advance(seconds)
         self._count("jump")
+
+    @precondition(lambda self: any(session.open for session in self.sessions))
+    @rule()
+    def wait_in_vain(self) -> None:
+        """Let the time of every open turn run out, and no more."""
+        until = [session.open.until for session in self.sessions if session.open is not None]
+        self.first.clock.at = max(self._now, *(at for at in until if at is not None))
+        self._count("wait in vain")
 
     # ---- what must hold
 

@@ -10,7 +10,19 @@ from tests.integration.session_machine import SessionMachine
 
 PARTS = 4
 STEPS_AT_LEAST = 10_000
-RULES = {"say", "answer", "repeat", "answer wrongly", "let go", "attend", "hand over", "crash", "jump"}
+RULES = {
+    "say",
+    "answer",
+    "repeat",
+    "answer wrongly",
+    "let go",
+    "attend",
+    "hand over",
+    "crash",
+    "jump",
+    "wait in vain",
+    "answer too late",
+}
 HOW = settings(
     max_examples=80,
     stateful_step_count=50,
