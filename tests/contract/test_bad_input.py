@@ -342,10 +342,11 @@ def list_grade(query: Mapping[str, list[str]]) -> int:
 
 
 def after_grade(query: Mapping[str, list[str]]) -> int:
-    given = query.get("after", [""])[-1]
+    (given,) = query.get("after", [""]) if len(query.get("after", ())) < 2 else ["several"]
     return RIGHT if re.fullmatch(r"[0-9]{0,15}", given) else WRONG
 
 
+DELETED = 204
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
@@ -541,11 +542,12 @@ class World:
         self._server = server
         self._route = route
         self._bodies = BODIES[route.method, route.path]
-        self._ids = {"agent_id": server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()["agent_id"]}
+        self._ids: dict[str, str] = {}
         self._ids |= {"model_id": ENTRY_ID, "toolgroup_id": "mcp::a", "identifier": ENTRY_ID}
         self._ids |= {"tool_name": "current_time", "provider_id": "default"}
         self._pending: list[str] = []
         self._register()
+        self._make_agent()
         self._begin_again()
 
     def check(self, case: Case) -> None:
@@ -557,13 +559,20 @@ class World:
         assert answer.status in self._true_statuses(request), answer
         if answer.status == 200:
             check_success(answer)
+        elif answer.status == DELETED:
+            assert answer.body == b""
         else:
             assert answer.refusal()
-        if answer.status != 200 or request.method == "GET":
+        if answer.status not in (200, DELETED) or request.method == "GET":
             assert before == after
             return
         if self._route.path.startswith(REGISTRIES):
             self._check_registered(request)
+            return
+        if answer.status == DELETED:
+            assert self._server.client.get(self._at(self._route.path)).status == 404
+            self._make_agent()
+            self._begin_again()
             return
         assert self._server.client.get(self._made(answer)).status == 200
         if "/turn" in self._route.path:
@@ -590,6 +599,10 @@ class World:
         for path in REGISTRIES:
             if self._route.path.startswith(path + "/"):
                 assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
+
+    def _make_agent(self) -> None:
+        made = self._server.client.post("/v1/agents", {"agent_config": FULL_AGENT}).json()
+        self._ids["agent_id"] = made["agent_id"]
 
     def _at(self, path: str) -> str:
         return path.format_map(self._ids)
@@ -625,11 +638,16 @@ class World:
             body = body.replace(b"@call%d@" % index, call_id.encode())
         return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), case.headers)
 
+    @property
+    def _deletes(self) -> bool:
+        return self._route.method == "DELETE" and not self._route.path.startswith(REGISTRIES)
+
     def _true_statuses(self, request: Raw) -> set[int]:
         path, _, query = request.target.partition(b"?")
         grade = self._grade(b"".join(request.body), query)
         if unquote(path.decode()) == self._at(self._route.path):
-            true = {WRONG: {400}, UNSURE: {200, 400}, RIGHT: {200}}[grade]
+            done = DELETED if self._deletes else 200
+            true = {WRONG: {400}, UNSURE: {done, 400}, RIGHT: {done}}[grade]
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}
         named = {name for name, value in request.headers if value}
@@ -683,6 +701,7 @@ def check_success(answer: Answered) -> None:
 def server(tmp_path: Path) -> Iterator[Served]:
     """Serve one route's cases alone: what those of another made would be in every list."""
     with served(tmp_path) as serving:
+        serving.server._jobs.close()  # what cleans up after deletions would change the store between two looks
         yield serving
 
 

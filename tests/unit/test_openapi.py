@@ -249,7 +249,9 @@ def test_a_model_has_two_schemas_only_where_it_is_read_and_written_differently()
 
 def test_what_null_stands_for_is_told() -> None:
     fields = DOCUMENT["components"]["schemas"]["AgentConfig-Input"]["properties"]
-    assert fields["max_infer_iters"] == {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": 10}
+    as_text = {"type": "string", "pattern": "^([1-9][0-9]{0,8})$"}
+    count = {"anyOf": [{"type": "integer", "minimum": 1}, as_text]}
+    assert fields["max_infer_iters"] == {"anyOf": [count, {"type": "null"}], "default": 10}
 
 
 class Described(Frozen):
@@ -332,14 +334,22 @@ def test_what_is_made_is_linked_to_what_can_be_done_with_it() -> None:
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [("stream", "yes"), ("stream", 1), ("max_infer_iters", "3"), ("max_infer_iters", True)],
-    ids=["a text for a flag", "a number for a flag", "a text for a number", "a flag for a number"],
+    [("stream", "yes"), ("stream", 1), ("max_infer_iters", "three"), ("max_infer_iters", True)],
+    ids=["a word for a flag", "a number for a flag", "a word for a number", "a flag for a number"],
 )
-def test_what_the_document_calls_a_number_or_a_flag_can_be_sent_as_nothing_else(
-    asker: Asker, path: str, value: Any
-) -> None:
+def test_what_the_document_calls_a_number_or_a_flag_is_not_guessed(asker: Asker, path: str, value: Any) -> None:
     body = {"messages": [{"role": "user", "content": "hello"}], path: value}
     assert asker.ask("POST", SESSION + "/turn", body).status == 400
+
+
+def test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are(asker: Asker) -> None:
+    sampling = {"strategy": {"type": "top_p", "temperature": "0.5", "top_p": "0.9"}, "max_tokens": "512"}
+    config = {"model": "offline", "instructions": "", "sampling_params": sampling, "max_infer_iters": "3"}
+    asker.ask("POST", "/v1/agents", {"agent_config": {**config, "enable_session_persistence": "true"}})
+    told = asker.ask("GET", "/v1/agents").json()["data"][-1]["agent_config"]
+    assert told["sampling_params"]["strategy"] == {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
+    assert (told["sampling_params"]["max_tokens"], told["max_infer_iters"]) == (512, 3)
+    assert told["enable_session_persistence"] is True
 
 
 @pytest.mark.parametrize("name", ["start_index", "limit", "cursor", "name"])

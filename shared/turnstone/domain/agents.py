@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from turnstone.domain.model import Count, Flag, Frozen, JsonObject, Many, NullMeansDefault, Number, Undisguised, Whole
+from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.numbers import Count, Flag, Number, Positive, Whole
 from turnstone.domain.tools import ToolDef
 
 ToolChoice = Literal["auto", "required", "none"]
@@ -20,7 +21,7 @@ class TopP(Frozen):
     """Nucleus sampling. The key `temperature` must be sent; null leaves it to the model."""
 
     type: Literal["top_p"] = "top_p"
-    temperature: Annotated[float, Field(gt=0), Undisguised] | None
+    temperature: Positive | None
     top_p: Number | None = 0.95
 
 

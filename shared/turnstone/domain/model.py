@@ -2,8 +2,7 @@
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_DEPTH = 64
 
@@ -46,22 +45,8 @@ def refuse_too_deep(value: Any) -> Any:
     return value
 
 
-def refuse_disguised_number(value: Any) -> Any:
-    """Return the value. Raises PydanticCustomError for a text or a flag that could be read as a number."""
-    if isinstance(value, str | bool):
-        raise PydanticCustomError("number_type", "Input should be a number, not a text or a flag")
-    return value
-
-
 Member = TypeVar("Member")
 # stops at the first wrong member: a list of a million of them must not become a list of a million complaints
 Many = Annotated[tuple[Member, ...], Field(fail_fast=True)]
-# JSON has flags and numbers of its own, and the API's document promises them: no "yes" for true, no "10" for 10
-Flag = Annotated[bool, Field(strict=True)]
-Undisguised = BeforeValidator(refuse_disguised_number)
-# bounds stand before what is not disguised, else they don't get into JSON schemas
-Whole = Annotated[int, Field(ge=0), Undisguised]
-Count = Annotated[int, Field(ge=1), Undisguised]
-Number = Annotated[float, Undisguised]
 JsonValue = Annotated[Any, AfterValidator(refuse_too_deep)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(refuse_too_deep)]

@@ -3,7 +3,8 @@
 from pydantic_core import from_json
 
 from turnstone.domain.content import Content
-from turnstone.domain.model import Flag, Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
+from turnstone.domain.model import Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
+from turnstone.domain.numbers import Flag
 
 
 class ToolParameter(NullMeansDefault):

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from turnstone.config import LambdaSettings, is_function, load_settings
-from turnstone.edge.loading import keep_loaded, undisturbed
-
-if TYPE_CHECKING:
-    from turnstone.bootstrap.core import Core
+from turnstone.edge.event_function import EventFunction
 
 log = logging.getLogger(__name__)
 LEFT_FOR_LAST_PART = timedelta(seconds=20)
 
 
-class JobsWorker:
+class JobsWorker(EventFunction):
     """A function that does a part of each job it is given. One that fails stays in the queue, the others don't."""
 
     def __init__(self, module: str) -> None:
-        self._core: Core | None = None
-        if is_function(module):
-            self._core = _loaded()
-            keep_loaded()
+        super().__init__(module, loads="cleaning")
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Return which messages of the event are to be given again, as SQS wants to be told."""
@@ -31,9 +24,7 @@ class JobsWorker:
 
         from turnstone.domain.jobs import Job
 
-        if self._core is None:
-            self._core = _loaded()
-        cleaning = self._core.cleaning
+        cleaning = self.core.cleaning
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         until = datetime.now(UTC) + left - LEFT_FOR_LAST_PART
         return process_partial_response(
@@ -42,16 +33,3 @@ class JobsWorker:
             processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False, logger=log),
             context=context,
         )
-
-
-def _loaded() -> Core:
-    with undisturbed():
-        from turnstone.bootstrap.aws import build_lambda_core
-        from turnstone.edge.logs import log_as_json
-
-        log_as_json()
-        import aws_lambda_powertools.utilities.batch  # noqa: F401 - the first event shall find it loaded
-
-        core = build_lambda_core(load_settings(LambdaSettings))
-        _ = core.cleaning
-        return core

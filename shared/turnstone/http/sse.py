@@ -25,7 +25,7 @@ async def heard(broadcast: TurnBroadcast, timeout_s: float | None) -> AsyncGener
     try:
         while True:
             news = listener.take()
-            if news.told or news.is_last:
+            if news.told:
                 yield news.told
             if news.is_last:
                 return

@@ -1,4 +1,4 @@
-"""Having a session's open turn looked after when a reader finds that nobody does."""
+"""Telling the supervisor what somebody else has found out about a session's open turn."""
 
 import logging
 
@@ -19,6 +19,16 @@ def attend_if_due(supervisor: Supervisor, clock: Clock, ref: SessionRef, session
         supervisor.watch(turn_of(ref, lock.order), lock)
     except StoreUnavailable as unavailable:
         log.warning("turn %s is left to whoever comes next: %s", lock.order, unavailable)
+
+
+def wake(supervisor: Supervisor, token: str | None) -> None:
+    """Tell the supervisor that waits for the client that it need not; it finds out by itself, too, but later."""
+    if token is None:
+        return
+    try:
+        supervisor.wake(token)
+    except StoreUnavailable as unavailable:
+        log.warning("a supervisor was not woken: %s", unavailable)
 
 
 def turn_of(ref: SessionRef, turn_id: str) -> TurnRef:

@@ -12,6 +12,7 @@ from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.ports import Clock, Supervisor
 from turnstone.services.access import AccessRules, check_session
+from turnstone.services.attention import wake
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import Lease, LeaseKeeper
 from turnstone.services.replay import numbered
@@ -90,7 +91,7 @@ class Cancelling:
             if lease is not None:
                 lease.is_lost = True
             self._tell(ref, committed)
-        self._wake(state.token)
+        wake(self._deps.supervisor, state.token)
         log.info("turn %s is cancelled", ref.turn_id)
         return committed
 
@@ -98,15 +99,6 @@ class Cancelling:
         broadcast = self._deps.broadcasts.find(ref)
         if broadcast is not None:
             self._deps.broadcasts.end(broadcast, *numbered(state)[-1:])
-
-    def _wake(self, token: str | None) -> None:
-        """Tell the supervisor that waits for the client that it need not; it finds out by itself, too, but later."""
-        if token is None:
-            return
-        try:
-            self._deps.supervisor.wake(token)
-        except StoreUnavailable as unavailable:
-            log.warning("a supervisor was not woken: %s", unavailable)
 
 
 def _in_hand(lease: Lease | None) -> AbstractContextManager[object]:

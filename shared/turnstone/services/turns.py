@@ -22,7 +22,7 @@ from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.services.access import AccessRules, check_session
-from turnstone.services.attention import turn_of
+from turnstone.services.attention import turn_of, wake
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
@@ -134,7 +134,7 @@ class Turns:
                 told=numbered(state),
             )
             broadcast = self._runner.launch(launch, place)
-        self._wake(token)
+        wake(self._deps.supervisor, token)
         return broadcast
 
     def _resume(
@@ -167,17 +167,8 @@ class Turns:
                 before=told_before_resume(state),
             )
             broadcast = self._runner.launch(launch, place)
-        self._wake(state.token)
+        wake(self._deps.supervisor, state.token)
         return broadcast
-
-    def _wake(self, token: str | None) -> None:
-        """Tell the supervisor that waits for the client that it need not; it finds out by itself, too, but later."""
-        if token is None:
-            return
-        try:
-            self._deps.supervisor.wake(token)
-        except StoreUnavailable as unavailable:
-            log.warning("a supervisor was not woken: %s", unavailable)
 
     def _resume_by_messages(
         self, ref: SessionRef, view: SessionView, messages: Sequence[ToolResponseMessage], attempt: Attempt

@@ -10,7 +10,8 @@ from pydantic import Field
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages import InputMessage
-from turnstone.domain.model import Flag, Many, NullMeansDefault
+from turnstone.domain.model import Many, NullMeansDefault
+from turnstone.domain.numbers import Flag
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn
 

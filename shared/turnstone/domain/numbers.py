@@ -1,0 +1,54 @@
+"""Numbers and flags as clients send them: as JSON has them, or as texts that say nothing else.
+
+Source: servers of the Llama Stack Agents API take `"512"` for 512 and `"true"` for true; applications rely on it.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+WHOLE = "0|[1-9][0-9]{0,8}"
+COUNT = "[1-9][0-9]{0,8}"
+NUMBER = r"-?[0-9]{1,9}(\.[0-9]{1,9})?"
+POSITIVE = r"[1-9][0-9]{0,8}(\.[0-9]{1,9})?|0\.[0-9]{0,8}[1-9]"
+FLAGS = {"true": True, "false": False}
+
+
+def _said_as(pattern: str, read: Callable[[str], int | float]) -> BeforeValidator:
+    said = re.compile(pattern)
+
+    def number_in(value: Any) -> Any:
+        if isinstance(value, str) and said.fullmatch(value):
+            return read(value)
+        if isinstance(value, str | bool):
+            raise PydanticCustomError("number_type", "Input should be a number")
+        return value
+
+    return BeforeValidator(number_in)
+
+
+def _flag_in(value: Any) -> Any:
+    return FLAGS.get(value, value) if isinstance(value, str) else value
+
+
+def _told(schema: dict[str, Any], said: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [schema, said]}, mode="validation")
+
+
+def _text(pattern: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": f"^({pattern})$"}
+
+
+Flag = Annotated[bool, Field(strict=True), BeforeValidator(_flag_in), _told({"type": "boolean"}, {"enum": list(FLAGS)})]
+Whole = Annotated[int, Field(ge=0), _said_as(WHOLE, int), _told({"type": "integer", "minimum": 0}, _text(WHOLE))]
+Count = Annotated[int, Field(ge=1), _said_as(COUNT, int), _told({"type": "integer", "minimum": 1}, _text(COUNT))]
+Number = Annotated[float, _said_as(NUMBER, float), _told({"type": "number"}, _text(NUMBER))]
+Positive = Annotated[
+    float,
+    Field(gt=0),
+    _said_as(POSITIVE, float),
+    _told({"type": "number", "exclusiveMinimum": 0}, _text(POSITIVE)),
+]

@@ -1,0 +1,40 @@
+"""What every function has in common that is given events other than requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from turnstone.config import LambdaSettings, is_function, load_settings
+from turnstone.edge.loading import keep_loaded, undisturbed
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.core import Core
+
+
+class EventFunction:
+    """A function that uses one service. Where its module is the Lambda's, it is loaded before the first event."""
+
+    def __init__(self, module: str, loads: str) -> None:
+        """Take the module's name, and that of the service of `Core` it uses."""
+        self._loads = loads
+        self._core: Core | None = None
+        if is_function(module):
+            self._core = self._loaded()
+            keep_loaded()
+
+    @property
+    def core(self) -> Core:
+        """The services. Raises InvalidSettings."""
+        if self._core is None:
+            self._core = self._loaded()
+        return self._core
+
+    def _loaded(self) -> Core:
+        with undisturbed():
+            from turnstone.bootstrap.aws import build_lambda_core
+            from turnstone.edge.logs import log_as_json
+
+            log_as_json()
+            core = build_lambda_core(load_settings(LambdaSettings))
+            core.load_service(self._loads, for_changes=True)
+            return core
