@@ -22,7 +22,8 @@ from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedToo
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds
-from turnstone.bootstrap.core import Core, Ports
+from turnstone.bootstrap.adapters import Ports
+from turnstone.bootstrap.core import Core
 from turnstone.config import Settings
 from turnstone.domain.agents import AgentConfig, TurnOverrides
 from turnstone.domain.attempts import Attempt

@@ -13,7 +13,8 @@ from tests.fakes.scripted import Scripted, ScriptedInference, call
 from tests.harness import Held
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.tools.builtin import BuiltinTools
-from turnstone.bootstrap.core import Core, Ports
+from turnstone.bootstrap.adapters import Ports
+from turnstone.bootstrap.core import Core
 from turnstone.config import Settings
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from random import Random
 from string import ascii_letters
 from typing import Any
@@ -177,7 +176,7 @@ def test_the_thousandth_page_of_sessions_asks_the_table_for_as_much_as_the_first
             supervisor=None,  # type: ignore[arg-type] # a list attends to nothing
             clock=SystemClock(),
             ids=RandomIds(),
-            ephemeral_for=timedelta(days=1),
+            ephemeral_for_s=1.0,
         )
     )
     asked = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.scripted import call
-from tests.harness import AWAIT_S, Harness, answer, attempt, client_tool, opens_turn, serving
+from tests.harness import AWAIT_S, Harness, Held, answer, attempt, client_tool, opens_turn, serving
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
@@ -92,6 +92,21 @@ def test_a_turn_makes_it_live_longer_from_its_opening_and_a_resume_does(serve: S
     assert left_of(server, ref) == []
 
 
+def test_a_turn_that_took_long_can_be_read_for_as_long_after_its_end(serve: Serve) -> None:
+    thinking = Held()
+    server = serve([thinking])
+    ref = ephemeral(server)
+    broadcast = server.start(ref)
+    thinking.wait()
+    server.clock.advance(TTL_S * 2)
+    thinking.open()
+    server.hear(broadcast)
+    server.clock.advance(TTL_S - 1)
+    assert is_there(server, ref)
+    server.clock.advance(1)
+    assert not is_there(server, ref)
+
+
 def test_a_turn_costs_no_more_calls_of_the_store(serve: Serve) -> None:
     server = serve(["hello", "hello"])
     counts = []
@@ -115,6 +130,9 @@ def test_a_waiting_turn_keeps_it_alive_until_it_ends(serve: Serve) -> None:
     server.clock.advance(AWAIT_S)
     server.attend_due()
     assert turn not in server.core.turn_store.open_turns()
+    server.clock.advance(TTL_S - 1)
+    assert is_there(server, ref)
+    server.clock.advance(1)
     assert not is_there(server, ref)
     server.run_jobs()
     server.clean_up()

@@ -166,7 +166,7 @@ def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_what_the_first
             supervisor=server.supervisor,
             clock=server.clock,
             ids=RandomIds(),
-            ephemeral_for=timedelta(days=1),
+            ephemeral_for_s=1.0,
         )
     )
     costs = []

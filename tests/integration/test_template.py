@@ -30,7 +30,7 @@ STREAMING = {
 }
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn", "Sweeper"}
 SENDING_JOBS = {"DeleteAgent", "DeleteSession", "CleanUp", "Sweeper"}
-USING_SESSIONS = {"CreateSession", "CreateTurn", "ResumeTurn"}
+OPENING_SESSIONS = {"CreateSession"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
     "api_keys": {"Auth": "api_keys"},
@@ -315,7 +315,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
-        assert (name in USING_SESSIONS) == ("ephemeral_ttl_s" in given)
+        assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
 
 
 def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever() -> None:

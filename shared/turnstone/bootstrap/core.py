@@ -5,19 +5,18 @@ Each is loaded when it is first asked for: a Lambda starts in the time that its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from turnstone.config import OFFLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from turnstone.bootstrap.adapters import AnyPorts
     from turnstone.config import Settings
     from turnstone.domain.agents import AgentConfig
-    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
     from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
+    from turnstone.services.stopping import RunsHere
     from turnstone.services.sweeping import Sweeper
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
@@ -41,44 +41,6 @@ if TYPE_CHECKING:
     from turnstone.store.turns import TurnStore
 
 FOLLOW_S = 1.0
-
-
-class AnyPorts(Protocol):
-    """One adapter for every port, made beforehand or when it is first asked for."""
-
-    @property
-    def store(self) -> RangeStore: ...
-
-    @property
-    def inference(self) -> Inference: ...
-
-    @property
-    def tools(self) -> ToolRuntime: ...
-
-    @property
-    def supervisor(self) -> Supervisor: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def ids(self) -> IdGenerator: ...
-
-    @property
-    def jobs(self) -> Jobs: ...
-
-
-@dataclass(frozen=True)
-class Ports:
-    """One adapter for every port; tests put their doubles here."""
-
-    store: RangeStore
-    inference: Inference
-    tools: ToolRuntime
-    supervisor: Supervisor
-    clock: Clock
-    ids: IdGenerator
-    jobs: Jobs
 
 
 class Core:
@@ -127,15 +89,25 @@ class Core:
                 supervisor=self._ports.supervisor,
                 clock=self._ports.clock,
                 ids=self._ports.ids,
-                ephemeral_for=self._ephemeral_for,
+                ephemeral_for_s=self._settings.ephemeral_ttl_s,
             )
         )
 
     @cached_property
     def deleting(self) -> Deleting:
-        from turnstone.services.deleting import Deleting
+        from turnstone.services.deleting import Deleting, DeletingDeps
 
-        return Deleting(self._stores, self._rules, self._ports.jobs, self._ports.clock)
+        sessions, agents = self._stores
+        return Deleting(
+            DeletingDeps(
+                sessions=sessions,
+                agents=agents,
+                jobs=self._ports.jobs,
+                clock=self._ports.clock,
+                stop_runs=(lambda _: None) if self._is_on_lambda else self._runs_here.stop,
+            ),
+            self._rules,
+        )
 
     @cached_property
     def cleaning(self) -> Cleaning:
@@ -247,9 +219,11 @@ class Core:
 
         return SessionStore(self._ports.store), AgentStore(self._ports.store)
 
-    @property
-    def _ephemeral_for(self) -> timedelta:
-        return timedelta(seconds=self._settings.ephemeral_ttl_s)
+    @cached_property
+    def _runs_here(self) -> RunsHere:
+        from turnstone.services.stopping import RunsHere
+
+        return RunsHere(self.leases, self.broadcasts)
 
     @cached_property
     def _following(self) -> Following:
@@ -290,7 +264,6 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
-            ephemeral_for=self._ephemeral_for,
             follow=self._following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

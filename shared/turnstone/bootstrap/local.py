@@ -11,8 +11,9 @@ from turnstone.adapters.repeated import Repeated
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.adapters.tools.builtin import BuiltinTools
+from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
-from turnstone.bootstrap.core import Core, Ports
+from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.models import build_inference
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.system import SystemClock
-from turnstone.bootstrap.core import Core, Ports
+from turnstone.bootstrap.adapters import Ports
+from turnstone.bootstrap.core import Core
 from turnstone.config import InvalidSettings, LocalSettings, Settings, TableSettings, load_settings, names_a_table
 
 if TYPE_CHECKING:

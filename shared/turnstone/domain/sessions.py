@@ -62,7 +62,8 @@ class Session(Frozen):
         last_order: order key of the newest turn, so that clock skew can't reorder turns.
         last_request: fingerprint of the request that opened the newest turn, or resumed it last.
         stamp: who created it, and who may see it.
-        ends_at: until when it lives unless it is used again, None if it stays until it is deleted.
+        lives_for_s: how long it lives after its last use, None if it stays until it is deleted.
+        ends_at: until when it lives then, unless it is used again.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -75,6 +76,7 @@ class Session(Frozen):
     last_request: str | None = None
     lock: SessionLock = SessionLock()
     stamp: Stamp = Stamp()
+    lives_for_s: float | None = None
     ends_at: datetime | None = None
     rev: int = 0
 
@@ -82,9 +84,11 @@ class Session(Frozen):
         """Tell whether it has lived as long as it may; a turn that has not ended keeps it alive."""
         return self.ends_at is not None and now >= self.ends_at and self.lock.state is LockState.IDLE
 
-    def used(self, now: datetime, ephemeral_for: timedelta) -> "Session":
-        """Return the session as one that was used just now, which makes it live longer if it does not stay."""
-        return self if self.ends_at is None else self.model_copy(update={"ends_at": now + ephemeral_for})
+    def used(self, at: datetime) -> "Session":
+        """Return the session as one that was used then, which makes it live longer if it does not stay."""
+        if self.lives_for_s is None:
+            return self
+        return self.model_copy(update={"ends_at": at + timedelta(seconds=self.lives_for_s)})
 
 
 class SessionRef(Frozen):

@@ -163,6 +163,10 @@ class Broadcasts:
         with self._lock:
             return self._by_turn.get(ref)
 
+    def all(self) -> tuple[TurnBroadcast, ...]:
+        with self._lock:
+            return tuple(self._by_turn.values())
+
     def tell_waiting(self, ref: TurnRef, *events: TurnEvent | Numbered) -> None:
         """Tell those who wait here for a turn that no run of this process publishes; a run is not interrupted."""
         with self._lock:

@@ -1,11 +1,14 @@
 """Deleting agents and sessions: gone for every reader at once; what they consisted of is left to a clean-up job."""
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from turnstone.domain.access import may_delete
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.ports import Clock, Jobs
 from turnstone.services.access import AccessRules, check_session
 from turnstone.store.agents import AgentStore
@@ -14,18 +17,27 @@ from turnstone.store.sessions import SessionStore, job_of
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class DeletingDeps:
+    """What deleting takes. `stop_runs` has the runs here end whose turns are gone, where turns run at all."""
+
+    sessions: SessionStore
+    agents: AgentStore
+    jobs: Jobs
+    clock: Clock
+    stop_runs: Callable[[Callable[[TurnRef], bool]], None]
+
+
 class Deleting:
-    def __init__(self, stores: tuple[SessionStore, AgentStore], rules: AccessRules, jobs: Jobs, clock: Clock) -> None:
-        self._sessions, self._agents = stores
+    def __init__(self, deps: DeletingDeps, rules: AccessRules) -> None:
+        self._deps = deps
         self._rules = rules
-        self._jobs = jobs
-        self._clock = clock
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
-        """Delete the agent with all its sessions. Raises NotFound, Forbidden."""
-        stored = self._agents.get(caller.tenant, agent_id)
+        """Delete the agent with all its sessions, whosever they are. Raises NotFound, Forbidden."""
+        stored = self._deps.agents.get(caller.tenant, agent_id)
         self._rules.check_deletion(caller, stored.stamp, "agent", agent_id)
-        now = self._clock.now()
+        now = self._deps.clock.now()
         job = Job(
             kind="clean_agent",
             tenant=caller.tenant,
@@ -34,18 +46,23 @@ class Deleting:
             since=now,
             due_at=now,
         )
-        self._agents.delete(caller.tenant, stored, job)
-        sent(self._jobs, job)
+        self._deps.agents.delete(caller.tenant, stored, job)
+        self._deps.stop_runs(lambda turn: (turn.tenant, turn.agent_id) == (caller.tenant, agent_id))
+        sent(self._deps.jobs, job)
 
     def delete_session(self, caller: Caller, ref: SessionRef) -> None:
         """Delete the session with its turns; one that runs can store nothing more. Raises NotFound, Forbidden."""
-        session, agent_stamp = self._sessions.visit(ref)
-        now = self._clock.now()
-        check_session(self._rules, caller, session, agent_stamp, now)
+        session, agent_stamp = self._deps.sessions.visit(ref)
+        now = self._deps.clock.now()
+        if session.is_over(now):
+            raise NotFound("session", ref.session_id)
+        if not may_delete(caller, session.stamp):  # who may, need not see it
+            check_session(self._rules, caller, session, agent_stamp, now)
         self._rules.check_deletion(caller, session.stamp, "session", ref.session_id)
         job = job_of("clean_session", ref, session, now)
-        self._sessions.delete(ref, session, job)
-        sent(self._jobs, job)
+        self._deps.sessions.delete(ref, session, job)
+        self._deps.stop_runs(lambda turn: turn.session == ref)
+        sent(self._deps.jobs, job)
 
 
 def sent(jobs: Jobs, *some: Job) -> None:

@@ -34,7 +34,6 @@ class RunnerDeps:
     broadcasts: Broadcasts
     context_tokens: int
     await_duration: timedelta
-    ephemeral_for: timedelta
     follow: Callable[[TurnRef], None]
     tidies_up: bool
 

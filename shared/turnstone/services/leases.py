@@ -69,6 +69,11 @@ class LeaseKeeper:
         with self._changed:
             return next((lease for lease in self._held if lease.ref == ref), None)
 
+    def held(self) -> tuple[Lease, ...]:
+        """Return the leases of all runs here."""
+        with self._changed:
+            return tuple(self._held)
+
     def is_held(self, ref: TurnRef, fence: int) -> bool:
         """Tell whether this process runs the turn under that fence."""
         with self._changed:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from turnstone.domain.access import stamp_of
 from turnstone.domain.attempts import Attempt
@@ -19,7 +18,7 @@ from turnstone.store.sessions import SessionStore
 
 @dataclass(frozen=True, slots=True)
 class SessionDeps:
-    """What sessions take. `ephemeral_for` is how long one lives on after its last use whose agent keeps none."""
+    """What sessions take. `ephemeral_for_s` is how long one lives on after its last use whose agent keeps none."""
 
     store: SessionStore
     agents: AgentStore
@@ -27,7 +26,7 @@ class SessionDeps:
     supervisor: Supervisor
     clock: Clock
     ids: IdGenerator
-    ephemeral_for: timedelta
+    ephemeral_for_s: float
 
 
 class Sessions:
@@ -50,9 +49,9 @@ class Sessions:
             started_at=now,
             order=self._deps.ids.order_key(now, None),
             stamp=stamp_of(caller),
-            ends_at=None if is_kept else now + self._deps.ephemeral_for,
+            lives_for_s=None if is_kept else self._deps.ephemeral_for_s,
         )
-        return self._store.create(caller.tenant, session, attempt, now)
+        return self._store.create(caller.tenant, session.used(now), attempt, now)
 
     def read(
         self, caller: Caller, ref: SessionRef, turn_ids: tuple[str, ...] | None

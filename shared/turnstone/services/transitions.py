@@ -58,7 +58,7 @@ def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Cha
 
 def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
     """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
-    released = session.model_copy(update={"lock": session.lock.released()})
+    released = session.used(ended.last_moment).model_copy(update={"lock": session.lock.released()})
     appended = open_segment.appended(entry_of(ended.turn, ended.order, ended.status))
     return Change(released, (ended,), (appended,))
 

@@ -112,7 +112,7 @@ class Turns:
         if lock.is_live(now) or is_mine:
             raise TurnRunning(str(lock.order))
         state = self._new_state(view.session, new, now)
-        session = view.session.used(now, self._deps.ephemeral_for)
+        session = view.session.used(now)
         change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
         segments = view.segments
         token: str | None = None
@@ -152,7 +152,7 @@ class Turns:
             raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
         step = answered_by_client(state, responses, self._deps.ids.new_id(), now)
         config = state.overrides.applied_to(view.agent.agent_config)
-        session = view.session.used(now, self._deps.ephemeral_for)
+        session = view.session.used(now)
         change = resumed(session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.place() as place:

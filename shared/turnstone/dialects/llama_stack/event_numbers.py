@@ -8,7 +8,7 @@ from turnstone.domain.errors import InvalidRequest
 NUMBER = re.compile(r"[0-9]{1,15}")
 QUERY = {
     "after": {
-        "description": "The number of the last event that was heard; counts more than the header Last-Event-ID.",
+        "description": "The number of the last event that was heard; the header Last-Event-ID counts if it is larger.",
         "schema": {"type": "string", "pattern": f"^({NUMBER.pattern})?$"},
     }
 }
@@ -17,14 +17,14 @@ QUERY = {
 def heard_up_to(query: Mapping[str, list[str]], headers: Mapping[str, str]) -> int:
     """Return the number after which to go on, 0 for a client that heard nothing. Raises InvalidRequest.
 
-    Source: browsers send the `id` of the last event they got from a stream as `Last-Event-ID` when they reconnect.
+    Source: browsers send the `id` of the last event they got from a stream as `Last-Event-ID` when they reconnect, to
+    the address they began with; so the larger number counts.
     """
-    if len(query.get("after", ())) > 1:
-        raise InvalidRequest("after: one value is expected", ("after",))
-    asked = query.get("after", [""])[0]
-    given, where = (asked, "after") if asked else (headers.get("last-event-id", ""), "last-event-id")
-    if not given:
-        return 0
-    if not NUMBER.fullmatch(given):
-        raise InvalidRequest(f"{where}: must be the number of an event", (where,))
-    return int(given)
+    asked = query.get("after", [])
+    if len(asked) > 1:
+        raise InvalidRequest("after: one value is expected", ("query", "after"))
+    numbers = {("query", "after"): asked[0] if asked else "", ("last-event-id",): headers.get("last-event-id", "")}
+    for where, text in numbers.items():
+        if text and not NUMBER.fullmatch(text):
+            raise InvalidRequest(f"{where[-1]}: must be the number of an event", where)
+    return max(int(text or 0) for text in numbers.values())

@@ -1,0 +1,47 @@
+"""The adapters that the services are made over, one for every port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
+
+
+class AnyPorts(Protocol):
+    """One adapter for every port, made beforehand or when it is first asked for."""
+
+    @property
+    def store(self) -> RangeStore: ...
+
+    @property
+    def inference(self) -> Inference: ...
+
+    @property
+    def tools(self) -> ToolRuntime: ...
+
+    @property
+    def supervisor(self) -> Supervisor: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def ids(self) -> IdGenerator: ...
+
+    @property
+    def jobs(self) -> Jobs: ...
+
+
+@dataclass(frozen=True)
+class Ports:
+    """One adapter for every port; tests put their doubles here."""
+
+    store: RangeStore
+    inference: Inference
+    tools: ToolRuntime
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+    jobs: Jobs
