@@ -282,7 +282,7 @@ def test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_
     neighbour = server.start(other)
     also_thinking.wait()
     delete(server, ref)
-    assert outline(server.hear(broadcast)) == "start S:infer failed:gone"
+    assert outline(list(broadcast.wait())) == "start S:infer failed:gone"
     assert not neighbour.is_over
     calls = len(server.store.calls)
     assert server.core.leases.find(broadcast.ref) is not None
