@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
     from turnstone.domain.sessions import SessionLock, TurnRef
+    from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tools import ToolCall, ToolDef
     from turnstone.domain.turns import TokenUsage
 
@@ -76,7 +77,10 @@ class BlobStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """One question to a model. `tool_choice` is auto, required, none or a tool's name; no `sampling`: its defaults."""
+    """One question to a model. `tool_choice` is auto, required, none or a tool's name; no `sampling`: its defaults.
+
+    `stop` tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
+    """
 
     model: str
     messages: tuple[Message, ...]
@@ -84,6 +88,7 @@ class InferenceRequest:
     tool_choice: str = "auto"
     sampling: SamplingParams | None = None
     response_format: ResponseFormat | None = None
+    stop: StopSignal | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,8 @@ class AsgiClient:
         sent: list[Mapping[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
+            if not incoming and not request.hangs_up:
+                await asyncio.Event().wait()  # the client stays
             return incoming.pop() if incoming else {"type": "http.disconnect"}
 
         async def send(message: Mapping[str, Any]) -> None:

@@ -1,16 +1,60 @@
-"""HTTP connections that may take long to send a request.
+"""HTTP connections that may take long to send a request, and that another thread can cut.
 
 urllib3 sends a body under the timeout for connecting, which a large prompt over a slow line outlasts.
 """
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 SEND_TIMEOUT_S = 600.0
+
+
+class Line:
+    """What a thread asks over, so that another one can cut it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sock: socket.socket | None = None
+        self.is_cut = False
+
+    def hold(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._sock = sock
+            if self.is_cut:
+                _shut(sock)
+
+    def cut(self) -> None:
+        """End the wait for an answer, in the thread that waits by an error."""
+        with self._lock:
+            self.is_cut = True
+            if self._sock is not None:
+                _shut(self._sock)
+
+
+def _shut(sock: socket.socket) -> None:
+    with suppress(OSError):  # closed already
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS has one of its own, which is for one thread only
+
+
+_of_thread = threading.local()
+
+
+@contextmanager
+def asking_over(line: Line) -> Iterator[None]:
+    """Within the block, have the connections that this thread asks over held by the line."""
+    _of_thread.line = line
+    try:
+        yield
+    finally:
+        _of_thread.line = None
 
 
 class Patient:
@@ -20,12 +64,18 @@ class Patient:
 
     def connect(self) -> None:
         super().connect()  # type: ignore[misc] # mixed into urllib3's connections
-        self.sock.settimeout(SEND_TIMEOUT_S)
+        self._begin()
 
     def putrequest(self, *args: Any, **more: Any) -> None:
         if self.sock is not None:
-            self.sock.settimeout(SEND_TIMEOUT_S)
+            self._begin()
         super().putrequest(*args, **more)  # type: ignore[misc] # as above
+
+    def _begin(self) -> None:
+        self.sock.settimeout(SEND_TIMEOUT_S)
+        line: Line | None = getattr(_of_thread, "line", None)
+        if line is not None:
+            line.hold(self.sock)
 
 
 class PatientHTTPConnection(Patient, HTTPConnection):

@@ -20,13 +20,14 @@ from urllib3.exceptions import (
 )
 from urllib3.util import parse_url
 
-from turnstone.adapters.connections import patient_pools
+from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
 from turnstone.adapters.openai_wire import request_body
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.content import text_of
 from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
 from turnstone.domain.messages import Message, UserMessage
+from turnstone.domain.stopping import StopSignal
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 SILENCE_TIMEOUT_S = 600.0
@@ -97,9 +98,14 @@ class OpenAICompatibleInference:
             ModelFailed: the server can't be reached, refuses, breaks off or talks nonsense.
             ModelTimedOut: it was silent for too long.
         """
+        line = Line()
+        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+            yield from self._streamed(request, line)
+
+    def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         quote = partial(self._quoted, request.messages)
         answer = AnswerReader(call_ids_of(request.messages), quote)
-        response = self._opened(json.dumps(request_body(request)).encode(), request.model, quote)
+        response = self._opened(json.dumps(request_body(request)).encode(), request.model, (quote, line))
         try:
             for data in self._events(response):
                 text = answer.read(data)
@@ -127,8 +133,9 @@ class OpenAICompatibleInference:
         finally:
             settle(answer, may_be_kept=False)
 
-    def _opened(self, body: bytes, model: str, quote: Quote) -> BaseHTTPResponse:
+    def _opened(self, body: bytes, model: str, asking: tuple[Quote, Line]) -> BaseHTTPResponse:
         """Return a response of status 200 whose body has not been read. Raises ModelError."""
+        quote, line = asking
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
@@ -137,7 +144,7 @@ class OpenAICompatibleInference:
                 if answer.status == 200:
                     return answer
                 answer = self._refused(answer, model, quote)
-            if answer.wait_s is None or not attempts_left:
+            if answer.wait_s is None or not attempts_left or line.is_cut:
                 raise answer.error from answer.cause
             time.sleep(max(answer.wait_s, backoff_s * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter, not a secret
             attempts_left -= 1

@@ -1,10 +1,11 @@
 """What the engine is given, and what it answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import Step, TurnState
 from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import Clock, IdGenerator, Inference, ToolRuntime
@@ -23,6 +24,7 @@ class EngineDeps:
         config: the agent's configuration with the turn's overrides.
         offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
+        stop: given when the run has no right to go on.
     """
 
     config: AgentConfig
@@ -33,6 +35,7 @@ class EngineDeps:
     recorder: StepRecorder
     clock: Clock
     ids: IdGenerator
+    stop: StopSignal = field(default_factory=StopSignal)
 
 
 @dataclass(frozen=True, slots=True)

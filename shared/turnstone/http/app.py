@@ -99,7 +99,7 @@ class _Endpoint:
                 answer = await self._answer(scope, await _body(receive, self._max_body_bytes), caller)
         except ClientDisconnect:
             return
-        status = await self._send(answer, scope, send)
+        status = await self._send(answer, scope, receive, send)
         took_ms = round((time.perf_counter() - began) * 1_000, 1)
         told = {"status": status, "took_ms": took_ms, "request_id": self._surroundings.request_id(scope)}
         log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms, extra=told)
@@ -136,7 +136,7 @@ class _Endpoint:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, answer_or_error, self._route.endpoint, request)
 
-    async def _send(self, answer: Answer, scope: Scope, send: Send) -> int:
+    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> int:
         match answer:
             case Reply():
                 return await _send_whole(answer, send)
@@ -152,7 +152,8 @@ class _Endpoint:
 
                 leave = broadcast.close if has_ids else partial(self._hand_over, broadcast)
                 with self._leaving(leave, scope):
-                    return await _send_chunks(SSE, sse_chunks(broadcast, encode, has_ids=has_ids), send)
+                    chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
+                    return await _send_chunks(SSE, chunks, send)
             case _:
                 assert_never(answer)
 

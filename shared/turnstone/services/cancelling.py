@@ -89,7 +89,7 @@ class Cancelling:
         with _in_hand(lease):  # so that a run which finds out by itself tells so only after its listeners were told
             committed = self._deps.turns.commit(ref, replace(ending, remembered=remembered)).turns[0]
             if lease is not None:
-                lease.is_lost = True
+                lease.lose()
             self._tell(ref, committed)
         wake(self._deps.supervisor, state.token)
         log.info("turn %s is cancelled", ref.turn_id)

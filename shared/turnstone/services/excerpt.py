@@ -39,7 +39,9 @@ class Excerpt:
         def pass_on() -> None:
             with taking:
                 heard = listener.take()
-                if not self.broadcast.is_over:
+                if self.broadcast.is_left:
+                    running.leave(listener)
+                elif not self.broadcast.is_over:
                     self._tell(heard.told, running.doubtful_after, is_over=heard.is_last)
                     if heard.is_last:
                         running.leave(listener)

@@ -8,6 +8,7 @@ from threading import Condition, Lock, Thread
 
 from turnstone.domain.errors import LeaseLost, StoreUnavailable
 from turnstone.domain.sessions import TurnRef
+from turnstone.domain.stopping import StopSignal
 from turnstone.ports import Clock
 from turnstone.store.turns import TurnStore
 
@@ -18,14 +19,21 @@ RENEWALS_PER_LEASE = 3
 class Lease:
     """The right to write to a turn, as this process believes to hold it.
 
-    `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards.
+    `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards. `stop`
+    is given when it is lost.
     """
 
     def __init__(self, ref: TurnRef, fence: int) -> None:
         self.ref = ref
         self.fence = fence
         self.is_lost = False
+        self.stop = StopSignal()
         self.in_hand = Lock()
+
+    def lose(self) -> None:
+        """Have the engine stop, now if it waits for its model, else at its next event."""
+        self.is_lost = True
+        self.stop.give()
 
     def check(self) -> None:
         """Raise LeaseLost if a renewal failed, so that the engine stops at its next event."""
@@ -87,7 +95,7 @@ class LeaseKeeper:
         """
         with self._changed:
             self._held.discard(lease)
-        lease.is_lost = True
+        lease.lose()
         self._turns.renew(lease.ref, lease.fence, self._clock.now())
 
     def close(self) -> None:
@@ -117,6 +125,6 @@ class LeaseKeeper:
             try:
                 self._turns.renew(lease.ref, lease.fence, self._clock.now() + self.duration)
             except LeaseLost:
-                lease.is_lost = True
+                lease.lose()
             except StoreUnavailable as unavailable:
                 log.warning("lease of turn %s not renewed, will be tried again: %s", lease.ref.turn_id, unavailable)

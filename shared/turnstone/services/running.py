@@ -199,6 +199,7 @@ class _Run:
             recorder=self,
             clock=self._deps.clock,
             ids=self._deps.ids,
+            stop=self.lease.stop,
         )
 
     def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:

@@ -21,7 +21,7 @@ class RunsHere:
         for lease in self._leases.held():
             if is_gone(lease.ref):
                 with lease.in_hand:
-                    lease.is_lost = True
+                    lease.lose()
         for broadcast in self._broadcasts.all():
             if is_gone(broadcast.ref):
                 missing = NotFound("session", broadcast.ref.session_id)
