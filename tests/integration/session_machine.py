@@ -1,6 +1,7 @@
 """Some sessions, two processes and three clients at once, beside a model that says what must come of everything.
 
-A turn may be held while its model speaks, so that leases run out under it, others take it over, and it comes back late.
+A turn may be held while its model speaks, so that leases run out under it, others take it over or cancel it, or delete
+its session, and it comes back late.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.fakes.scripted import Reply, ToolCall, as_says, call, calls
 from tests.harness import Gate, Harness, ProcessDied, answer, attempt, client_tool, eventually, finished_steps, serving
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import CallsMismatch, TurnNotAwaiting, TurnRunning, TurnstoneError
+from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.errors import CallsMismatch, NotFound, TurnEnded, TurnNotAwaiting, TurnRunning, TurnstoneError
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import InferenceRequest
@@ -46,6 +48,7 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
 }
 # mostly the same process and the same session, so that what meets, meets often
 PROCESSES, CLIENTS, SESSIONS = st.sampled_from([0, 0, 1]), st.integers(0, 2), st.sampled_from([0, 0, 0, 1])
+TEXTS_BETWEEN_DELETIONS = 6
 JUMPS_S = (-1_000, -LEASE_S, 1, 60, LEASE_S, AWAIT_S)
 
 
@@ -81,7 +84,7 @@ class ModelTurn:
         return tuple(made for made in as_says(REPLIES[self.word][self.answers - 1]).calls if made.tool_name == "look")
 
 
-@dataclass
+@dataclass(eq=False)
 class ModelSession:
     ref: SessionRef
     turns: list[ModelTurn] = field(default_factory=list)
@@ -117,15 +120,15 @@ class SessionMachine(RuleBasedStateMachine):
         self.remembered: dict[str, ModelTurn] = {}
         self.requests: dict[int, Request] = {}
         self.heard: list[tuple[ModelSession, TurnBroadcast]] = []
-        self.texts = 0
+        self.gone: list[ModelSession] = []
+        self.texts = self.texts_at_deletion = 0
 
     @initialize()
     def begin(self) -> None:
         self.first = next(self._servers)(lease_seconds=LEASE_S, await_seconds=AWAIT_S)
         self.latest = self._now
         self.processes = [self._process(), self._process()]
-        agent_id = self.first.agent(toolgroups=["dice"], client_tools=[client_tool()])
-        self.sessions = [ModelSession(self.first.session(agent_id)) for _ in range(2)]
+        self.sessions = self._sessions_of_a_new_agent()
 
     # ---- rules
 
@@ -186,6 +189,67 @@ class SessionMachine(RuleBasedStateMachine):
         self.requests[client] = Request(session, attempt(f"request {self.texts}"), answered=turn)
         self._ask(self.processes[at], self.requests[client])
         self._count("answer too late")
+
+    @precondition(lambda self: self.texts % 3 == 0 and any(session.turns for session in self.sessions))
+    @rule(at=PROCESSES, session=SESSIONS)
+    def cancel(self, at: int, session: int) -> None:
+        asked, process = self.sessions[session], self.processes[at]
+        if not asked.turns:
+            return
+        turn = asked.turns[-1]
+        if not turn.status.is_terminal:
+            self._end(turn, TurnStatus.CANCELLED)
+        expected = None if turn.status is TurnStatus.CANCELLED else TurnEnded
+        ref = self._ref(asked, turn)
+        assert self._refusal(lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt())) is expected
+        self._quiesce(process)
+        self._count("cancel")
+
+    @precondition(lambda self: self._may_delete())
+    @rule(at=PROCESSES, session=SESSIONS)
+    def delete_session(self, at: int, session: int) -> None:
+        gone = self.sessions[session]
+        self.processes[at].core.deleting.delete_session(LOCAL_CALLER, gone.ref)
+        self._lose(gone)
+        self.sessions[session] = ModelSession(self.first.session(gone.ref.agent_id))
+        self._count("delete session")
+
+    @precondition(lambda self: self._may_delete())
+    @rule(at=PROCESSES)
+    def delete_agent(self, at: int) -> None:
+        self.processes[at].core.deleting.delete_agent(LOCAL_CALLER, self.sessions[0].ref.agent_id)
+        self._lose(*self.sessions)
+        self.sessions = self._sessions_of_a_new_agent()
+        self._count("delete agent")
+
+    @precondition(lambda self: self.gone)
+    @rule(at=PROCESSES)
+    def ask_the_gone(self, at: int) -> None:
+        """Ask for what was deleted, in every way there is to change it, and attend to its last turn."""
+        process, gone = self.processes[at], self.gone[-1]
+        asks: list[Callable[[], object]] = [
+            lambda: process.start(gone.ref, "plain never"),
+            lambda: process.core.deleting.delete_session(LOCAL_CALLER, gone.ref),
+        ]
+        if gone.turns:
+            ref = self._ref(gone, gone.turns[-1])
+            asks += [
+                lambda: process.core.cancelling.cancel(LOCAL_CALLER, ref, attempt()),
+                lambda: process.resume(ref, answer("l")),
+            ]
+            process.core.recovery.attend(ref)
+        assert [self._refusal(ask) for ask in asks] == [NotFound] * len(asks)
+        self._quiesce(process)
+        self._count("ask the gone")
+
+    @precondition(lambda self: self.gone)
+    @rule(at=PROCESSES)
+    def clean_up(self, at: int) -> None:
+        """Do a part of each job that is due."""
+        cleaning = self.processes[at].core.cleaning
+        for job in cleaning.due():
+            cleaning.run_for(job, timedelta(0))
+        self._count("clean up")
 
     @precondition(lambda self: any(self.waiting.values()))
     @rule(at=PROCESSES)
@@ -270,6 +334,13 @@ class SessionMachine(RuleBasedStateMachine):
                     assert turn.rev == record.rev
 
     @invariant()
+    def what_is_deleted_stays_gone(self) -> None:
+        for gone in self.gone[-2:]:
+            assert (
+                self._refusal(lambda ref=gone.ref: self.first.core.sessions.read(LOCAL_CALLER, ref, None)) is NotFound
+            )
+
+    @invariant()
     def nothing_told_is_lost_and_all_is_whole(self) -> None:
         if type(self).steps % 8 == 0:
             self._assert_whole()
@@ -280,6 +351,7 @@ class SessionMachine(RuleBasedStateMachine):
                 self._open_gates(process)
                 self._quiesce(process)
             self._assert_usable()
+            self._assert_nothing_left()
         self._servers.close()  # type: ignore[attr-defined]
         rmtree(self.folder)
 
@@ -287,6 +359,9 @@ class SessionMachine(RuleBasedStateMachine):
 
     def _ask(self, process: Harness, request: Request) -> None:
         session = request.session
+        if session in self.gone:
+            assert self._refusal(self._asker(process, request)) is NotFound
+            return
         known = self._joined(process, request)
         expected = known or self._expected(process, request)
         asked = self._asker(process, request)
@@ -384,6 +459,19 @@ class SessionMachine(RuleBasedStateMachine):
     def _end(self, turn: ModelTurn, status: TurnStatus) -> None:
         turn.status, turn.runner, turn.until, turn.rested_at = status, None, None, self._now
 
+    def _may_delete(self) -> bool:
+        """Tell whether there was enough since the last deletion for something to happen in."""
+        return self.texts >= self.texts_at_deletion + TEXTS_BETWEEN_DELETIONS
+
+    def _lose(self, *sessions: ModelSession) -> None:
+        self.gone += sessions
+        self.heard = [(of, broadcast) for of, broadcast in self.heard if of not in sessions]
+        self.texts_at_deletion = self.texts
+
+    def _sessions_of_a_new_agent(self) -> list[ModelSession]:
+        agent_id = self.first.agent(toolgroups=["dice"], client_tools=[client_tool()])
+        return [ModelSession(self.first.session(agent_id)) for _ in range(2)]
+
     def _is_over(self, turn: ModelTurn) -> bool:
         assert turn.until is not None
         return self._now >= turn.until
@@ -461,6 +549,21 @@ class SessionMachine(RuleBasedStateMachine):
             state = last.state(broadcast.ref)
             assert state.status is TurnStatus.COMPLETED
         self._assert_whole()
+
+    def _assert_nothing_left(self) -> None:
+        """Assert that the jobs come to their end, and that nothing is left then of what was deleted."""
+        self.first.clean_up()
+        assert self.first.core.cleaning.due() == ()
+        kept = {session.ref.session_id for session in self.sessions}
+        partitions = {
+            pk for pk, *_ in self.first.dump() if "|session:" in pk or "|agent:" in pk or pk.startswith("job:")
+        }
+        agent_id = self.sessions[0].ref.agent_id
+        assert {pk.split("|")[1] for pk in partitions} == {
+            f"agent:{agent_id}",
+            f"session:{agent_id}",
+            *(f"session:{agent_id}:{session_id}" for session_id in kept),
+        }
 
     def _count(self, kind: str) -> None:
         type(self).steps += 1

@@ -172,6 +172,27 @@ def test_a_turn_that_opens_while_it_is_being_ended_wins_or_finds_it_gone(serve: 
     assert not is_there(server, ref)
 
 
+def test_one_that_is_used_while_it_is_being_ended_stays(serve: Serve) -> None:
+    server = serve(["hello"])
+    ref = ephemeral(server)
+    server.clock.advance(TTL_S)
+    other = server.another()
+
+    def used_where_the_clock_is_behind() -> None:
+        server.clock.advance(-1)
+        server.say(ref)
+        server.clock.advance(1)
+
+    other.store.before(lambda found: found.verb == "write", used_where_the_clock_is_behind)
+    other.run_jobs()
+    assert is_there(server, ref)
+    server.assert_whole(ref)
+    assert [job.kind for job in other.jobs.taken()][-1:] == ["end_session"]
+    server.clock.advance(TTL_S)
+    server.clean_up()
+    assert left_of(server, ref) == []
+
+
 def test_its_end_comes_from_whoever_sends_what_is_due(serve: Serve) -> None:
     server = serve()
     ref = ephemeral(server)

@@ -22,6 +22,11 @@ RULES = {
     "jump",
     "wait in vain",
     "answer too late",
+    "cancel",
+    "delete session",
+    "delete agent",
+    "ask the gone",
+    "clean up",
 }
 HOW = settings(
     max_examples=80,

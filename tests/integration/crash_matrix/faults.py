@@ -14,12 +14,14 @@ from typing import Any
 
 from tests.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, StoreUnavailable, ToolFailed
+from turnstone.domain.jobs import Job
 from turnstone.domain.sessions import SessionLock, TurnRef
 from turnstone.ports import (
     BlobStore,
     Inference,
     InferenceRequest,
     Inferred,
+    Jobs,
     RangeStore,
     Supervisor,
     TextChunk,
@@ -29,7 +31,7 @@ from turnstone.ports import (
 )
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
-PORTS = ("store", "blobs", "model", "tools", "supervisor")
+PORTS = ("store", "blobs", "model", "tools", "supervisor", "jobs")
 
 
 class Moment(StrEnum):
@@ -103,9 +105,10 @@ class Line:
 
     def call(self, port: str, verb: str, effect: Callable[[], Any], error: type[Exception] = StoreUnavailable) -> Any:
         ended = self.begin(port, verb, error)
-        answer = effect()
-        ended()
-        return answer
+        try:
+            return effect()
+        finally:
+            ended()  # also when it was refused: the refusal can get lost as any answer can
 
     def begin(self, port: str, verb: str, error: type[Exception]) -> Callable[[], None]:
         """Begin a call; return what its end has to call once it has had its effect."""
@@ -149,6 +152,9 @@ class FaultyStore:
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
         return self._line.call("store", "open_keys", lambda: self._inner.open_keys(shard, limit, after))
 
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        return self._line.call("store", "clear", lambda: self._inner.clear(pk, limit, sk))
+
 
 class FaultyBlobs:
     def __init__(self, inner: BlobStore, line: Line) -> None:
@@ -163,6 +169,9 @@ class FaultyBlobs:
 
     def delete(self, name: str) -> None:
         self._line.call("blobs", "delete", lambda: self._inner.delete(name))
+
+    def clear(self, prefix: str, limit: int) -> bool:
+        return self._line.call("blobs", "clear", lambda: self._inner.clear(prefix, limit))
 
 
 class FaultyModel:
@@ -205,3 +214,12 @@ class FaultySupervisor:
 
     def wake(self, token: str) -> None:
         self._line.call("supervisor", "wake", lambda: self._inner.wake(token))
+
+
+class FaultyJobs:
+    def __init__(self, inner: Jobs, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def send(self, job: Job) -> None:
+        self._line.call("jobs", "send", lambda: self._inner.send(job))

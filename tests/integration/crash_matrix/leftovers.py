@@ -1,7 +1,10 @@
 """What lies in a database and nothing leads to.
 
+What was deleted is led to by a clean-up job until that has removed it, and the open index leads to the job.
+
 Two things may be left, and nobody reads either: the step records of an ended turn, which holds its steps itself, when
-its process was gone before it removed them; and blobs that no record names any more, or that the write of never came.
+its process was gone before it removed them, or somebody else ended it; and blobs that no record names any more, or that
+the write of never came. Both go with their session.
 """
 
 from __future__ import annotations
@@ -12,10 +15,11 @@ from dataclasses import dataclass, field
 
 from pydantic_core import from_json
 
+from turnstone.domain.jobs import Job
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Operation, Put, Record
 from turnstone.store.frames import wire_part
-from turnstone.store.keys import HEADER, SINGLE
+from turnstone.store.keys import HEADER, SINGLE, agent_list_key, job_key, job_shard, session_list, session_list_key
 from turnstone.store.oversize import OversizeStore
 
 _BLOB_CODECS = ("blob", "zlib+blob")
@@ -23,11 +27,18 @@ _BLOB_CODECS = ("blob", "zlib+blob")
 
 @dataclass
 class Leftovers:
-    """What nothing leads to: `orphans` must not be, the rest may be under the conditions told above."""
+    """What nothing leads to: `orphans` must not be, the rest may be under the conditions told above.
+
+    Attributes:
+        sessions: the ids of those that are there.
+        jobs: those that are still to be done.
+    """
 
     orphans: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     blobs: set[str] = field(default_factory=set)
+    sessions: set[str] = field(default_factory=set)
+    jobs: list[Job] = field(default_factory=list)
 
 
 def leftovers(records: Iterable[Record], blobs: set[str], store: OversizeStore) -> Leftovers:
@@ -44,7 +55,7 @@ def blobs_named_by(records: Iterable[Record | Operation]) -> set[str]:
 
 
 class _Walk:
-    """Goes from the list of agents to everything that can be reached, and notes the rest."""
+    """Goes from the list of agents and from the jobs to everything that can be reached, and notes the rest."""
 
     def __init__(self, records: list[Record]) -> None:
         self.leftovers = Leftovers()
@@ -58,6 +69,8 @@ class _Walk:
             self._walk_agents(tenant)
         for tenant in {pk.split("|")[0] for pk in self._partitions}:
             self._walk_idempotency(tenant)
+        for pk in [pk for pk in self._partitions if pk.startswith("job:")]:
+            self._walk_job(self._partitions[pk])
         orphans = self._by_key.keys() - self._reached
         self.leftovers.orphans += [f"{pk} {sk}" for pk, sk in sorted(orphans)]
 
@@ -76,6 +89,7 @@ class _Walk:
             self._names.add(session_id)
             partition = f"{tenant}|session:{agent_id}:{session_id}"
             if self._lead_to(entry, partition, HEADER):
+                self.leftovers.sessions.add(session_id)
                 self._walk_session(partition)
 
     def _walk_session(self, partition: str) -> None:
@@ -94,6 +108,9 @@ class _Walk:
                 self.leftovers.orphans.append(f"{turn.key} is {turn.attributes}")
         for step in (record for record in records if record.key.sk[:5] == "step:"):
             self._walk_step(step, turns)
+        for remembered in (record for record in records if record.key.sk.startswith("idempotency:")):
+            if from_json(remembered.body)["answer"]["turn_id"] in turns:
+                self._reach(remembered)
 
     def _walk_step(self, step: Record, turns: dict[str, Record]) -> None:
         _, order, number = step.key.sk.split(":")
@@ -113,6 +130,29 @@ class _Walk:
                     answer = from_json(record.body)["answer"]
                     if set(answer.values()) <= self._names:
                         self._reach(record)
+
+    def _walk_job(self, records: list[Record]) -> None:
+        (record,) = records
+        job = Job.model_validate_json(record.body)
+        self.leftovers.jobs.append(job)
+        if record.key != job_key(job) or dict(record.attributes) != {"open": job_shard(record.key)}:
+            return  # nobody will find it
+        self._reach(record)
+        sessions = session_list(job.tenant, job.agent_id)
+        if job.kind == "clean_session":
+            entry = session_list_key(job.tenant, job.agent_id, job.order)
+            self._reached |= {(entry.pk, entry.sk)} & self._by_key.keys()
+            self._reach_all(f"{sessions}:{job.session_id}")
+        if job.kind == "clean_agent":
+            entry = agent_list_key(job.tenant, job.order)
+            self._reached |= {(entry.pk, entry.sk)} & self._by_key.keys()
+            for listed in self._partitions.get(sessions, []):
+                self._reach_all(f"{sessions}:{from_json(listed.body)['session_id']}")
+            self._reach_all(sessions)
+
+    def _reach_all(self, pk: str) -> None:
+        for record in self._partitions.get(pk, []):
+            self._reach(record)
 
     def _lead_to(self, entry: Record, pk: str, sk: str) -> bool:
         target = self._by_key.get((pk, sk))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, call, 
 from tests.harness import CountingStore, ManualSupervisor, Server
 from tests.integration.crash_matrix.faults import (
     FaultyBlobs,
+    FaultyJobs,
     FaultyModel,
     FaultyStore,
     FaultySupervisor,
@@ -23,10 +25,12 @@ from tests.integration.crash_matrix.faults import (
 )
 from turnstone.config import Settings
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.jobs import Job
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.records import AttributeIs, RevIs, Update
+from turnstone.services.cleaning import SENT_AGAIN_AFTER
 from turnstone.services.recovery import Outlook
 from turnstone.store.keys import turn_key_of
 from turnstone.store.oversize import OversizeStore
@@ -75,6 +79,8 @@ class Process(Server):
         self.inference = FaultyModel(ScriptedInference([self._reply] * ENOUGH), line)  # type: ignore[assignment]
         self.tools = FaultyTools(self.scripted_tools, line)  # type: ignore[assignment]
         self.supervisor = ManualSupervisor(world.clock)
+        self.queue = world.queue
+        self.jobs = FaultyJobs(world.queue, line)  # type: ignore[assignment]
         settings = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S)
         self.load(FaultySupervisor(self.supervisor, line), settings, is_on_lambda=is_on_lambda)
 
@@ -110,6 +116,29 @@ class Process(Server):
             if again_at is None:
                 return
             self.clock.advance(max(0.0, (again_at - self.clock.now()).total_seconds()))
+
+    def work_off(self) -> None:
+        """Be the worker of the queue, and who sends what is due again, until nothing is; a failure is tried again."""
+        for _ in range(ROUNDS):
+            while self.queue.sent:
+                self._done(self.queue.sent[0])
+            self.clock.advance(SENT_AGAIN_AFTER.total_seconds())
+            with suppress(StoreUnavailable):
+                if self.core.cleaning.send_due() == 0:
+                    return
+
+    def work(self) -> None:
+        """Do what the queue has for the next second."""
+        until = self.clock.now() + timedelta(seconds=1)
+        while due := [job for job in self.queue.sent if job.due_at <= until]:
+            self._done(due[0])
+
+    def _done(self, job: Job) -> None:
+        """Do a job once it is due. A message stays in the queue until it is done; who dies leaves it there."""
+        self.clock.at = max(self.clock.now(), job.due_at)
+        with suppress(StoreUnavailable):
+            self.core.cleaning.run_for(job, timedelta(0))
+            self.queue.sent.remove(job)
 
     def store_token(self, turn: TurnRef) -> None:
         """Store a token with a waiting turn, as the state machine does."""

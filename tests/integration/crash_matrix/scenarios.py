@@ -6,10 +6,13 @@ A scenario makes its processes, has the counting begin, and acts; it ends early 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
-from tests.harness import completes_turn
+from tests.harness import ProcessDied, completes_turn
+from tests.integration.crash_matrix.client import Client
 from tests.integration.crash_matrix.processes import AWAIT_S, LARGE, LEASE_S
-from tests.integration.crash_matrix.world import Client, World
+from tests.integration.crash_matrix.world import World
+from turnstone.config import DAY_S
 from turnstone.domain.sessions import TurnRef
 from turnstone.services.attention import turn_of
 
@@ -114,6 +117,100 @@ def large_payloads(world: World, client: Client) -> None:
     client.say(server, f"shuffle {LARGE}")
 
 
+def cancel_of_a_running_turn(world: World, client: Client) -> None:
+    """Another client cancels the turn by way of another process, while the model speaks for the second time."""
+    server, other = world.process(), world.process()
+    asked: list[TurnRef] = []
+
+    def cancel_once() -> None:
+        if world.reader.states(client.ref)[-1].turn.steps and not asked:
+            asked.append(open_turn(world, client))
+            with suppress(ProcessDied):
+                client.cancel(other, asked[0])
+
+    server.on_question = cancel_once
+    world.faults.begin()
+    client.say(server, "roll")
+
+
+def cancel_of_a_waiting_turn(world: World, client: Client) -> None:
+    server, other = world.process(), world.process()
+    client.say(server, "look")
+    turn = open_turn(world, client)
+    server.store_token(turn)
+    world.faults.begin()
+    client.cancel(other, turn)
+
+
+def deletion_of_an_idle_session(world: World, client: Client) -> None:
+    server, worker = world.process(), world.process()
+    for one in (world.client(client.ref.agent_id), client):
+        one.say(server, f"plain {LARGE}", key="a key")
+    world.faults.begin()
+    client.delete_session(server)
+    worker.work_off()
+
+
+def deletion_of_a_session_whose_turn_waits(world: World, client: Client) -> None:
+    server, worker = world.process(), world.process()
+    client.say(server, "look")
+    world.faults.begin()
+    client.delete_session(server)
+    worker.work_off()
+
+
+def deletion_of_a_session_whose_turn_runs(world: World, client: Client) -> None:
+    """The session is deleted and cleaned up while the model speaks, but for what comes in late: a large payload."""
+    server, other, worker = world.process(), world.process(), world.process()
+
+    def delete() -> None:
+        client.delete_session(other)
+        worker.work()
+
+    server.on_question = _once(delete)
+    world.faults.begin()
+    client.say(server, f"plain {LARGE}")
+    worker.work_off()
+
+
+def deletion_of_an_agent_one_of_whose_sessions_runs_a_turn(world: World, client: Client) -> None:
+    server, other, worker = world.process(), world.process(), world.process()
+    world.client()
+    world.client(client.ref.agent_id).say(server, f"plain {LARGE}", key="a key")
+
+    def delete() -> None:
+        client.delete_agent(other)
+        worker.work()
+
+    server.on_question = _once(delete)
+    world.faults.begin()
+    client.say(server, "plain")
+    worker.work_off()
+
+
+def end_of_a_session_that_nobody_keeps(world: World, client: Client) -> None:
+    server, worker = world.process(), world.process()
+    forgetful = world.client(enable_session_persistence=False)
+    forgetful.say(server, f"plain {LARGE}", key="a key")
+    world.clock.advance(DAY_S)
+    world.gone.asked.add(forgetful.ref.session_id)
+    world.gone.told.add(forgetful.ref.session_id)
+    world.faults.begin()
+    worker.work_off()
+
+
+def _once(act: Callable[[], None]) -> Callable[[], None]:
+    """Return the act, done the first time only; who dies in it is another process than the caller's."""
+    left = [act]
+
+    def act_once() -> None:
+        if left:
+            with suppress(ProcessDied):
+                left.pop()()
+
+    return act_once
+
+
 def open_turn(world: World, client: Client) -> TurnRef:
     lock = world.reader.header(client.ref).lock
     assert lock.order is not None
@@ -134,4 +231,11 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     taken_over: {"store": 10, "model": 1},
     handed_over: {"store": 18, "model": 3, "tools": 3, "supervisor": 1},
     large_payloads: {"store": 8, "blobs": 4, "model": 2, "tools": 1},
+    cancel_of_a_running_turn: {"store": 19, "model": 2, "tools": 3},
+    cancel_of_a_waiting_turn: {"store": 9, "supervisor": 1},
+    deletion_of_an_idle_session: {"store": 13, "blobs": 4, "jobs": 2},
+    deletion_of_a_session_whose_turn_waits: {"store": 13, "blobs": 4, "jobs": 2},
+    deletion_of_a_session_whose_turn_runs: {"store": 19, "blobs": 7, "model": 1, "jobs": 2},
+    deletion_of_an_agent_one_of_whose_sessions_runs_a_turn: {"store": 44, "blobs": 12, "model": 1, "jobs": 8},
+    end_of_a_session_that_nobody_keeps: {"store": 16, "blobs": 4, "jobs": 3},
 }

@@ -1,4 +1,4 @@
-"""A database, processes over it, a client that tries again as the official ones do, and what must hold."""
+"""A database, processes and clients over it, and what must hold."""
 
 from __future__ import annotations
 
@@ -6,113 +6,23 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from tests.harness import FakeClock, ProcessDied, answer, attempt, client_tool, finished_steps, outline
+import pytest
+
+from tests.fakes.jobs import RecordedJobs
+from tests.harness import FakeClock, client_tool
+from tests.integration.crash_matrix.client import CREATED, Client, Gone
 from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
-from tests.integration.crash_matrix.leftovers import blobs_named_by, leftovers
+from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, leftovers
 from tests.integration.crash_matrix.processes import KINDS, Process, word_of
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.errors import StoreUnavailable, TurnNotAwaiting
+from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
-from turnstone.domain.sessions import SessionRef
-from turnstone.domain.turns import Step, TurnStatus
+from turnstone.domain.turns import TurnStatus
 from turnstone.records import Operation
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
-
-CREATED = "created"
-Begin = Callable[[Process, Attempt], TurnBroadcast]
-
-
-class Client:
-    """Does what a client does, as far as it gets, and remembers what it was told.
-
-    A request that gets no answer is sent again: at once while its process lives, else to the next one.
-    """
-
-    def __init__(self, ref: SessionRef) -> None:
-        self.ref = ref
-        self.told: list[Step] = []
-        self.said: list[str] = []
-        self.creates = self.was_told_created = False
-        self._unanswered: tuple[Begin, Attempt] | None = None
-
-    def create(self, server: Process) -> None:
-        """Create another agent with a session, each under a key, and try again where that fails."""
-        self.creates = True
-        for _ in range(2):
-            with suppress(StoreUnavailable):
-                self._create_once(server)
-                return
-
-    def say(self, server: Process, said: str, *, leaves: bool = False, key: str | None = None) -> str:
-        """Start a turn and hear it, or leave at once; return how it was heard."""
-        self.said.append(said)
-        return self._ask(server, lambda at, by: at.start(self.ref, said, by=by), attempt(key=key), leaves=leaves)
-
-    def answer(self, server: Process, content: str = "seen", key: str | None = None) -> str:
-        """Answer the calls of the waiting turn, if there is one."""
-        lock = server.header(self.ref).lock
-        if lock.await_until is None:
-            return ""
-        turn = turn_of(self.ref, str(lock.order))
-        responses = [answer(pending.call_id, content) for pending in server.state(turn).pending_calls]
-        try:
-            return self._ask(server, lambda at, by: at.resume(turn, *responses, by=by), attempt(key=key))
-        except TurnNotAwaiting:
-            if not lock.is_overdue(server.clock.now()):
-                raise
-            return ""
-
-    def finish(self, server: Process) -> None:
-        """Answer whatever waits, and take another turn."""
-        while self.answer(server):
-            pass
-        self.say(server, "plain at last")
-
-    def repeat(self, server: Process) -> None:
-        """Send again what got no answer."""
-        if self.creates:
-            self._create_once(server)
-        if self._unanswered is None:
-            return
-        begin, first = self._unanswered
-        broadcast = begin(server, again(first))
-        server.go_on()
-        self._hear(server, broadcast)
-
-    def _create_once(self, server: Process) -> None:
-        config = AgentConfig(model="scripted", instructions="", name=CREATED)
-        agent_id = server.core.agents.create(LOCAL_CALLER, config, attempt(CREATED, key=f"{CREATED} agent"))
-        server.core.sessions.create(LOCAL_CALLER, agent_id, CREATED, attempt(CREATED, key=f"{CREATED} session"))
-        self.was_told_created = True
-
-    def _ask(self, server: Process, begin: Begin, first: Attempt, *, leaves: bool = False) -> str:
-        self._unanswered = begin, first
-        try:
-            broadcast = begin(server, first)
-        except StoreUnavailable:
-            broadcast = begin(server, again(first))
-            server.go_on()
-        if leaves:
-            server.settle()
-            if server.is_dead:
-                raise ProcessDied
-            return ""
-        return self._hear(server, broadcast)
-
-    def _hear(self, server: Process, broadcast: TurnBroadcast) -> str:
-        events = server.hear(broadcast)
-        self.told += (step for step in finished_steps(events) if step not in self.told)
-        heard = outline(events)
-        if server.is_dead:
-            raise ProcessDied
-        if heard.endswith("failed:store_unavailable"):
-            server.go_on()
-        self._unanswered = None
-        return heard
+from turnstone.store.keys import agent_key, session_key, session_partition
+from turnstone.store.oversize import _folder
+from turnstone.store.session_records import session_of
 
 
 class World:
@@ -120,6 +30,9 @@ class World:
         self.database = database
         self.clock = FakeClock()
         self.faults = Faults(fault)
+        self.queue = RecordedJobs()
+        self.gone = Gone()
+        self.clients: list[Client] = []
         self.has_lambdas = False
         self._processes: list[Process] = []
         self._ever_named: set[str] = set()
@@ -129,10 +42,12 @@ class World:
         self.has_lambdas = self.has_lambdas or is_on_lambda
         return self._processes[-1]
 
-    def client(self) -> Client:
-        """Return a client with a session of an agent that has tools of both kinds."""
+    def client(self, agent_id: str | None = None, **config: Any) -> Client:
+        """Return a client with a session of an agent that has tools of both kinds, a new one unless it is named."""
         server = self.process()
-        return Client(server.session(toolgroups=["dice"], client_tools=[client_tool()]))
+        ref = server.session(agent_id, toolgroups=["dice"], client_tools=[client_tool()], **config)
+        self.clients.append(Client(ref, self.gone))
+        return self.clients[-1]
 
     @property
     def reader(self) -> Process:
@@ -146,30 +61,62 @@ class World:
     def note_written(self, operations: Sequence[Operation]) -> None:
         self._ever_named |= blobs_named_by(operations)
 
+    def finish(self, server: Process) -> None:
+        """Have every client that still has a session finish what waits, and take another turn."""
+        for client in self.clients:
+            if self.is_there(client):
+                client.finish(server)
+
+    def say(self, server: Process, said: str) -> None:
+        for client in self.clients:
+            if self.is_there(client):
+                client.say(server, said)
+
     def close(self) -> None:
         for process in self._processes:
             process.core.leases.close()
         self.database.close()
 
-    def assert_true(self, clients: Sequence[Client]) -> None:
+    def is_there(self, client: Client) -> bool:
+        """Tell whether the client's session is there, and its agent is."""
+        ref, records = client.ref, self.reader.records
+        header = records.get(session_key(ref))
+        is_over = header is None or session_of(header).is_over(self.clock.now())
+        return not is_over and records.get(agent_key(ref.tenant, ref.agent_id)) is not None
+
+    def assert_true(self) -> Leftovers:
         """Assert that everything told is there, once, and nothing that nobody can reach."""
         reader = self.reader
         where = str(self.faults.fault)
-        for client in clients:
-            self._assert_told(reader, client, where)
+        for client in self.clients:
+            if self.is_there(client):
+                assert not client.is_told_gone, where
+                self._assert_told(reader, client, where)
+            else:
+                assert client.may_be_gone, where
+                self._assert_gone(client)
         left = leftovers(self.database.records(), self.database.blobs(), reader.records)
         fault = self.faults.fault
         assert left.orphans == [], where
-        assert self.has_lambdas or self.faults.has_struck or left.steps == [], where
+        is_cut_off = self.has_lambdas or self.faults.has_struck or any(client.told_cancelled for client in self.clients)
+        assert is_cut_off or left.steps == [], where
         may_be_nameless = self.faults.has_struck and fault is not None and fault.call.port in ("store", "blobs")
         nameless = len(left.blobs - self._ever_named)
         assert nameless <= (1 if may_be_nameless else 0), where
         self._assert_tools_asked_alike(where)
+        return left
 
-    def assert_over(self, clients: Sequence[Client]) -> None:
-        """Assert that every turn has ended, the last one as it should."""
-        self.assert_true(clients)
-        for client in clients:
+    def assert_over(self) -> None:
+        """Assert that every turn has ended, the last one as it should, and that nothing is left of what is gone."""
+        if self.assert_true().jobs:
+            self.process().work_off()
+            left = self.assert_true()
+            jobs = [job for job in left.jobs if job.kind != "end_session" or job.session_id not in left.sessions]
+            assert jobs == [], str(self.faults.fault)
+        for client in self.clients:
+            if not self.is_there(client):
+                self._assert_nothing_left(client)
+                continue
             assert self._created() in ([[1]] if client.was_told_created else [[], [0], [1]]), str(self.faults.fault)
             states = self.reader.states(client.ref)
             assert [state.order for state in states if not state.status.is_terminal] == [], str(self.faults.fault)
@@ -192,8 +139,36 @@ class World:
         for state, text in zip(states, texts, strict=True):
             found, whole = [step.step_type for step in state.turn.steps], KINDS[word_of(text)]
             assert found == (whole if state.status is TurnStatus.COMPLETED else whole[: len(found)]), where
+            assert state.status is TurnStatus.CANCELLED or state.order not in client.told_cancelled, where
             called = [call.call_id for step in state.turn.steps for call in getattr(step, "tool_calls", ())]
             assert len(called) == len(set(called)), where
+
+    def _assert_gone(self, client: Client) -> None:
+        """Assert that no reader finds the session."""
+        core, ref = self.reader.core, client.ref
+        uses: list[Callable[[], object]] = [
+            lambda: core.sessions.read(LOCAL_CALLER, ref, None),
+            lambda: self.reader.start(ref),
+            lambda: core.deleting.delete_session(LOCAL_CALLER, ref),
+        ]
+        for use in uses:
+            with pytest.raises(NotFound):
+                use()
+        with suppress(NotFound):  # the agent, too
+            listed = core.sessions.list(LOCAL_CALLER, ref.agent_id, Wanted())
+            assert ref.session_id not in [entry.fields["session_id"] for entry in listed]
+
+    def _assert_nothing_left(self, client: Client) -> None:
+        """Assert that no key, no record and no payload is left of what the client had."""
+        where, ref = str(self.faults.fault), client.ref
+        gone = [ref.session_id]
+        folders = [_folder(session_partition(ref))]
+        if ref.agent_id in self.gone.told:
+            gone.append(ref.agent_id)
+            folders.append(_folder(agent_key(ref.tenant, ref.agent_id).pk))
+        records = [self.reader.records._decoded(record) for record in self.database.records()]
+        assert [r.key for r in records if any(g in r.key.pk or g.encode() in r.body for g in gone)] == [], where
+        assert [name for name in self.database.blobs() if name.startswith(tuple(folders))] == [], where
 
     def _assert_tools_asked_alike(self, where: str) -> None:
         runs = [run for process in self._processes for run in process.scripted_tools.invocations]
@@ -202,8 +177,3 @@ class World:
             turn_id, _, _ = run.idempotency_key.partition(":")
             keys.setdefault((turn_id, run.call.call_id), set()).add(run.idempotency_key)
         assert [found for found in keys.values() if len(found) > 1] == [], where
-
-
-def again(attempt: Attempt) -> Attempt:
-    """Return the request sent once more: told by its key, if it has one, else by the count of its retries."""
-    return attempt if attempt.key else attempt.model_copy(update={"is_retry": True})
