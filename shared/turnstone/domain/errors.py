@@ -23,6 +23,7 @@ TurnstoneError
 ├── ToolFailed                 a server tool could not answer; the model is told
 ├── LeaseLost                  this process may no longer write to the turn
 ├── StoreUnavailable           the store can't be read or written now
+├── IssuerUnavailable          the keys that callers' tokens are signed with can't be had now
 └── Conflict                   a condition of a write did not hold
 """
 
@@ -187,6 +188,10 @@ class LeaseLost(TurnstoneError):
 
 class StoreUnavailable(TurnstoneError):
     """The store can't be read or written now."""
+
+
+class IssuerUnavailable(TurnstoneError):
+    """The keys that callers' tokens are signed with can't be had now; the message, for the operator, says why."""
 
 
 class Conflict(TurnstoneError):
