@@ -81,7 +81,7 @@ def test_a_problem_is_told_once_and_in_words_of_json(body: Any, model: type[Froz
 
 
 def test_another_list_that_is_too_short_is_told_beside_a_wrong_member() -> None:
-    body = {"messages": [], "documents": [{}]}
+    body = {"messages": [], "toolgroups": [5]}
     assert (("messages",), "too_short") in [problem[:2] for problem in told(body, CreateTurn)]
 
 
