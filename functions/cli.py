@@ -6,11 +6,13 @@ It works on the data directory or, where TURNSTONE_TABLE is set, on that table, 
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from turnstone.bootstrap.callers import operated_keys
 from turnstone.bootstrap.operated import operated_turns
+from turnstone.bootstrap.operated_place import operated_place
 from turnstone.config import InvalidSettings
 from turnstone.domain.api_keys import ApiKey
 from turnstone.domain.caller import LOCAL_CALLER, Caller
@@ -38,9 +40,9 @@ def create_key(asked: argparse.Namespace) -> None:
     groups = {field: tuple(getattr(asked, field)) for field in GROUPS.values()}
     caller = Caller(tenant=asked.tenant, principal=asked.principal or asked.name, **groups)
     valid_for = None if asked.days is None else timedelta(days=asked.days)
-    with operated_keys() as keys:
+    with operated_keys(may_begin=True) as keys:  # a server's first key is made before its first start
         key, token = keys.create(caller, asked.name, valid_for)
-    print(f"{_described(key, key.created_at)}\n{SHOWN_ONCE}", file=sys.stderr)
+    print(f"{_described(key, key.created_at)}\nkept in {operated_place()}\n{SHOWN_ONCE}", file=sys.stderr)
     print(token)
 
 
@@ -68,7 +70,7 @@ def list_turns(asked: argparse.Namespace) -> None:
 def cancel_turns(asked: argparse.Namespace) -> None:
     """Cancel the turns that are named, or all of the tenant."""
     if asked.all == bool(asked.turn_ids):
-        sys.exit("turnstone: name the turns to cancel, or --all")
+        sys.exit("turnstone: name the turns to cancel, or --all; `turnstone turns list` shows which are open")
     with operated_turns() as turns:
         for ref, state in turns.cancel(asked.tenant, None if asked.all else asked.turn_ids):
             print(_told(ref, state))
@@ -92,10 +94,16 @@ def _described(key: ApiKey, now: datetime) -> str:
 
 
 def _days(text: str) -> float:
-    days = float(text)
-    if not 0 < days <= LONGEST_DAYS:
-        raise argparse.ArgumentTypeError(f"must be above 0 and at most {LONGEST_DAYS}")
-    return days
+    with suppress(ValueError):
+        if 0 < (days := float(text)) <= LONGEST_DAYS:
+            return days
+    raise argparse.ArgumentTypeError(f"must be a number above 0 and at most {LONGEST_DAYS}, not {text!r}")
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,9 +118,10 @@ def _parser() -> argparse.ArgumentParser:
 def _add_keys(verbs: Verbs) -> None:
     create = verbs.add_parser("create", help="make a key and print it, this once")
     create.add_argument("name", help="what the list shows it as, such as who or what uses it")
-    create.add_argument("--principal", help="whom it names; the key's name unless told")
+    create.add_argument("--principal", type=_name, help="whom it names; the key's name unless told")
     for group, field in GROUPS.items():
-        create.add_argument(f"--{group}", dest=field, action="append", default=[], help="may be given several times")
+        told = "may be given several times"
+        create.add_argument(f"--{group}", dest=field, type=_name, action="append", default=[], help=told)
     create.add_argument("--days", type=_days, help="how long it is good; without an end unless told")
     create.set_defaults(run=create_key)
 
@@ -139,7 +148,9 @@ def _add_turns(verbs: Verbs) -> None:
 
 def _add_tenant(verbs: Verbs) -> None:
     for verb in verbs.choices.values():
-        verb.add_argument("--tenant", default=LOCAL_CALLER.tenant, help="whose it is, %(default)r unless told")
+        verb.add_argument(
+            "--tenant", type=_name, default=LOCAL_CALLER.tenant, help="whose it is, %(default)r unless told"
+        )
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 def list_runtime_tools(request: Request) -> Reply:
     refuse_mcp_endpoint(request.query)
-    tools = request.application.toolgroups.tools(request.query.get("tool_group_id", ()))
+    tools = request.application.toolgroups.tools(request.query.get(GROUP, ()), GROUP)
     return reply(ToolDefList(data=tuple(tool for _, tool in tools)))
 
 
-QUERY = {"tool_group_id": "Only the tools of this group."}
+GROUP = "tool_group_id"
+QUERY = {GROUP: "Only the tools of this group."}
 ROUTE = Route("GET", "/v1/tool-runtime/list-tools", list_runtime_tools, ToolDefList, query=QUERY)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

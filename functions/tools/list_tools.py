@@ -6,9 +6,11 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_tools(request: Request) -> Reply:
-    return reply(tool_list(request.application.toolgroups.tools(request.query.get("toolgroup_id", ()))))
+    groups = request.query.get(GROUP, ())
+    return reply(tool_list(request.application.toolgroups.tools(groups, GROUP)))
 
 
-QUERY = {"toolgroup_id": "Only the tools of this group."}
+GROUP = "toolgroup_id"
+QUERY = {GROUP: "Only the tools of this group."}
 ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for, served
+from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.http.errors import ISSUER_MESSAGE
 from turnstone.http.openapi import BEARER, openapi_document
 from turnstone.services.authentication import Authenticator
 from turnstone.store.api_keys import ApiKeyStore
@@ -113,6 +115,23 @@ def test_a_store_that_is_away_is_told_as_such(place: Place, monkeypatch: pytest.
     monkeypatch.setattr(ApiKeyStore, "find", away)
     answer = place.ask_as("ts_" + "B" * 43, "GET", "/v1/health")
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+
+
+def test_an_issuer_that_is_away_is_told_as_such_and_the_log_says_why(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Issuer() as issuer:
+        issuer.add("one")
+        token = issuer.token("one")
+    away = {"jwt_jwks_url": issuer.url, "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_claims": "tenant=org"}
+    with served(tmp_path, auth="jwt", **away) as running:
+        for _ in range(2):  # the second time the issuer is not asked
+            caplog.clear()
+            answer = running.client.send(Raw("GET", b"/v1/health", headers=(bearer(token),)))
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+            assert answer.json() == {"detail": ISSUER_MESSAGE}
+            assert "the issuer's keys can't be fetched: NewConnectionError" in caplog.text
+            assert not [part for part in token.split(".") if part in caplog.text]
 
 
 def test_what_nobody_expected_is_told_without_a_word_of_the_inside(

@@ -79,6 +79,16 @@ def test_a_registered_model_is_found_while_the_model_server_is_away(
     assert statuses == [200, 502, 502]
 
 
+@pytest.mark.parametrize("path", ["/v1/tools?toolgroup_id", "/v1/tool-runtime/list-tools?tool_group_id"])
+@pytest.mark.parametrize("group", ["unknown", "mcp::a", "builtin::clock/unknown"])
+def test_a_group_without_tools_here_is_named_as_what_was_sent(server: Served, path: str, group: str) -> None:
+    server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "mcp::a"})
+    answer = server.client.get(f"{path}={group}")
+    (problem,) = answer.json()["error"]["detail"]["errors"]
+    assert (answer.status, problem["loc"]) == (400, [path.partition("?")[2]])
+    assert repr(group.partition("/")[0]) in problem["msg"]
+
+
 WITHOUT_EFFECT: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/models", {"model_id": "m", "provider_id": "ollama"}, "provider_id"),
     ("/v1/models", {"model_id": "m", "provider_model_id": "other"}, "provider_model_id"),

@@ -218,6 +218,7 @@ def test_a_key_is_printed_alone_when_it_is_made_and_never_again(capsys: pytest.C
     made = capsys.readouterr()
     assert FORM.fullmatch(made.out.strip())
     assert "shown this once" in made.err
+    assert f"kept in data directory {os.environ['TURNSTONE_DATA_DIR']}\n" in made.err
     key_id = made.err.split()[0]
     for arguments in (["list"], ["revoke", key_id], ["list"]):
         cli.main(["keys", *arguments])
@@ -243,7 +244,37 @@ def test_what_can_not_be_done_is_told_in_a_line(arguments: list[str]) -> None:
 def test_a_time_that_is_none_is_refused(days: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["keys", "create", "x", "--days", days])
-    assert "--days" in capsys.readouterr().err
+    assert f"--days: must be a number above 0 and at most 36500, not '{days}'" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("option", ["--tenant", "--principal", "--role", "--team", "--project", "--namespace"])
+@pytest.mark.parametrize("name", ["", " "])
+def test_an_empty_name_is_refused(option: str, name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["keys", "create", "x", option, name])
+    assert f"{option}: must not be empty" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+LOOKING = ["keys list", "keys revoke x", "turns list", "turns list --all", "turns cancel x", "turns cancel --all"]
+
+
+@pytest.mark.parametrize("arguments", LOOKING)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_who_looks_where_no_data_is_learns_where_that_was_and_leaves_nothing(
+    environment: pytest.MonkeyPatch, tmp_path: Path, arguments: str, is_there: bool
+) -> None:
+    environment.delenv("TURNSTONE_DATA_DIR")
+    environment.chdir(tmp_path)
+    folder = tmp_path / ".turnstone"
+    if is_there:
+        folder.mkdir()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments.split())
+    where = f"there is no server's data in {folder}; TURNSTONE_DATA_DIR names another directory"
+    assert ended.value.code == f"turnstone: {where}"
+    assert list(tmp_path.rglob("*")) == [folder] * is_there
 
 
 def test_a_wrong_setting_is_named(environment: pytest.MonkeyPatch) -> None:

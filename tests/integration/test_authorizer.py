@@ -17,7 +17,7 @@ from tests.machine import TABLE, Bench
 from turnstone.adapters.aws_clients import AwsClients
 from turnstone.bootstrap.callers import operated_keys
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.errors import IssuerUnavailable, StoreUnavailable
 from turnstone.edge.authorizer import Authorizer
 from turnstone.edge.gateway import LambdaHandler
 
@@ -140,6 +140,19 @@ def test_a_table_that_is_away_refuses_nobody(token: str, environment: pytest.Mon
     """The gateway answers 503 then, and the client may try again."""
     environment.setenv("TURNSTONE_TABLE", "no-such-table")
     with pytest.raises(StoreUnavailable):
+        authorizer()(event_with(f"Bearer {token}"), Context())
+
+
+def test_an_issuer_that_is_away_refuses_nobody_and_its_reason_is_in_the_log(environment: pytest.MonkeyPatch) -> None:
+    """What a function raises is what its log says."""
+    with Issuer() as issuer:
+        issuer.add("one")
+        token, url = issuer.token("one"), issuer.url
+    settings = {"ISSUER": ISSUER, "AUDIENCE": AUDIENCE, "JWKS_URL": url, "TENANT": "acme"}
+    environment.setenv("TURNSTONE_AUTH", "jwt")
+    for name, value in settings.items():
+        environment.setenv(f"TURNSTONE_JWT_{name}", value)
+    with pytest.raises(IssuerUnavailable, match=r"can't be fetched: NewConnectionError$"):
         authorizer()(event_with(f"Bearer {token}"), Context())
 
 

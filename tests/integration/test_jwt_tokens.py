@@ -21,7 +21,7 @@ from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer, claims, public_jwk, rsa
 from turnstone.adapters.issuer_keys import FETCHED_EVERY_S, KEPT_S, MAX_BYTES, IssuerKeys
 from turnstone.adapters.jwt_tokens import Expected, JwtTokens
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import StoreUnavailable, Unauthenticated
+from turnstone.domain.errors import IssuerUnavailable, Unauthenticated
 
 MAPPED = {
     "tenant": "org",
@@ -312,7 +312,7 @@ def test_without_its_keys_nobody_is_refused_and_the_issuer_is_left_in_peace(
     tokens, token = tokens_of(issuer, ticks), issuer.token("one")
     issuer.answer = answer
     for _ in range(3):
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(IssuerUnavailable):
             tokens.identity(token)
     assert issuer.fetches == 1
     issuer.answer = None
@@ -325,17 +325,17 @@ def test_known_keys_stay_good_while_the_issuer_is_away(issuer: Issuer, ticks: Ti
     tokens.identity(token)
     issuer.answer = 503, b""
     ticks.now += FETCHED_EVERY_S
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(IssuerUnavailable):
         tokens.identity(unsigned({"alg": "RS256", "kid": "perhaps new"}, b"x"))
     assert not is_refused(tokens, token)
     ticks.now += KEPT_S
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(IssuerUnavailable):
         tokens.identity(token)
 
 
 def test_an_issuer_that_is_not_there_is_told_from_one_that_refuses() -> None:
     tokens = JwtTokens(IssuerKeys("http://127.0.0.1:9/keys"), Expected(ISSUER, AUDIENCE, MAPPED))
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(IssuerUnavailable):
         tokens.identity(unsigned({"alg": "RS256", "kid": "one"}, b"x"))
 
 

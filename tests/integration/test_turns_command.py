@@ -85,11 +85,20 @@ def test_all_of_a_tenant_are_cancelled_while_their_server_runs(
     assert said(capsys, "list") == []
 
 
+def test_a_turn_that_is_over_is_told_as_one_that_is_not_open(command: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    turn = paused(command(LOOK))
+    said(capsys, "cancel", turn.turn_id)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["turns", "cancel", turn.turn_id])
+    not_open = f"no open turn {turn.turn_id!r} in tenant 'local'; it has ended, or is none of that tenant's"
+    assert ended.value.code == f"turnstone: {not_open}"
+
+
 def test_a_turn_that_is_not_open_is_named_and_none_is_cancelled(command: Make) -> None:
     server = command(LOOK)
     turn = paused(server)
     for arguments in ([turn.turn_id, "unknown"], ["--tenant", "another", turn.turn_id]):
-        with pytest.raises(SystemExit, match=r"open turn .* not found"):
+        with pytest.raises(SystemExit, match=r"^turnstone: no open turn .* in tenant "):
             cli.main(["turns", "cancel", *arguments])
     assert server.state(turn).status is TurnStatus.AWAITING_INPUT
 

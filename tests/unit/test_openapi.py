@@ -468,6 +468,7 @@ ERRORS = [
     errors.ModelFailed("why"),
     errors.Overloaded(1),
     errors.StoreUnavailable("why"),
+    errors.IssuerUnavailable("why"),
     InvalidBody([{"loc": (), "msg": "why", "type": "missing"}]),
     ZeroDivisionError("why"),
 ]

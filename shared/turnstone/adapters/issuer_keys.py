@@ -12,7 +12,7 @@ from typing import Any
 from urllib3 import PoolManager, Timeout
 from urllib3.exceptions import HTTPError
 
-from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.errors import IssuerUnavailable
 
 KEPT_S = 600.0
 FETCHED_EVERY_S = 30.0
@@ -46,7 +46,7 @@ class IssuerKeys:
         self._problem: str | None = None
 
     def key(self, key_id: str) -> Jwk | None:
-        """Return the key of that id, None if the issuer has none. Raises StoreUnavailable if it can't be asked."""
+        """Return the key of that id, None if the issuer has none. Raises IssuerUnavailable if it can't be asked."""
         held = self._held
         if key_id not in held.keys or self._monotonic() >= held.until:
             held = self._refreshed(key_id)
@@ -60,10 +60,14 @@ class IssuerKeys:
             if self._fetched_at is None or now - self._fetched_at >= FETCHED_EVERY_S:
                 self._fetched_at = now
                 self._problem = "the issuer's keys can't be fetched"
-                self._held = _Held(_by_id(self._fetched()), now + KEPT_S)
+                try:
+                    self._held = _Held(_by_id(self._fetched()), now + KEPT_S)
+                except IssuerUnavailable as problem:
+                    self._problem = str(problem)  # whoever asks before the next fetch is told the same
+                    raise
                 self._problem = None
             if self._problem is not None:
-                raise StoreUnavailable(self._problem)
+                raise IssuerUnavailable(self._problem)
             return self._held
 
     def _fetched(self) -> bytes:
@@ -79,24 +83,24 @@ class IssuerKeys:
                 while part := response.read1(READ_BYTES, decode_content=False):
                     body += part
                     if len(body) > MAX_BYTES or time.monotonic() > deadline:
-                        raise StoreUnavailable("the issuer's keys can't be fetched: too much, or too slow")
+                        raise IssuerUnavailable("the issuer's keys can't be fetched: too much, or too slow")
             finally:
                 response.close()
         except (HTTPError, OSError) as error:
-            raise StoreUnavailable(f"the issuer's keys can't be fetched: {type(error).__name__}") from error
+            raise IssuerUnavailable(f"the issuer's keys can't be fetched: {type(error).__name__}") from error
         if response.status != 200:
-            raise StoreUnavailable(f"the issuer's keys can't be fetched: status {response.status}")
+            raise IssuerUnavailable(f"the issuer's keys can't be fetched: status {response.status}")
         return bytes(body)
 
 
 def _by_id(body: bytes) -> dict[str, Jwk]:
-    """Return the keys that may have signed a token, by their ids. Raises StoreUnavailable if it is no set of keys."""
+    """Return the keys that may have signed a token, by their ids. Raises IssuerUnavailable if it is no set of keys."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise StoreUnavailable("the issuer's keys can't be used: they are no JSON") from error
+        raise IssuerUnavailable("the issuer's keys can't be used: they are no JSON") from error
     keys = told.get("keys") if isinstance(told, dict) else None
     if not isinstance(keys, list):
-        raise StoreUnavailable("the issuer's keys can't be used: it is no set of keys")
+        raise IssuerUnavailable("the issuer's keys can't be used: it is no set of keys")
     usable = [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]
     return {key["kid"]: key for key in usable if isinstance(key.get("kid"), str)}

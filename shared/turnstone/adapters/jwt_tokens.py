@@ -44,7 +44,7 @@ class JwtTokens:
         self._expected = expected
 
     def identity(self, token: str) -> Identity:
-        """Return whom the token names. Raises Unauthenticated, and StoreUnavailable without the issuer's keys."""
+        """Return whom the token names. Raises Unauthenticated, and IssuerUnavailable without the issuer's keys."""
         try:
             claims = self._checked(token)
             return self._named(claims)

@@ -49,17 +49,18 @@ def build_authorizer() -> Authenticator:
 
 
 @contextmanager
-def operated_keys() -> Iterator[ApiKeys]:
+def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
     """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data directory.
 
-    Raises InvalidSettings, StoreUnavailable.
+    Only who `may_begin` may find no data there, and has it made. Raises InvalidSettings, StoreUnavailable.
     """
     if names_a_table():
         yield _api_keys(_table(load_settings(TableSettings).table))
         return
     from turnstone.adapters.sqlite import SqliteRangeStore
+    from turnstone.bootstrap.operated_place import operated_database
 
-    store = SqliteRangeStore(load_settings(LocalSettings).data_dir / "turnstone.db")
+    store = SqliteRangeStore(operated_database(load_settings(LocalSettings).data_dir, may_begin=may_begin))
     try:
         yield _api_keys(store)
     finally:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from turnstone.adapters.system import SystemClock
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
+from turnstone.bootstrap.operated_place import operated_database
 from turnstone.config import InvalidSettings, LocalSettings, Settings, TableSettings, load_settings, names_a_table
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def operated_turns() -> Iterator[OpenTurns]:
     from turnstone.store.oversize import OversizeStore
 
     local = load_settings(LocalSettings)
-    records = SqliteRangeStore(local.data_dir / "turnstone.db")
+    records = SqliteRangeStore(operated_database(local.data_dir))
     try:
         store = OversizeStore(records, FileBlobStore(local.data_dir / "blobs"))
         yield _open_turns(store, LocalSupervisor(SystemClock()), local)

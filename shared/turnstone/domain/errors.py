@@ -7,6 +7,7 @@ TurnstoneError
 ├── Unauthenticated            the request proves no identity
 ├── Forbidden                  it is there, but not yours to do this to
 ├── NotFound                   no such thing, or not yours
+│   └── NotOpen                no turn of this id is open, for an operator
 ├── AlreadyRegistered          another definition has this name
 ├── NotServed                  a method of the clients that this server does not have
 ├── UnknownClient              a client of a version whose API this server does not speak
@@ -23,6 +24,7 @@ TurnstoneError
 ├── ToolFailed                 a server tool could not answer; the model is told
 ├── LeaseLost                  this process may no longer write to the turn
 ├── StoreUnavailable           the store can't be read or written now
+├── IssuerUnavailable          the keys that callers' tokens are signed with can't be had now
 └── Conflict                   a condition of a write did not hold
 """
 
@@ -81,6 +83,17 @@ class NotFound(TurnstoneError):
         super().__init__(f"{kind} {identifier!r} not found")
         self.kind = kind
         self.identifier = identifier
+
+
+class NotOpen(NotFound):
+    """No turn of this id is open in the tenant, as an operator is told."""
+
+    def __init__(self, turn_id: str, tenant: str) -> None:
+        super().__init__("open turn", turn_id)
+        self.tenant = tenant
+
+    def __str__(self) -> str:
+        return f"no open turn {self.identifier!r} in tenant {self.tenant!r}; it has ended, or is none of that tenant's"
 
 
 class AlreadyRegistered(TurnstoneError):
@@ -187,6 +200,10 @@ class LeaseLost(TurnstoneError):
 
 class StoreUnavailable(TurnstoneError):
     """The store can't be read or written now."""
+
+
+class IssuerUnavailable(TurnstoneError):
+    """The keys that callers' tokens are signed with can't be had now; the message, for the operator, says why."""
 
 
 class Conflict(TurnstoneError):

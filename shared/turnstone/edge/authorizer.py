@@ -31,7 +31,8 @@ class Authorizer:
 
         Raises:
             Exception: with the text that makes the gateway answer 401; nobody is named.
-            StoreUnavailable: that can't be found out now; the gateway answers 503, as the template says.
+            StoreUnavailable, IssuerUnavailable: that can't be found out now; the gateway answers 503, as the template
+                says, and the function's log has the reason.
         """
         from turnstone.http.surroundings import context_of
 

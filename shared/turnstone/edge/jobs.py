@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnstone.edge.event_function import EventFunction
+from turnstone.edge.loading import undisturbed
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.core import Core
 
 log = logging.getLogger(__name__)
 LEFT_FOR_LAST_PART = timedelta(seconds=20)
@@ -33,3 +37,9 @@ class JobsWorker(EventFunction):
             processor=BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False, logger=log),
             context=context,
         )
+
+    def _loaded(self) -> Core:
+        with undisturbed():
+            import aws_lambda_powertools.utilities.batch  # noqa: F401 - the first event shall find it loaded
+
+        return super()._loaded()

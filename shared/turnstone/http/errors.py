@@ -36,6 +36,7 @@ STATUS: dict[type[Exception], int] = {
     errors.ModelError: 502,
     errors.Overloaded: 503,
     errors.StoreUnavailable: 503,
+    errors.IssuerUnavailable: 503,
 }
 FAILURE_STATUS: dict[FailureKind, int] = {
     "model_failed": 502,
@@ -51,6 +52,7 @@ NO_RETRY = {"x-should-retry": "false"}
 RETRY_SOON = {"retry-after": "1"}
 HANG_UP = {"connection": "close"}
 STORE_MESSAGE = "the store can't be read or written now, try again shortly"
+ISSUER_MESSAGE = "the keys of the tokens' issuer can't be had now, try again shortly"
 
 
 def answer_or_error(endpoint: Callable[[Request], Answer], request: Request) -> Answer:
@@ -78,6 +80,9 @@ def error_reply(error: Exception) -> Reply:
     if isinstance(error, errors.StoreUnavailable):
         log.warning("the store is unavailable: %s", error)
         return detail_reply(503, STORE_MESSAGE, _headers(error, 503))
+    if isinstance(error, errors.IssuerUnavailable):
+        log.warning("callers can't be known: %s", error)
+        return detail_reply(503, ISSUER_MESSAGE, _headers(error, 503))
     for kind in type(error).__mro__:
         if kind in STATUS:
             return detail_reply(STATUS[kind], str(error), _headers(error, STATUS[kind]))

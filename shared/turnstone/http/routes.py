@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.events import TurnEvent
@@ -161,7 +162,6 @@ class Route:
 # Source: `llama-stack-client` 0.3 asks for agents under another version; the rest is where people look first
 ALIASES = {"/v1/agents": "/v1alpha/agents", "/v1/openapi.json": "/openapi.json", "/v1/docs": "/docs"}
 Model = TypeVar("Model", bound=BaseModel)
-MAX_PROBLEMS = 20
 CLIENT_TIMEOUT_S = 60.0
 LONGEST_BACKOFF_S = 8.0
 SLACK_S = 15.0
@@ -201,9 +201,7 @@ def checked(value: object, model: type[Model]) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]
-        problems: list[dict[str, object]] = [{"loc": e["loc"], "msg": e["msg"], "type": e["type"]} for e in found]
-        raise InvalidBody(problems) from error
+        raise InvalidBody(problems_of(error)) from error
 
 
 def reply(value: BaseModel, **headers: str) -> Reply:

@@ -31,7 +31,7 @@ class Surroundings(Protocol):
     def caller(self, scope: Scope) -> Caller | LookUp:
         """Return who sent the request, or what finds that out and may wait meanwhile. Never waits itself.
 
-        Raises Unauthenticated; what finds it out also raises StoreUnavailable.
+        Raises Unauthenticated; what finds it out also raises StoreUnavailable and IssuerUnavailable.
         """
 
     def scheme(self, scope: Scope) -> Scheme | None:

@@ -25,7 +25,7 @@ class Tokens(Protocol):
 
         Raises:
             Unauthenticated: it names nobody, or no longer.
-            StoreUnavailable: that can't be found out now.
+            StoreUnavailable, IssuerUnavailable: that can't be found out now.
         """
 
 
@@ -50,7 +50,7 @@ class Authenticator:
 
         Raises:
             Unauthenticated: nobody, or it is no header of this kind.
-            StoreUnavailable: that can't be found out now.
+            StoreUnavailable, IssuerUnavailable: that can't be found out now.
         """
         caller = self.known(authorization)
         return self._asked(_token_in(authorization)) if caller is None else caller

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import NotFound, TurnEnded
+from turnstone.domain.errors import NotFound, NotOpen, TurnEnded
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.services.cancelling import Cancelling
@@ -32,13 +32,13 @@ class OpenTurns:
         """Cancel these open turns of the tenant, all of them for None, and yield each that did not end by itself.
 
         Raises:
-            NotFound: one of them is not open; then none is cancelled.
+            NotOpen: one of them is over or not there; then none is cancelled.
             StoreUnavailable: the store can't be reached, or a turn changes too fast.
         """
         known = {ref.turn_id: ref for ref in self._refs(tenant)}
         for turn_id in turn_ids or ():
             if turn_id not in known:
-                raise NotFound("open turn", turn_id)
+                raise NotOpen(turn_id, tenant)
         for turn_id in known if turn_ids is None else turn_ids:
             with suppress(TurnEnded):
                 yield known[turn_id], self._cancelling.cancel_for_operator(known[turn_id], UNIQUE)

@@ -83,18 +83,21 @@ class Toolgroups:
             raise InvalidRequest(f"toolgroup {toolgroup_id!r} comes with the server and can't be unregistered")
         self._store.remove(caller.tenant, toolgroup_id)
 
-    def tools(self, groups: Sequence[str]) -> tuple[tuple[str, ToolDef], ...]:
+    def tools(self, groups: Sequence[str] = (), named_by: str = "") -> tuple[tuple[str, ToolDef], ...]:
         """Return the tools that run here, each with its group, of some groups or, for none, of all.
 
         Raises:
-            Unsupported: a group has no tools that run here.
+            Unsupported: a group has no tools that run here; it says which field of the request, `named_by`, named it.
         """
         named = groups or self._tools.groups()
-        return tuple((group, tool.definition) for group in named for tool in self._tools.offered([group]))
+        try:
+            return tuple((group, tool.definition) for group in named for tool in self._tools.offered([group]))
+        except Unsupported as problem:
+            raise Unsupported(str(problem), (named_by,)) from None
 
     def tool(self, name: str) -> tuple[str, ToolDef]:
         """Return the tool of that name with its group. Raises NotFound."""
-        found = [(group, tool) for group, tool in self.tools(()) if tool.name == name]
+        found = [(group, tool) for group, tool in self.tools() if tool.name == name]
         if not found:
             raise NotFound("tool", name)
         return found[0]

@@ -1,0 +1,95 @@
+"""What is wrong with a body is told once, and in words of JSON."""
+
+import re
+from typing import Any
+
+import pytest
+
+from turnstone.dialects.llama_stack.requests import CreateAgent
+from turnstone.dialects.llama_stack.turn_requests import CreateTurn, ResumeTurn
+from turnstone.domain.agents import MAX_TOOLS
+from turnstone.domain.model import Frozen, Many
+from turnstone.http.problems import MOST_TOLD
+from turnstone.http.routes import InvalidBody, checked
+
+Told = list[tuple[tuple[str | int, ...], str, str]]
+
+
+def told(body: Any, model: type[Frozen]) -> Told:
+    """Return what is told of the body: where, of which type, and in which words."""
+    with pytest.raises(InvalidBody) as refused:
+        checked(body, model)
+    for problem in refused.value.problems:
+        assert not re.search("tuple|dictionary|instance|None", str(problem["msg"]), re.I)
+    return [(p["loc"], p["type"], p["msg"]) for p in refused.value.problems]  # type: ignore[misc]
+
+
+def agent(**fields: Any) -> dict[str, Any]:
+    return {"agent_config": {"model": "m", "instructions": "", **fields}}
+
+
+LIST, OBJECT = "Input should be a list", "Input should be an object"
+SAID: dict[str, tuple[Any, type[Frozen], Told]] = {
+    "a body that is a list": ([], CreateAgent, [((), "model_type", OBJECT)]),
+    "an object for a list": (
+        agent(client_tools={}),
+        CreateAgent,
+        [(("agent_config", "client_tools"), "tuple_type", LIST)],
+    ),
+    "a list for an object": (
+        agent(client_tools=[{"name": "look", "metadata": []}]),
+        CreateAgent,
+        [(("agent_config", "client_tools", 0, "metadata"), "dict_type", OBJECT)],
+    ),
+    "a number for one of several objects": (
+        agent(response_format=5),
+        CreateAgent,
+        [(("agent_config", "response_format"), "model_attributes_type", OBJECT)],
+    ),
+    "too many": (
+        agent(toolgroups=["builtin::clock"] * (MAX_TOOLS + 1)),
+        CreateAgent,
+        [
+            (
+                ("agent_config", "toolgroups"),
+                "too_long",
+                f"List should have at most {MAX_TOOLS} items, not {MAX_TOOLS + 1}",
+            )
+        ],
+    ),
+    "none where one is needed": (
+        {"messages": []},
+        CreateTurn,
+        [(("messages",), "too_short", "List should have at least 1 item, not 0")],
+    ),
+    "the one that is needed is wrong": (
+        {"messages": [5]},
+        CreateTurn,
+        [(("messages", 0), "model_attributes_type", OBJECT)],
+    ),
+    "a field of the one that is needed is wrong": (
+        {"tool_responses": [{"call_id": "c", "tool_name": "t", "content": "x", "metadata": []}]},
+        ResumeTurn,
+        [(("tool_responses", 0, "metadata"), "dict_type", OBJECT)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "model", "expected"), SAID.values(), ids=SAID)
+def test_a_problem_is_told_once_and_in_words_of_json(body: Any, model: type[Frozen], expected: Told) -> None:
+    assert told(body, model) == expected
+
+
+def test_another_list_that_is_too_short_is_told_beside_a_wrong_member() -> None:
+    body = {"messages": [], "toolgroups": [5]}
+    assert (("messages",), "too_short") in [problem[:2] for problem in told(body, CreateTurn)]
+
+
+def test_only_the_first_problems_are_told() -> None:
+    class Names(Frozen):
+        names: tuple[str, ...]
+
+    class Wanted(Frozen):
+        names: Many[Names]
+
+    assert len(told({"names": [{"names": [1] * 50}]}, Wanted)) == MOST_TOLD
