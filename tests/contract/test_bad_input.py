@@ -41,6 +41,10 @@ def mapping(value: Any) -> int:
     return RIGHT if isinstance(value, dict) else WRONG
 
 
+def never(_: Any) -> int:
+    return WRONG
+
+
 def flag(value: Any) -> int:
     if isinstance(value, bool):
         return RIGHT
@@ -82,6 +86,10 @@ def many(shape: Shape, least: int = 0) -> Shape:
     return grade
 
 
+def values(shape: Shape) -> Shape:
+    return lambda value: min([RIGHT, *map(shape, value.values())]) if isinstance(value, dict) else WRONG
+
+
 def record(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
     """An object. What it has beyond these fields is ignored; whether an optional one may be null is not said."""
 
@@ -117,6 +125,7 @@ TOP_P = record({"temperature": nullable(number(above=0))}, {"top_p": nullable(nu
 STRATEGY = tagged("type", {"greedy": mapping, "top_p": TOP_P, "top_k": record({"top_k": number(whole_from=1)})})
 PARAMETER = {"name": text, "parameter_type": text, "description": text}
 PARAMETERS = many(record(PARAMETER, {"required": flag, "default": anything}))
+SCHEMA = record({"type": one_of("object")}, {"properties": values(either(mapping, flag)), "required": many(text)})
 OVERRIDES: Mapping[str, Shape] = {
     "sampling_params": record(
         {},
@@ -134,7 +143,14 @@ OVERRIDES: Mapping[str, Shape] = {
         many(
             record(
                 {"name": text},
-                {"description": nullable(text), "parameters": nullable(PARAMETERS), "metadata": nullable(mapping)},
+                {
+                    "description": nullable(text),
+                    "parameters": nullable(PARAMETERS),
+                    "metadata": nullable(mapping),
+                    "input_schema": nullable(SCHEMA),
+                    "output_schema": nullable(mapping),
+                    "toolgroup_id": nullable(never),
+                },
             )
         )
     ),
@@ -276,6 +292,12 @@ TOOLS = {
             "metadata": {"unit": "°C"},
         },
         {"name": "add", "description": None, "parameters": None, "metadata": None},
+        {
+            "name": "wait",
+            "input_schema": {"type": "object", "properties": {"how": {"type": "string"}}, "required": ["how"]},
+            "output_schema": {"type": "object"},
+            "toolgroup_id": None,
+        },
     ]
 }
 FULL_OVERRIDES = TOOLS | {

@@ -257,3 +257,62 @@ def test_toolgroups_of_a_turn_are_in_addition_to_the_agents() -> None:
 def test_a_deprecated_field_of_a_turn_takes_effect() -> None:
     assert overrides_of(tool_choice="none").applied_to(CONFIG).tool_config.tool_choice == "none"
     assert overrides_of(tool_prompt_format="json").applied_to(CONFIG).tool_config.tool_prompt_format == "json"
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CITY = {"name": "city", "parameter_type": "str", "description": "which"}
+
+
+def complaint(**fields: Any) -> tuple[tuple[int | str, ...], str]:
+    """Return where a client tool with these fields is wrong, and why."""
+    with pytest.raises(ValidationError) as refused:
+        config_of(client_tools=[{"name": "t", **fields}])
+    (error,) = refused.value.errors()
+    return error["loc"], error["msg"]
+
+
+def test_a_client_tool_is_told_with_the_schemas_that_were_sent_and_no_others() -> None:
+    sent = [{"name": "t", "input_schema": SCHEMA, "output_schema": {"type": "number"}}, {"name": "u"}]
+    nulls = {"description": None, "parameters": None, "metadata": None}
+    assert [nulls | tool for tool in sent] == wired(config_of(client_tools=sent))["client_tools"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"properties": {}},
+        {"type": "string"},
+        {"type": ["object", "null"]},
+        {"type": "object", "properties": []},
+        {"type": "object", "properties": {"city": "string"}},
+        {"type": "object", "required": True},
+        {"type": "object", "required": [1]},
+        {"type": "object", "$defs": TOO_DEEP},
+    ],
+    ids=["empty", "no type", "text", "or null", "list", "no schema", "flag", "number", "too deep"],
+)
+def test_a_schema_that_is_none_of_an_object_is_refused_by_name(schema: dict[str, Any]) -> None:
+    assert complaint(input_schema=schema)[0] == ("client_tools", 0, "input_schema")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "odd"), [([CITY, CITY | {"name": "day"}], "day"), ([CITY | {"name": "zone"}], "city")]
+)
+def test_parameters_and_a_schema_that_name_others_are_refused(parameters: list[Any], odd: str) -> None:
+    loc, why = complaint(input_schema=SCHEMA, parameters=parameters)
+    assert loc == ("client_tools", 0)
+    assert repr(odd) in why
+
+
+@pytest.mark.parametrize("parameters", [None, [], [CITY]])
+def test_parameters_that_say_nothing_else_may_stand_beside_a_schema(parameters: Any) -> None:
+    (tool,) = config_of(client_tools=[{"name": "t", "input_schema": SCHEMA, "parameters": parameters}]).client_tools
+    assert tool.input_schema == SCHEMA
+
+
+def test_a_client_tool_in_a_toolgroup_is_refused_by_name() -> None:
+    loc, why = complaint(toolgroup_id="builtin::clock")
+    assert loc == ("client_tools", 0, "toolgroup_id")
+    assert "toolgroups" in why
+    assert config_of(client_tools=[{"name": "t"}]) == config_of(client_tools=[{"name": "t", "toolgroup_id": None}])

@@ -45,6 +45,11 @@ def test_it_answers_the_same_question_with_the_same_words():
     assert asked("hello") == asked("hello")
 
 
+def test_the_example_names_what_a_schema_names():
+    tool = ToolDef(name="t", input_schema={"type": "object", "properties": {"city": {}, "day": True}})
+    assert 't(city="…", day="…")' in str(asked("hello", tools=(tool,))[1].message.content)
+
+
 def test_a_long_question_is_repeated_in_part():
     assert len(str(asked("long " * 1000)[1].message.content)) < 700
 

@@ -109,6 +109,19 @@ def test_a_tool_carries_its_description_required_names_and_defaults():
     ]
 
 
+def test_a_tool_with_a_schema_is_told_by_it_as_it_is():
+    schema = {
+        "type": "object",
+        "properties": {"city": {"$ref": "#/$defs/city"}},
+        "required": ["city"],
+        "additionalProperties": False,
+        "$defs": {"city": {"type": "string", "enum": ["Oslo", "Bergen"]}},
+    }
+    parameter = ToolParameter(name="city", parameter_type="int", description="which")
+    tool = ToolDef(name="t", input_schema=schema, parameters=(parameter,), output_schema={"type": "number"})
+    assert body_of(tools=(tool,))["tools"] == [{"type": "function", "function": {"name": "t", "parameters": schema}}]
+
+
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [

@@ -90,6 +90,11 @@ TOOL_DEFS = st.builds(
     description=st.none() | TEXT,
     parameters=st.none() | st.lists(PARAMETERS, max_size=2).map(tuple),
     metadata=st.none() | OBJECTS,
+) | st.builds(
+    ToolDef,
+    name=TEXT,
+    input_schema=OBJECTS.map(lambda properties: {"type": "object", "properties": dict.fromkeys(properties, True)}),
+    output_schema=st.none() | OBJECTS,
 )
 NAMES = st.none() | st.lists(TEXT, max_size=2).map(tuple)
 TOOLGROUPS = st.none() | st.lists(TEXT | st.builds(ToolGroupWithArgs, name=TEXT, args=OBJECTS), max_size=2).map(tuple)
@@ -270,7 +275,10 @@ def test_the_deepest_that_is_accepted_can_be_stored_and_read() -> None:
     parameter = ToolParameter(name="p", parameter_type="dict", description="", default=deepest)
     response = ToolResponse(call_id="c1", tool_name="f", content="", metadata=deepest)
     overrides = TurnOverrides(
-        client_tools=(ToolDef(name="f", parameters=(parameter,), metadata=deepest),),
+        client_tools=(
+            ToolDef(name="f", parameters=(parameter,), metadata=deepest),
+            ToolDef(name="g", input_schema={"type": "object", "$defs": nested(MAX_DEPTH - 1)}, output_schema=deepest),
+        ),
         toolgroups=(ToolGroupWithArgs(name="g", args=deepest),),
     )
     step = ToolExecutionStep(turn_id="t1", step_id="x", tool_calls=(call,), tool_responses=(response,))

@@ -9,6 +9,7 @@ from turnstone.adapters.call_text import CallSyntaxError, calls_in
 from turnstone.domain.agents import JsonSchemaFormat
 from turnstone.domain.content import Content, TextItem, items_of
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.tool_schemas import input_schema_of
 from turnstone.domain.tools import ToolCall, ToolDef, call_from_json
 from turnstone.domain.turns import TokenUsage
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
@@ -94,7 +95,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 def example_call(tool: ToolDef) -> str:
     """Return how a person would write a call of the tool."""
-    arguments = ", ".join(f'{parameter.name}="…"' for parameter in tool.parameters or ())
+    arguments = ", ".join(f'{name}="…"' for name in input_schema_of(tool).get("properties", ()))
     return f"{tool.name}({arguments})"
 
 

@@ -12,21 +12,11 @@ from turnstone.domain.agents import Greedy, JsonSchemaFormat, ResponseFormat, Sa
 from turnstone.domain.content import Content, Image, TextItem, items_of, text_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.domain.tool_schemas import input_schema_of
+from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import InferenceRequest
 
 IMAGE_PLACEHOLDER = "[image]"
-SCHEMA_TYPES = {
-    "str": "string",
-    "int": "integer",
-    "float": "number",
-    "bool": "boolean",
-    "list": "array",
-    "tuple": "array",
-    "set": "array",
-    "dict": "object",
-    **{name: name for name in ("string", "integer", "number", "boolean", "array", "object")},
-}
 IMAGE_SIGNATURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
@@ -79,27 +69,10 @@ def sampling_to_wire(sampling: SamplingParams) -> dict[str, Any]:
 
 
 def tool_to_wire(tool: ToolDef) -> dict[str, Any]:
-    parameters = tool.parameters or ()
-    schema = {
-        "type": "object",
-        "properties": {parameter.name: parameter_to_schema(parameter) for parameter in parameters},
-        "required": [parameter.name for parameter in parameters if parameter.required],
-    }
-    function: dict[str, Any] = {"name": tool.name, "parameters": schema}
+    function: dict[str, Any] = {"name": tool.name, "parameters": input_schema_of(tool)}
     if tool.description:
         function["description"] = tool.description
     return {"type": "function", "function": function}
-
-
-def parameter_to_schema(parameter: ToolParameter) -> dict[str, Any]:
-    """Return the JSON schema of a parameter whose type has a Python or a JSON name; an unknown type is a string."""
-    base_type = parameter.parameter_type.partition("[")[0].strip().lower()
-    schema: dict[str, Any] = {"type": SCHEMA_TYPES.get(base_type, "string"), "description": parameter.description}
-    if schema["type"] == "array":
-        schema["items"] = {}
-    if parameter.default is not None:
-        schema["default"] = parameter.default
-    return schema
 
 
 def tool_choice_to_wire(tool_choice: str) -> str | dict[str, Any]:

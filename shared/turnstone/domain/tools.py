@@ -1,10 +1,14 @@
 """Tools: how they are defined, called and answered."""
 
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import from_json
 
 from turnstone.domain.content import Content
 from turnstone.domain.model import Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
 from turnstone.domain.numbers import Flag
+from turnstone.domain.object_schemas import ObjectSchema, names_in
 
 
 class ToolParameter(NullMeansDefault):
@@ -15,11 +19,44 @@ class ToolParameter(NullMeansDefault):
     default: JsonValue = None
 
 
+def _refuse_group(value: Any) -> None:
+    """Raise ValueError for a group, in which nobody would look for a tool that is no server's."""
+    if value is not None:
+        raise ValueError("a client's tool is run by the client and is in no toolgroup; name groups in toolgroups")
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
 class ToolDef(Frozen):
+    """A tool that a model may call, described by an `input_schema` or by `parameters`.
+
+    Where both are sent, the model is told the schema, which says more; they must name the same parameters, because one
+    that only `parameters` name would be lost. No parameters at all, `[]`, contradict no schema. `output_schema` and
+    `metadata` are for those who read the agent: no model is told of them. Schemas that were not sent are left out of
+    answers, so that those are as clients of 0.2 know them.
+
+    Source: `llama-stack-client` 0.2 sends `parameters`, 0.3 `input_schema`; its other fields are as in MCP.
+    """
+
     name: str
     description: str | None = None
     parameters: Many[ToolParameter] | None = None
     metadata: JsonObject | None = None
+    input_schema: ObjectSchema | None = Field(default=None, exclude_if=_is_none)
+    output_schema: JsonObject | None = Field(default=None, exclude_if=_is_none)
+    toolgroup_id: Annotated[None, BeforeValidator(_refuse_group), Field(exclude=True, repr=False)] = None
+
+    @model_validator(mode="after")
+    def agree_on_names(self) -> Self:
+        if self.input_schema is None or not self.parameters:
+            return self
+        in_one_only = {parameter.name for parameter in self.parameters} ^ names_in(self.input_schema)
+        if in_one_only:
+            name = min(in_one_only)
+            raise ValueError(f"only one of parameters and input_schema names {name!r}; send one, or the same in both")
+        return self
 
 
 class ToolCall(Frozen):

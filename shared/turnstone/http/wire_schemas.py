@@ -49,8 +49,13 @@ class _WireSchema(GenerateJsonSchema):
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """Answers hold every field, nulls and defaults too. Bodies need the tags that tell a union's members apart."""
-        return self.mode == "serialization" or _is_tag(field["schema"]) or super().field_is_required(field, total)
+        """Answers hold every field, nulls and defaults too, but for those that say when they are left out.
+
+        Bodies need the tags that tell a union's members apart.
+        """
+        if self.mode == "serialization":
+            return "serialization_exclude_if" not in field
+        return _is_tag(field["schema"]) or super().field_is_required(field, total)
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         if self.mode == "serialization" or _is_tag(schema):

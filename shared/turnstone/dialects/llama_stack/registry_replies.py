@@ -1,6 +1,6 @@
 """Answers of the Llama Stack API about what a server offers.
 
-Source: the types of `llama-stack-client` 0.2.12.
+Source: the types of `llama-stack-client` 0.2.12; beside them, what 0.3.5 knows a tool by (`name`, `input_schema`).
 """
 
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from turnstone.domain.model import Frozen
 from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
+from turnstone.domain.tool_schemas import input_schema_of
 from turnstone.domain.tools import ToolDef, ToolParameter
 
 
@@ -29,8 +30,10 @@ class ShieldList(Frozen):
 
 class Tool(Frozen):
     identifier: str
+    name: str
     description: str
     parameters: tuple[ToolParameter, ...]
+    input_schema: dict[str, Any]
     toolgroup_id: str
     provider_id: str = BUILTIN
     provider_resource_id: str | None = None
@@ -42,15 +45,28 @@ class ToolList(Frozen):
     data: tuple[Tool, ...]
 
 
-class ToolDefList(Frozen):
-    data: tuple[ToolDef, ...]
+class RuntimeTool(Frozen):
+    """A tool that runs on the server, as a model is told of it."""
+
+    name: str
+    description: str | None
+    parameters: tuple[ToolParameter, ...] | None
+    metadata: dict[str, Any] | None
+    input_schema: dict[str, Any]
+    toolgroup_id: str
+
+
+class RuntimeToolList(Frozen):
+    data: tuple[RuntimeTool, ...]
 
 
 def tool_reply(toolgroup_id: str, tool: ToolDef) -> Tool:
     return Tool(
         identifier=tool.name,
+        name=tool.name,
         description=tool.description or "",
         parameters=tool.parameters or (),
+        input_schema=input_schema_of(tool),
         toolgroup_id=toolgroup_id,
         metadata=tool.metadata,
     )
@@ -58,3 +74,18 @@ def tool_reply(toolgroup_id: str, tool: ToolDef) -> Tool:
 
 def tool_list(tools: Iterable[tuple[str, ToolDef]]) -> ToolList:
     return ToolList(data=tuple(tool_reply(group, tool) for group, tool in tools))
+
+
+def runtime_tool_list(tools: Iterable[tuple[str, ToolDef]]) -> RuntimeToolList:
+    return RuntimeToolList(data=tuple(_runtime_tool(group, tool) for group, tool in tools))
+
+
+def _runtime_tool(toolgroup_id: str, tool: ToolDef) -> RuntimeTool:
+    return RuntimeTool(
+        name=tool.name,
+        description=tool.description,
+        parameters=tool.parameters,
+        metadata=tool.metadata,
+        input_schema=input_schema_of(tool),
+        toolgroup_id=toolgroup_id,
+    )
