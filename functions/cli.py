@@ -5,7 +5,7 @@ It works on the data directory or, where TURNSTONE_TABLE is set, on that table, 
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -17,7 +17,7 @@ from turnstone.config import InvalidSettings
 from turnstone.domain.api_keys import ApiKey
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.operating import Looked
 from turnstone.domain.turns import TurnState
 
 GROUPS = {"role": "roles", "team": "teams", "project": "projects", "namespace": "namespaces"}
@@ -61,24 +61,31 @@ def revoke_key(asked: argparse.Namespace) -> None:
 
 
 def list_turns(asked: argparse.Namespace) -> None:
-    """Print a line for every turn that has not ended."""
+    """Print a line for every turn that has not ended; end with an error if one of them can't be read."""
     with operated_turns() as turns:
-        for ref, state in turns.list(None if asked.all else asked.tenant):
-            print(_told(ref, state))
+        _tell(turns.list(None if asked.all else asked.tenant), "can't be read")
 
 
 def cancel_turns(asked: argparse.Namespace) -> None:
-    """Cancel the turns that are named, or all of the tenant."""
+    """Cancel the turns that are named, or all of the tenant; end with an error if one of them can't be cancelled."""
     if asked.all == bool(asked.turn_ids):
         sys.exit("turnstone: name the turns to cancel, or --all; `turnstone turns list` shows which are open")
     with operated_turns() as turns:
-        for ref, state in turns.cancel(asked.tenant, None if asked.all else asked.turn_ids):
-            print(_told(ref, state))
+        _tell(turns.cancel(asked.tenant, None if asked.all else asked.turn_ids), "can't be cancelled")
 
 
-def _told(ref: TurnRef, state: TurnState) -> str:
-    names = [f"agent={ref.agent_id}", f"session={ref.session_id}", f"tenant={ref.tenant}"]
-    return "  ".join([ref.turn_id, state.status.value, f"since {state.last_moment:%Y-%m-%d %H:%M:%S}Z", *names])
+def _tell(looked: Iterable[Looked], failed: str) -> None:
+    """Print a line for each turn, on standard error for those in trouble, and end with an error if there was one."""
+    is_whole = True
+    for ref, found in looked:
+        names = f"agent={ref.agent_id}  session={ref.session_id}  tenant={ref.tenant}"
+        if isinstance(found, TurnState):
+            print(f"{ref.turn_id}  {found.status.value}  since {found.last_moment:%Y-%m-%d %H:%M:%S}Z  {names}")
+        else:
+            print(f"turnstone: {ref.turn_id} {failed}: {found.reason}  {names}", file=sys.stderr)
+            is_whole = False
+    if not is_whole:
+        sys.exit(1)
 
 
 def _described(key: ApiKey, now: datetime) -> str:

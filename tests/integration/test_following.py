@@ -37,7 +37,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import Conflict, ModelFailed, StoreUnavailable, TurnstoneError
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
-from turnstone.records import AttributeIs, Delete, RevIs, Update
+from turnstone.records import AttributeIs, Delete, Put, RevIs, Update
 from turnstone.services.access import AccessRules
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.following import Following
@@ -171,6 +171,28 @@ def test_while_the_store_is_unavailable_the_turn_is_looked_at_again(serve: Serve
     assert outline(second.hear(joined)).endswith("complete")
     assert len(failures) == 3
     server.settle()
+
+
+def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_how_theirs_ends(serve: Serve) -> None:
+    gates = [Held("late"), Held("done")]
+    server = serve([gates[0]], DICE)
+    runner, second = another(server, gates[1]), another(server)
+    joined = []
+    for process, thinking, by in zip((server, runner), gates, (FIRST, attempt("another request")), strict=True):
+        ref = opened(server)
+        process.start(ref, by=by)
+        thinking.wait()
+        joined.append(second.start(ref, by=by.model_copy(update={"is_retry": True})))
+    broken, whole = joined
+    server.records.write([Put(turn_key_of(broken.ref), b"broken", {"status": "in_progress"})])
+    assert outline(second.hear(broken)) == "failed:internal"
+    assert second.core.broadcasts.find(broken.ref) is None
+    gates[1].open()
+    assert outline(second.hear(whole)).endswith("complete")
+    eventually(lambda: not following(second)._is_looking)
+    gates[0].open()
+    server.settle()
+    runner.settle()
 
 
 def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:

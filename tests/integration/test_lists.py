@@ -102,6 +102,28 @@ def test_agents_are_listed_whole_and_by_name(serve: Serve) -> None:
     assert (listing.has_more, listing.cursor) == (False, None)
 
 
+@pytest.mark.parametrize("start_index", [0, 2])
+def test_who_wants_no_entries_is_told_whether_there_are_any_and_where_to_go_on(serve: Serve, start_index: int) -> None:
+    server = serve()
+    agent_id = server.agent()
+    _, empty = listed(server, agent_id, limit=0)
+    assert (empty.has_more, empty.cursor) == (False, None)
+    made = []
+    for _ in range(4):
+        server.clock.advance(1)
+        made.append(server.session(agent_id).session_id)
+    found, none = listed(server, agent_id, limit=0, start_index=start_index)
+    assert (found, none.has_more) == ([], True)
+    assert listed(server, agent_id, cursor=checked_cursor(str(none.cursor)))[0] == made[start_index:]
+    _, again = listed(server, agent_id, limit=0, cursor=none.cursor)
+    assert (again.has_more, again.cursor) == (True, none.cursor)
+    _, some = listed(server, agent_id, limit=3)
+    _, last = listed(server, agent_id, limit=0, cursor=some.cursor)
+    assert (last.has_more, last.cursor) == (True, some.cursor)
+    _, rest = listed(server, agent_id, limit=1, cursor=last.cursor)
+    assert (rest.has_more, rest.cursor) == (False, None)
+
+
 def test_a_list_of_the_sessions_of_an_unknown_agent_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound):
         serve().core.sessions.list(LOCAL_CALLER, "unknown", Wanted())

@@ -30,7 +30,7 @@ from turnstone.domain.events import Numbered, StepCompleted, StepProgressed, Ste
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import InferenceStep, TurnStatus
 from turnstone.ports import InferenceRequest, TextChunk
-from turnstone.records import Delete
+from turnstone.records import Delete, Put
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.replay import numbered
 from turnstone.store.keys import turn_key
@@ -299,6 +299,49 @@ def test_who_follows_a_turn_that_is_removed_hears_that_it_is_gone(make: Make) ->
     assert "not found" in heard_from(follower)[-1].failure.message  # type: ignore[union-attr]
     thinking.open()
     server.hear(broadcast)
+
+
+def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(make: Make) -> None:
+    gates = [Held("late"), Held("done")]
+    server, other = make(gates[0]), make()
+    broken = started(server)
+    gates[0].wait()
+    whole_server = make(gates[1])
+    whole = started(whole_server)
+    gates[1].wait()
+    followers = [follow(other, broken.ref), follow(other, whole.ref), follow(other, broken.ref)]
+    following = other.core._following
+    server.records.write([Put(turn_key(broken.ref, broken.ref.turn_id), b"broken", {"status": "in_progress"})])
+    for follower in (followers[0], followers[2]):
+        told = heard_from(follower)[-1]
+        assert isinstance(told, TurnFailed)
+        assert (told.turn_id, told.failure.kind) == (broken.ref.turn_id, "internal")
+    eventually(lambda: len(following._followed) == 1)
+    followers.append(follow(other, whole.ref))
+    gates[1].open()
+    whole_server.hear(whole)
+    for follower in (followers[1], followers[3]):
+        assert outline(heard_from(follower)).endswith("complete")
+    eventually(lambda: not following._is_looking)
+    gates[0].open()
+    server.hear(broken)
+
+
+def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make) -> None:
+    thinking = Held("done")
+    server, other = make(thinking), make()
+    broadcast = started(server)
+    thinking.wait()
+
+    def wake() -> None:
+        raise RuntimeError("the loop of this listener is closed")
+
+    deaf, follower = follow(other, broadcast.ref), follow(other, broadcast.ref)
+    deaf.listen(wake).take()
+    thinking.open()
+    server.hear(broadcast)
+    assert outline(heard_from(follower)).endswith("complete")
+    eventually(lambda: not other.core._following._is_looking)
 
 
 # ---- a process that dies

@@ -7,6 +7,8 @@ from turnstone.domain.model import Frozen
 
 ORDER_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
+BEGINNING = "00000000-0000-0000-0000-000000000000"  # the cursor before a list's first entry, whose key has a time
+
 
 class Wanted(Frozen):
     """Which part of a list.

@@ -2,18 +2,36 @@
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
 
 from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import Broadcasts
-from turnstone.services.replay import replayed, told_as_gone
+from turnstone.services.replay import replayed, told_as_gone, told_as_lost
 from turnstone.store.turns import TurnStore
 
 log = logging.getLogger(__name__)
 Look = Callable[[], bool]
+End = Callable[[TurnFailed], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Something that is looked at again and again.
+
+    Attributes:
+        look: tells whether to look again.
+        end: tells those who wait, where a look fails so that none can come to anything.
+    """
+
+    ref: TurnRef
+    look: Look
+    end: End
 
 
 class Following:
@@ -24,20 +42,20 @@ class Following:
         self.broadcasts = broadcasts
         self._every_s = every_s
         self._changed = Condition()
-        self._followed: dict[TurnRef | Look, Look] = {}
+        self._followed: dict[TurnRef | Look, Followed] = {}
         self._is_looking = False
 
     def follow(self, ref: TurnRef) -> None:
         """Tell those who wait here for the turn how it ended, or where it waits for its client, once it does."""
-        self._keep_looking(ref, partial(self._goes_on, ref))
+        self._keep_looking(ref, Followed(ref, partial(self._goes_on, ref), partial(self.broadcasts.tell_waiting, ref)))
 
-    def look(self, look: Look) -> None:
-        """Take another look at something each time, as long as that is told to go on."""
-        self._keep_looking(look, look)
+    def look(self, ref: TurnRef, look: Look, end: End) -> None:
+        """Take another look at the turn each time, as long as that is told to go on; for `end` see there."""
+        self._keep_looking(look, Followed(ref, look, end))
 
-    def _keep_looking(self, name: TurnRef | Look, look: Look) -> None:
+    def _keep_looking(self, name: TurnRef | Look, followed: Followed) -> None:
         with self._changed:
-            self._followed[name] = look
+            self._followed[name] = followed
             if self._is_looking:
                 return
             self._is_looking = True
@@ -45,18 +63,19 @@ class Following:
 
     def _look_on(self) -> None:
         try:
-            while followed := self._still_followed():
-                for name, look in followed:
-                    if not look():
-                        with self._changed:
-                            self._followed.pop(name, None)
+            # a pool, because its futures catch what nobody expected of one turn: the others are followed all the same
+            with ThreadPoolExecutor(1, thread_name_prefix="look") as pool:
+                while followed := self._still_followed():
+                    for name, each in followed:
+                        if not _goes_on_well(pool, each):
+                            with self._changed:
+                                self._followed.pop(name, None)
         except BaseException:
-            with self._changed:  # the next who wants to follow gets a new thread
-                self._followed.clear()
+            with self._changed:  # there is no thread for the pool: the next who wants to follow gets new ones, for all
                 self._is_looking = False
             raise
 
-    def _still_followed(self) -> "tuple[tuple[TurnRef | Look, Look], ...]":
+    def _still_followed(self) -> "tuple[tuple[TurnRef | Look, Followed], ...]":
         """Wait for the time of the next look; return what to look at, nothing if this thread is not needed any more."""
         with self._changed:
             self._changed.wait(self._every_s)
@@ -80,3 +99,16 @@ class Following:
             return True
         self.broadcasts.tell_waiting(ref, *replayed(state))
         return False
+
+
+def _goes_on_well(pool: ThreadPoolExecutor, followed: Followed) -> bool:
+    """Look; tell whether to look again. A look that fails is the last one, and those who wait are told so."""
+    looked = pool.submit(followed.look)
+    if (problem := looked.exception()) is None:
+        return looked.result()
+    turn_id = followed.ref.turn_id
+    log.error("turn %s can't be followed any more", turn_id, exc_info=problem)
+    ended = pool.submit(followed.end, told_as_lost(turn_id))
+    if (problem := ended.exception()) is not None:
+        log.error("who follows turn %s can't be told", turn_id, exc_info=problem)
+    return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import BEGINNING, Wanted
 from turnstone.store.listing import Entry
 
 MOST_HIDDEN = 1_000
@@ -12,8 +12,9 @@ class Listing:
     """The entries of a list that a reader may see and wants, read as they are drained.
 
     Attributes:
-        has_more: whether there is more to be read; known when the entries are drained.
-        cursor: where to continue then, None at the end of the list.
+        has_more: whether there is more to be read; known when the entries are drained. None are given where none are
+            wanted (a limit of 0), which finds out whether there are any.
+        cursor: where to continue then, None at the end of the list and only there.
     """
 
     def __init__(self, entries: Iterator[Entry], wanted: Wanted, is_shown: Callable[[Entry], bool]) -> None:
@@ -25,7 +26,7 @@ class Listing:
 
     def __iter__(self) -> Iterator[Entry]:
         """Yield the entries; with a limit, fewer than wanted when there are too many in between that are not shown."""
-        wanted, left_out, given, hidden, last = self._wanted, 0, 0, 0, self._wanted.cursor
+        wanted, left_out, given, hidden, last = self._wanted, 0, 0, 0, self._wanted.cursor or BEGINNING
         for entry in self._entries:
             if not self._is_shown(entry):
                 hidden += 1

@@ -83,6 +83,12 @@ def told_as_gone(missing: NotFound, turn_id: str) -> TurnFailed:
     return TurnFailed(turn_id=turn_id, failure=Failure(kind="gone", message=f"turn {turn_id!r} is gone: {missing}"))
 
 
+def told_as_lost(turn_id: str) -> TurnFailed:
+    """Return the event that tells that nobody here can find out how the turn goes on."""
+    message = f"turn {turn_id!r} can't be followed, by an internal error; read it to see how it goes on"
+    return TurnFailed(turn_id=turn_id, failure=Failure(kind="internal", message=message))
+
+
 def _step(step: Step, trace: StepTrace, last: int) -> list[Numbered]:
     """Return the events of a step that come behind that number."""
     if trace.is_from_client:

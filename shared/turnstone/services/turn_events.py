@@ -42,7 +42,7 @@ class TurnEvents:
         attend_if_due(*self._attending, ref, session)
         excerpt = Excerpt(ref, after)
         if not self._is_attached(excerpt) and excerpt.tell_state(state):
-            self._following.look(partial(self._goes_on, excerpt))
+            self._following.look(ref, partial(self._goes_on, excerpt), excerpt.broadcast.close)
         return excerpt.broadcast
 
     def _is_attached(self, excerpt: Excerpt) -> bool:

@@ -1,14 +1,18 @@
 """Clean-up jobs as records, each written in the transaction that gives reason for it."""
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+
+from pydantic import ValidationError
 
 from turnstone.domain.errors import Conflict
 from turnstone.domain.jobs import Job
 from turnstone.ports import RangeStore
-from turnstone.records import Delete, Get, Key, Operation, Put, RevIs
+from turnstone.records import Delete, Get, Key, Operation, Put, Record, RevIs
 from turnstone.store.keys import job_key, job_shard, job_shards, job_time
 
+log = logging.getLogger(__name__)
 KEYS_AT_ONCE = 100
 MOMENT = timedelta(microseconds=1)
 
@@ -43,11 +47,14 @@ class JobStore:
         return True
 
     def due(self, at: datetime) -> Iterator[Job]:
-        """Yield the jobs that were due by then, the longest due of each shard first."""
+        """Yield the jobs that were due by then, the longest due of each shard first.
+
+        A record that tells no job known here, because it is broken or a newer version's, is left as it is.
+        """
         for shard in job_shards():
             for keys in self._due_keys(shard, job_time(at + MOMENT)):
                 records, _ = self._store.gather([Get(key) for key in keys], [])
-                yield from (Job.model_validate_json(record.body) for record in records if record is not None)
+                yield from _known(record for record in records if record is not None)
 
     def _due_keys(self, shard: str, before: str) -> Iterator[Sequence[Key]]:
         after = None
@@ -58,6 +65,16 @@ class JobStore:
             after = page.after
             if after is None or len(due) < len(page.keys):
                 return
+
+
+def _known(records: Iterable[Record]) -> Iterator[Job]:
+    for record in records:
+        try:
+            job = Job.model_validate_json(record.body)
+        except ValidationError:
+            log.warning("the record %r is no job that is known here, and is left", record.key.pk)
+        else:
+            yield job
 
 
 def later(job: Job, at: datetime) -> Job:

@@ -119,13 +119,20 @@ def open_shards() -> tuple[str, ...]:
 
 
 def turn_ref_of(key: Key) -> TurnRef:
-    """Return which turn a key of the open index names."""
+    """Return which turn a key of the open index names. Raises ValueError if it names none.
+
+    Where a name is hashed, nobody can tell it. No turn is opened under such a key: our own ids are short, an id in a
+    request that is not one of them finds no session to open a turn in, and no caller is of a tenant with such a name.
+    """
     tenant, rest = key.pk.split("|", 1)
     _, agent_id, session_id = rest.split(":")
     order = key.sk.removeprefix("turn:")
-    return TurnRef(
+    ref = TurnRef(
         tenant=unquote(tenant), agent_id=unquote(agent_id), session_id=unquote(session_id), turn_id=unquote(order)
     )
+    if turn_key_of(ref) != key:
+        raise ValueError(f"{key!r} names no turn")
+    return ref
 
 
 def job_key(job: Job) -> Key:

@@ -3,7 +3,8 @@
 The header's revision guards who may take the lock; the fence in it guards who may add steps and renew the lease.
 """
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -16,7 +17,7 @@ from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.ports import RangeStore
-from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Put, Record, RevIs, Update
+from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
 from turnstone.store.agents import agent_of, stamp_of_agent
 from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered
@@ -33,6 +34,8 @@ from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.turn_records import put_step, put_turn, turn_state_of
 from turnstone.store.whole_turns import whole_state
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +201,21 @@ class TurnStore:
         first = first_shard % len(shards)
         for shard in (*shards[first:], *shards[:first]):
             page = self._store.open_keys(shard, limit=1_000)
-            yield from map(turn_ref_of, page.keys)
+            yield from _refs_of(page.keys)
             while page.after is not None:
                 page = self._store.open_keys(shard, limit=1_000, after=page.after)
-                yield from map(turn_ref_of, page.keys)
+                yield from _refs_of(page.keys)
+
+
+def _refs_of(keys: Iterable[Key]) -> Iterator[TurnRef]:
+    """Yield which turns the keys name; one that names none must not hide the others."""
+    for key in keys:
+        try:
+            ref = turn_ref_of(key)
+        except ValueError:
+            log.warning("the open index has %r, which names no turn and is left", key)
+        else:
+            yield ref
 
 
 def _held(fence: int) -> tuple[Condition, ...]:

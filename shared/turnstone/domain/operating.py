@@ -1,0 +1,14 @@
+"""What an operator is told of turns that have not ended."""
+
+from turnstone.domain.model import Frozen
+from turnstone.domain.sessions import TurnRef
+from turnstone.domain.turns import TurnState
+
+
+class Trouble(Frozen):
+    """Why an open turn can't be read, or cancelled, in a sentence that has nothing of what was said in it."""
+
+    reason: str
+
+
+Looked = tuple[TurnRef, TurnState | Trouble]
