@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.fakes.aws_server import AwsProcess
 
 LOOPBACK = ("127.", "::1", "localhost")
 CONNECT = socket.socket.connect
+settings.register_profile("unhurried", deadline=None)  # a busy machine takes its time over anything
+settings.load_profile("unhurried")
 
 
 class ReachedOut(AssertionError):

@@ -29,6 +29,7 @@ LARGE = 10_000_000
 ENDLESS = 100_000_000
 PART = b"x" * 65_536
 POSTS = [route.path for route in ROUTES if route.method == "POST"]
+WITH_BODY = {route.path for route in ROUTES if route.method == "POST" and route.body is not None}
 NAMES = {"agent_id": "no-agent", "session_id": "no-session", "turn_id": "no-turn", "step_id": "no-step"}
 AGENT = {"model": "offline", "instructions": "", "client_tools": [{"name": "add"}, {"name": "get_weather"}]}
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
@@ -120,7 +121,8 @@ def test_a_body_over_the_limit_gets_its_413_on_the_wire(
 @pytest.mark.parametrize("path", POSTS)
 def test_a_body_of_the_limit_is_read_and_one_byte_more_is_not(server: Served, path: str) -> None:
     at = path.format_map(NAMES)
-    assert "JSON" in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2)), 400)
+    says, status = ("JSON", 400) if path in WITH_BODY else ("not found", 404)
+    assert says in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2)), status)
     assert str(LIMIT) in refused(server, posted(at, b" " * (LIMIT // 2), b" " * (LIMIT // 2), b" "), 413)
 
 

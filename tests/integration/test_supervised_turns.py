@@ -372,6 +372,7 @@ def test_the_services_and_the_worker_as_they_are_deployed_see_a_turn_through(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {"TABLE": TABLE, "BUCKET": BUCKET, "STATE_MACHINE_ARN": stage.bench.state_machine_arn}
+    given["JOBS_QUEUE_URL"] = "https://sqs.eu-central-1.amazonaws.com/123456789012/none"  # nothing is deleted here
     for name, value in {**given, "MODEL_URL": "offline", "AWAIT_SECONDS": "1"}.items():
         monkeypatch.setenv(f"TURNSTONE_{name}", value)
     monkeypatch.setattr(run_turn.handler, "_core", None)
