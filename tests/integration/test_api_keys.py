@@ -180,6 +180,8 @@ def test_another_tenants_key_is_not_found(place: Place) -> None:
         (ANN, "two\nlines", None),
         (ANN, "half \ud800", None),
         (Caller(tenant="", principal="ann"), "laptop", None),
+        (Caller(tenant="x" * 257, principal="ann"), "laptop", None),
+        (Caller(tenant=":" * 86, principal="ann"), "laptop", None),
         (Caller(tenant="acme", principal=""), "laptop", None),
         (Caller(tenant="acme", principal="\udcff"), "laptop", None),
         (Caller(tenant="acme", principal="ann", roles=("x" * 5_000,)), "laptop", None),

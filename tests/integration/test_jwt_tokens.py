@@ -141,6 +141,7 @@ BAD_CLAIMS: dict[str, dict[str, Any]] = {
     "of a subject that is a number": {"sub": 7},
     "of no tenant": {"org": None},
     "of an empty tenant": {"org": ""},
+    "of a tenant with too long a name": {"org": "x" * 257},
     "of two tenants": {"org": ["acme", "other"]},
     "with a tenant of half a character": {"org": "\ud800"},
     "with roles that are no texts": {ROLES: [1]},
@@ -162,6 +163,14 @@ def test_claims_that_are_not_all_right_name_nobody(issuer: Issuer, changed: dict
     tokens = tokens_of(issuer)
     assert not is_refused(tokens, issuer.token("one"))
     assert is_refused(tokens, token)
+
+
+def test_why_a_tenant_is_refused_is_logged_without_its_name(issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert is_refused(tokens_of(issuer), issuer.token("one", org="x" * 257))
+        assert not is_refused(tokens_of(issuer), issuer.token("one", org="x" * 256))
+    assert "UnusableTenant" in caplog.text
+    assert "xxx" not in caplog.text
 
 
 def unsigned(header: dict[str, Any], signature: bytes = b"") -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 
 import pytest
 
+from turnstone.bootstrap.callers import build_authenticator
 from turnstone.config import AuthorizerSettings, InvalidSettings, LocalSettings, TableSettings, load_settings
 
 JWT = {
@@ -119,6 +121,15 @@ def test_claims_are_named_field_by_field(environment: pytest.MonkeyPatch) -> Non
 def test_the_subject_is_the_principal_and_one_tenant_may_be_all_callers(environment: pytest.MonkeyPatch) -> None:
     settings = local(environment, **{**JWT, "JWT_CLAIMS": "", "JWT_TENANT": "acme"})
     assert (settings.jwt_claims, settings.jwt_tenant) == ({"principal": "sub"}, "acme")
+
+
+@pytest.mark.parametrize("tenant", ["x" * 257, ":" * 86], ids=["long", "long as a key"])
+def test_a_tenant_whose_turns_could_not_be_recovered_does_not_start(
+    environment: pytest.MonkeyPatch, tenant: str
+) -> None:
+    settings = local(environment, **{**JWT, "JWT_CLAIMS": "", "JWT_TENANT": tenant})
+    with pytest.raises(InvalidSettings, match="TURNSTONE_JWT_TENANT: must be UTF-8, of 256 bytes at most"):
+        build_authenticator(settings, lambda: pytest.fail("tokens need no store"), timedelta(0))
 
 
 @pytest.mark.parametrize("auth", ["", "off"])

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.domain.identity import is_usable_tenant
 from turnstone.domain.ids import milliseconds, order_key, uuid7, uuid7_milliseconds
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.records import Key, Range
@@ -32,6 +33,7 @@ from turnstone.store.keys import (
     step_key,
     steps_of_turn,
     turn_key,
+    turn_key_of,
     turn_ref_of,
 )
 
@@ -138,6 +140,25 @@ def test_every_key_is_utf_8_of_bounded_length(address: tuple[str, str, str, str]
 def test_a_key_of_the_open_index_names_its_turn(address: tuple[str, str, str, str]) -> None:
     ref = turn_at(address)
     assert ref == turn_ref_of(turn_key(ref, ref.turn_id))
+
+
+@settings(PROPERTY, max_examples=100)
+@given(st.one_of(IDS, st.builds(lambda text, length: text + "x" * length, HARD, st.integers(240, 256))))
+@example("é" * 128)
+@example("é" * 128 + "x")
+@example("%|:#" * 21 + "x" * 4)
+@example("%|:#" * 21 + "x" * 5)
+def test_a_tenant_may_have_the_names_that_a_key_of_the_open_index_can_tell(name: str) -> None:
+    assert is_usable_tenant(name) is (name != "" and not component(name).startswith("#"))
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("hashed", ["x" * 257, "\ud800"], ids=["long", "a lone surrogate"])
+def test_a_key_with_a_hashed_name_names_no_turn(place: int, hashed: str) -> None:
+    names = ["t", "a", "s", "0196"]
+    names[place] = hashed
+    with pytest.raises(ValueError, match="names no turn"):
+        turn_ref_of(turn_key_of(turn_at((names[0], names[1], names[2], names[3]))))
 
 
 @settings(PROPERTY)

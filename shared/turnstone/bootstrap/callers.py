@@ -77,10 +77,15 @@ def _api_keys(store: RangeStore) -> ApiKeys:
 def _jwt_tokens(settings: AuthSettings) -> Tokens:
     from turnstone.adapters.issuer_keys import IssuerKeys  # with the cryptography they need: 70 ms
     from turnstone.adapters.jwt_tokens import Expected, JwtTokens
+    from turnstone.domain.identity import MAX_TENANT_BYTES, is_usable_tenant
 
     issuer, audience, url = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks_url
     if issuer is None or audience is None or url is None:
         raise InvalidSettings("TURNSTONE_JWT_ISSUER, TURNSTONE_JWT_AUDIENCE, TURNSTONE_JWT_JWKS_URL: must be set")
+    if settings.jwt_tenant is not None and not is_usable_tenant(settings.jwt_tenant):
+        raise InvalidSettings(
+            f"TURNSTONE_JWT_TENANT: must be UTF-8, of {MAX_TENANT_BYTES} bytes at most (% | : # count 3)"
+        )
     return JwtTokens(IssuerKeys(url), Expected(issuer, audience, settings.jwt_claims, settings.jwt_tenant))
 
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from hashlib import sha256
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import InvalidRequest, Unauthenticated
-from turnstone.domain.identity import caller_named
+from turnstone.domain.errors import InvalidRequest, Unauthenticated, UnusableTenant
+from turnstone.domain.identity import MAX_TENANT_BYTES, caller_named
 from turnstone.domain.model import Frozen
 
 TOKEN_BYTES = 32
@@ -53,6 +53,9 @@ def refuse_unusable(key: ApiKey) -> None:
     """Raise InvalidRequest if nobody could be known by the key."""
     try:
         caller_named(key.caller.model_dump())
+    except UnusableTenant:
+        told = f"a tenant's name may have {MAX_TENANT_BYTES} bytes at most, where each of % | : # counts as three"
+        raise InvalidRequest(told) from None
     except Unauthenticated:
         raise InvalidRequest("a key needs a tenant and a principal, in characters that UTF-8 can hold") from None
     if not key.name or not key.name.isprintable():

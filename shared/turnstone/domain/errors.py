@@ -5,6 +5,7 @@ TurnstoneError
 │   ├── Unsupported            a field whose function this server does not offer
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
+│   └── UnusableTenant         it names a tenant that can't be served
 ├── Forbidden                  it is there, but not yours to do this to
 ├── NotFound                   no such thing, or not yours
 │   └── NotOpen                no turn of this id is open, for an operator
@@ -70,6 +71,10 @@ class Unauthenticated(TurnstoneError):
         how = f"send a key or token that may call this API as Authorization: {scheme}" if scheme else SIGN
         super().__init__(f"this request proves no identity; {how}")
         self.scheme = scheme
+
+
+class UnusableTenant(Unauthenticated):
+    """It names a tenant that can't be served; why is for the operator to know, not for the caller."""
 
 
 class Forbidden(TurnstoneError):

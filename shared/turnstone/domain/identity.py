@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import Unauthenticated
+from turnstone.domain.errors import Unauthenticated, UnusableTenant
+
+MAX_TENANT_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,12 @@ class Identity:
 
 
 def caller_named(fields: Mapping[str, object]) -> Caller:
-    """Return the caller these fields name; a tenant and a principal are needed. Raises Unauthenticated."""
+    """Return the caller these fields name; a tenant and a principal are needed.
+
+    Raises:
+        UnusableTenant: its name is too long.
+        Unauthenticated: nobody is named.
+    """
     try:
         caller = Caller.model_validate(fields)
         names = (caller.tenant, caller.principal, *caller.roles, *caller.teams, *caller.projects, *caller.namespaces)
@@ -26,4 +33,18 @@ def caller_named(fields: Mapping[str, object]) -> Caller:
         raise Unauthenticated from None
     if not caller.tenant or not caller.principal:
         raise Unauthenticated
+    if not is_usable_tenant(caller.tenant):
+        raise UnusableTenant
     return caller
+
+
+def is_usable_tenant(name: str) -> bool:
+    """Tell whether a tenant may have the name: a longer one can't be told from the keys under which its turns are kept.
+
+    The keys keep four of the characters in three bytes each.
+    """
+    try:
+        size_bytes = len(name.encode()) + 2 * sum(map(name.count, "%|:#"))
+    except UnicodeEncodeError:
+        return False
+    return 0 < size_bytes <= MAX_TENANT_BYTES
