@@ -202,6 +202,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     module = sys.modules[route.endpoint.__module__]
     source = inspect.getsource(module)
     read = re.findall(r"""\bquery(?:\.get\(|\[)"(\w+)\"""", source)
+    read += [getattr(module, name) for name in re.findall(r"\bquery\.get\(([A-Z]+)", source)]
     if "wanted_in_query(" in source:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
     if "heard_up_to(" in source:
