@@ -10,8 +10,9 @@ import pytest
 from tests.harness import PATIENCE_S, eventually, heard_from
 from turnstone.domain.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.domain.sessions import TurnRef
-from turnstone.http.sse import heard
+from turnstone.http.sse import heard, sse_chunks
 from turnstone.services.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.excerpt import Excerpt
 
 REF = TurnRef(tenant="local", agent_id="a", session_id="s", turn_id="t")
 EVENTS = 2_000
@@ -233,3 +234,31 @@ def test_the_end_of_an_older_broadcast_leaves_the_newer_one() -> None:
     newer = broadcasts.expect(REF)
     broadcasts.end(older)
     assert broadcasts.find(REF) is newer
+
+
+def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_stops() -> None:
+    running = TurnBroadcast(REF)
+    excerpt = Excerpt(REF, 0)
+    excerpt.attach(running)
+
+    async def scene() -> list[bytes]:
+        left = asyncio.Event()
+
+        async def receive() -> dict[str, str]:
+            await left.wait()
+            return {"type": "http.disconnect"}
+
+        sent = []
+        async with asyncio.timeout(PATIENCE_S):
+            running.publish(event(0))
+            async for piece in sse_chunks(excerpt.broadcast, lambda told: told.model_dump_json().encode(), receive):
+                sent.append(piece)
+                left.set()
+        return sent
+
+    (piece,) = asyncio.run(scene())
+    assert b'"text":"0"' in piece
+    assert excerpt.broadcast.is_left
+    running.publish(event(1))
+    assert running.is_left
+    assert numbers(excerpt.broadcast.events) == [0]

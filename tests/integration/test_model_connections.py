@@ -1,16 +1,19 @@
 """A model server that is slow to take a request, or that never stops answering."""
 
 import socket
+import time
+from threading import Event, Thread
 
 import pytest
 
-from tests.fakes.openai_answers import text_chunk
+from tests.fakes.openai_answers import Item, Pause, ending, text_answer, text_chunk
 from tests.fakes.openai_server import ModelServer
 from turnstone.adapters import openai_compatible
 from turnstone.adapters.connections import SEND_TIMEOUT_S, PatientHTTPConnection
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import UserMessage
+from turnstone.domain.stopping import StopSignal
 from turnstone.ports import InferenceRequest
 
 
@@ -32,3 +35,61 @@ def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None
         asked = InferenceRequest(model="m", messages=(UserMessage(content="hello"),))
         with pytest.raises(ModelFailed, match="without end"):
             list(inference.stream(asked))
+
+
+SILENCE_S = 20
+AT_ONCE_S = 5
+
+
+def question(stop: StopSignal) -> InferenceRequest:
+    return InferenceRequest(model="m", messages=(UserMessage(content="hello"),), stop=stop)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [(Pause(SILENCE_S), *text_answer("late")), (text_chunk("a word"), Pause(SILENCE_S), *ending("stop"))],
+    ids=["before its answer", "within its answer"],
+)
+def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_again(answer: tuple[Item, ...]) -> None:
+    stop = StopSignal()
+    asked, failed = Event(), Event()
+
+    def reply(_: object) -> tuple[Item, ...]:
+        asked.set()
+        return answer
+
+    with ModelServer(reply) as server:
+        inference = OpenAICompatibleInference(server.url, None)
+
+        def ask() -> None:
+            with pytest.raises(ModelFailed):
+                list(inference.stream(question(stop)))
+            failed.set()
+
+        waiting = Thread(target=ask)
+        waiting.start()
+        assert asked.wait(AT_ONCE_S)
+        assert not failed.wait(0.3)
+        stop.give()
+        assert failed.wait(AT_ONCE_S)
+        waiting.join()
+        assert len(server.requests) == 1
+
+
+def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there() -> None:
+    stop = StopSignal()
+    stop.give()
+    with ModelServer([(Pause(SILENCE_S), *text_answer("late"))]) as server:
+        began = time.monotonic()
+        with pytest.raises(ModelFailed):
+            list(OpenAICompatibleInference(server.url, None).stream(question(stop)))
+        assert time.monotonic() - began < AT_ONCE_S
+
+
+def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question() -> None:
+    stop = StopSignal()
+    with ModelServer([text_answer("one"), text_answer("two")]) as server:
+        inference = OpenAICompatibleInference(server.url, None)
+        list(inference.stream(question(stop)))
+        stop.give()
+        assert [type(item).__name__ for item in inference.stream(question(StopSignal()))] == ["TextChunk", "Inferred"]
