@@ -327,21 +327,33 @@ def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(ma
     server.hear(broken)
 
 
-def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make) -> None:
-    thinking = Held("done")
-    server, other = make(thinking), make()
-    broadcast = started(server)
-    thinking.wait()
+@pytest.mark.parametrize("is_broken", [True, False], ids=["of a broken turn", "of a whole turn"])
+def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is_broken: bool) -> None:
+    gates = [Held("late"), Held("done")]
+    server, runner, other = make(gates[0]), make(gates[1]), make()
+    first = started(server)
+    gates[0].wait()
+    second = started(runner)
+    gates[1].wait()
+    woken: list[int] = []
 
     def wake() -> None:
+        woken.append(1)
         raise RuntimeError("the loop of this listener is closed")
 
-    deaf, follower = follow(other, broadcast.ref), follow(other, broadcast.ref)
+    deaf, follower = follow(other, first.ref), follow(other, second.ref)
     deaf.listen(wake).take()
-    thinking.open()
-    server.hear(broadcast)
+    if is_broken:
+        server.records.write([Put(turn_key(first.ref, first.ref.turn_id), b"broken", {"status": "in_progress"})])
+    else:
+        gates[0].open()
+    eventually(lambda: woken == [1])
+    gates[1].open()
     assert outline(heard_from(follower)).endswith("complete")
     eventually(lambda: not other.core._following._is_looking)
+    gates[0].open()
+    server.hear(first)
+    runner.hear(second)
 
 
 # ---- a process that dies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Delete, Put
+from turnstone.store.frames import frame
 from turnstone.store.keys import open_shard, session_key, turn_key_of
 from turnstone.store.turns import SessionView, TurnStore
 
@@ -116,7 +118,8 @@ def test_a_turn_that_is_not_open_is_named_and_none_is_cancelled(command: Make) -
 def break_turn(server: Server, turn: TurnRef) -> None:
     """Have the turn's record say nothing that anybody understands, while the index still has it."""
     attributes = {"status": "awaiting_input", "open": open_shard(turn)}
-    server.records.write([Put(turn_key_of(turn), SECRET.encode(), attributes)])
+    body = frame({}, json.dumps({"turn_id": [SECRET]}).encode())
+    server.records.write([Put(turn_key_of(turn), body, attributes)])
 
 
 def in_trouble(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[list[str], list[str]]:
