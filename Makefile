@@ -38,7 +38,7 @@ run: $(READY)
 	@$(BIN)/python -m functions.local
 
 test: $(DEV_READY) $(CLIENTS_READY)
-	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not alone" $(ARGS)
 
 check: $(DEV_READY) $(SAM_READY)
 	$(BIN)/ruff format --check .
@@ -58,6 +58,7 @@ smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+	$(BIN)/python -m pytest -m alone
 
 bench-load: $(DEV_READY)
 	$(BIN)/python -m tests.benchmarks.mixed_load $(ARGS)

@@ -21,7 +21,7 @@ import uvicorn
 
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served
-from tests.contract.test_bad_input import FULL_AGENT, FULL_TURN, places_in
+from tests.contract.test_bad_input import FULL_AGENT, FULL_TURN
 from turnstone.adapters.offline import OfflineInference
 
 LIMIT = 6_000_000
@@ -381,18 +381,27 @@ def test_a_message_longer_than_the_context_is_answered(talk: Talk) -> None:
         assert talk.turn({"messages": [{"role": "user", "content": "x" * length}]}).status == 200
 
 
-FREE_FORM = ("metadata", "args", "json_schema")
+FREE_FORM = ("metadata", "args", "json_schema", "input_schema", "output_schema")
 
 
 @pytest.mark.parametrize("value", [None, 5, "x", [{}], {"type": "y"}], ids=str)
 @pytest.mark.parametrize("full", [{"agent_config": FULL_AGENT}, FULL_TURN | {"stream": False}], ids=["agent", "turn"])
 def test_unknown_fields_change_nothing_at_any_depth(server: Served, full: dict[str, Any], value: object) -> None:
     more = json.loads(json.dumps(full))
-    for within, key in [({"": more}, ""), *places_in(more)]:
-        if isinstance(within[key], dict) and key not in FREE_FORM:
+    for within, key in [({"": more}, ""), *places_outside_of_what_is_free(more)]:
+        if isinstance(within[key], dict):
             within[key]["unknown"] = value
     assert full != more
     assert outcome(server, full) == outcome(server, more)
+
+
+def places_outside_of_what_is_free(holder: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield where each value is whose fields are the API's own."""
+    for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
+        if key not in FREE_FORM:
+            yield holder, key
+            if isinstance(holder[key], dict | list):
+                yield from places_outside_of_what_is_free(holder[key])
 
 
 def outcome(server: Served, body: dict[str, Any]) -> Any:

@@ -247,6 +247,8 @@ def test_a_start_holds_little_memory(function: Function) -> None:
     assert start_of(function).memory_mb <= MEMORY_BAR_MB
 
 
+@pytest.mark.alone
+@pytest.mark.timeout(900)
 def test_a_start_takes_little_longer_than_what_no_function_can_do_without() -> None:
     ratios = Ratios()
     slow = list(FUNCTIONS)
