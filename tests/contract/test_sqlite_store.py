@@ -7,6 +7,8 @@ import stat
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -294,3 +296,18 @@ def test_closing_lets_running_calls_finish(path: Path) -> None:
         store.close()
         assert [StoreUnavailable] * 4 == [type(user.exception()) for user in users]
     assert not list(path.parent.glob("*-wal"))
+
+
+def test_what_was_remembered_under_a_key_is_dropped_when_its_time_is_over_and_nothing_else(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    over, later = int(now.timestamp()), int(now.timestamp()) + 1
+    with closing(SqliteRangeStore(tmp_path / "a.db")) as store:
+        gone = [Key("local|idempotency:a", "#"), Key("local|session:a:s", "idempotency:b")]
+        kept = [Key("local|idempotency:c", "#"), Key("local|session:a:s", "turn:1"), Key("local|session:a:s", "ctx:~")]
+        ends = [over, over, later, over]
+        store.write([Put(key, b"{}", {"ttl": end}) for key, end in zip([*gone, *kept], ends, strict=False)])
+        store.write([Put(kept[2], b"{}")])
+        assert store.drop_expired(now) == 2
+        assert [store.get(key) for key in gone] == [None, None]
+        assert None not in [store.get(key) for key in kept]
+        assert store.drop_expired(now) == 0

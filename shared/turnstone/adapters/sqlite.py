@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +51,10 @@ _UPDATE = "UPDATE items SET rev = ?, open = ?, attributes = ?, nonce = ? WHERE p
 _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
+_EXPIRED = """SELECT rowid FROM items
+    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%') AND json_extract(attributes, '$.ttl') <= ? LIMIT 1000"""
+_DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?"
+
 
 @dataclass(frozen=True, slots=True)
 class _State:
@@ -63,7 +68,7 @@ class _State:
 class SqliteRangeStore:
     """A RangeStore in one file, which several threads and processes may share.
 
-    A write is on the disk when it returns. The attribute `ttl` is stored, but nothing is deleted by it.
+    A write is on the disk when it returns. Nothing is deleted by the attribute `ttl` but by `drop_expired`.
     A page of a range continues whenever it is full (`limit`, or a megabyte of bodies), even if nothing follows.
     """
 
@@ -138,6 +143,19 @@ class SqliteRangeStore:
                 connection.execute(_DELETE, (pk, sk))
                 return True
             return connection.execute(_CLEAR, (pk, limit)).rowcount < limit
+
+    def drop_expired(self, now: datetime) -> int:
+        """Remove what was remembered under idempotency keys whose time is over, as a table does by its `ttl`.
+
+        Returns how many records that were. The look takes no lock; the removal takes it once.
+        """
+        moment = int(now.timestamp())
+        with self._file.reading() as connection:
+            found = connection.execute(_EXPIRED, (moment,)).fetchall()
+        if found:
+            with self._file.writing() as connection:
+                connection.executemany(_DROP, [(rowid, moment) for (rowid,) in found])
+        return len(found)
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""

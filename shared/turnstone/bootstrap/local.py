@@ -71,7 +71,8 @@ class LocalServer:
             self._sqlite.close()
 
     def _sweep(self) -> None:
-        """Look for turns that another server over the same data has left."""
+        """Look for turns that another server over the same data has left, and drop what is remembered too long."""
+        self._sqlite.drop_expired(self._clock.now())
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
     def _attend(self, turn: TurnRef) -> datetime | None:
