@@ -52,7 +52,8 @@ _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
 _EXPIRED = """SELECT rowid FROM items
-    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%') AND json_extract(attributes, '$.ttl') <= ? LIMIT 1000"""
+    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%') AND json_extract(attributes, '$.ttl') <= ?
+    LIMIT 1000"""
 _DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?"
 
 
