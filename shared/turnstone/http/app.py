@@ -1,4 +1,4 @@
-"""The ASGI app made of declared routes: reads the size-capped body, calls the route in a pool, sends its answer."""
+"""The ASGI app made of declared routes: reads the size-capped body, calls the route in its lane, sends its answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,6 +24,7 @@ from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
 from turnstone.http.errors import answer_or_error, caller_or_error, detail_reply, error_reply
+from turnstone.http.lane import Lane
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
 from turnstone.http.surroundings import Surroundings
 
@@ -84,8 +84,8 @@ class _Endpoint:
         self._route = route
         self._surroundings = surroundings
         self._application = application
-        # a pool of its own, so that no route waits for the threads of one whose model or disk is slow
-        self._pool = ThreadPoolExecutor(ROUTE_THREADS, thread_name_prefix=f"{route.method} {route.path}")
+        # a lane of its own, so that no route waits for the threads of one whose model or disk is slow
+        self._lane = Lane(ROUTE_THREADS, f"{route.method} {route.path}")
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,7 +112,7 @@ class _Endpoint:
             return error_reply(refused)
         if isinstance(caller, Caller):
             return caller
-        return await asyncio.get_running_loop().run_in_executor(self._pool, caller_or_error, caller)
+        return await self._lane.do(caller_or_error, caller)
 
     async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
         """Return what the route answers, or what is wrong with the request."""
@@ -133,15 +133,14 @@ class _Endpoint:
         )
         if (version := unknown_client(request.headers)) is not None:
             return error_reply(UnknownClient(version))
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, answer_or_error, self._route.endpoint, request)
+        return await self._lane.do(answer_or_error, self._route.endpoint, request)
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> int:
         match answer:
             case Reply():
                 return await _send_whole(answer, send)
             case PiecesReply(pieces):
-                return await _send_chunks(JSON, self._in_pool(pieces), send)
+                return await _send_chunks(JSON, self._drawn(pieces), send)
             case TurnReply(broadcast):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
@@ -169,16 +168,15 @@ class _Endpoint:
             yield
             return
         left = ends_at - LEFT_FOR_HAND_OVER - datetime.now(UTC)
-        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._pool.submit, leave)
+        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._lane.submit, leave)
         try:
             yield
         finally:
             timer.cancel()
 
-    async def _in_pool(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield what the iterator yields, drawn from it in the pool because it reads the store."""
-        loop = asyncio.get_running_loop()
-        while chunk := await loop.run_in_executor(self._pool, _some_of, pieces):
+    async def _drawn(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield what the iterator yields, drawn from it in the lane because it reads the store."""
+        while chunk := await self._lane.do(_some_of, pieces):
             yield chunk
 
 

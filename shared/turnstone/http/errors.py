@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
@@ -69,6 +69,14 @@ def caller_or_error(look_up: Callable[[], Caller]) -> Caller | Reply:
         return look_up()
     except Exception as error:  # noqa: BLE001 - as above
         return error_reply(error)
+
+
+def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """Return what the call returned and None, or None and what it raised, for another thread to tell."""
+    try:
+        return call(), None
+    except Exception as error:  # noqa: BLE001 - it is raised again where the outcome is waited for
+        return None, error
 
 
 def error_reply(error: Exception) -> Reply:

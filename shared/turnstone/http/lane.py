@@ -1,0 +1,131 @@
+"""Where the blocking work of requests is done: by one thread as long as it is quick."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+from turnstone.http.errors import outcome_of
+
+PATIENCE_S = 0.01
+Result = TypeVar("Result")
+
+
+class Lane:
+    """Does one piece of work after the other; a slow one is passed by, in another thread while there are any.
+
+    Threads that read a database at the same time hand the interpreter's lock to and fro at each row: with eight
+    clients that took half of the processor time, measured.
+    """
+
+    def __init__(self, most_threads: int, name: str) -> None:
+        self._most_threads = most_threads
+        self._pool = ThreadPoolExecutor(most_threads, thread_name_prefix=name)
+        self._changing = Lock()
+        self._waiting: deque[_Work] = deque()
+        self._threads = 0
+        self._in_front: _Hand | None = None
+        self._watched_by: AbstractEventLoop | None = None
+
+    async def do(self, call: Callable[..., Result], *arguments: Any) -> Result:
+        """Return what the call returns. Raises what it raises."""
+        loop = asyncio.get_running_loop()
+        work = _Work(partial(call, *arguments), loop)
+        with self._changing:
+            self._waiting.append(work)
+            has_to_wait = self._in_front is not None
+            if not has_to_wait and self._threads < self._most_threads:
+                self._begin()
+        if has_to_wait and self._watched_by is not loop:
+            self._watch(loop)
+        result: Result = await work.future
+        return result
+
+    def submit(self, call: Callable[[], None]) -> None:
+        """Have the call done in a thread of its own, and don't wait for it."""
+        self._pool.submit(call)
+
+    def _begin(self) -> None:
+        """Have one more thread work, in front of those that were passed by."""
+        self._threads += 1
+        self._in_front = hand = _Hand()
+        self._pool.submit(self._work, hand)
+
+    def _work(self, hand: _Hand) -> None:
+        while (work := self._next(hand)) is not None:
+            work.do()
+
+    def _next(self, hand: _Hand) -> _Work | None:
+        """Return what the thread is to do next, None if it is to end."""
+        with self._changing:
+            is_in_front = hand is self._in_front
+            if is_in_front and self._waiting:
+                hand.taken += 1
+                return self._waiting.popleft()
+            self._threads -= 1
+            if is_in_front:
+                self._in_front = None
+            elif self._in_front is None and self._waiting:
+                self._begin()
+            return None
+
+    def _watch(self, loop: AbstractEventLoop) -> None:
+        """Look again in a while whether the thread in front gets on, as long as any work waits."""
+        self._watched_by = loop
+        hand = self._in_front
+        loop.call_later(PATIENCE_S, self._look, loop, hand, hand.taken if hand else 0)
+
+    def _look(self, loop: AbstractEventLoop, hand: _Hand | None, taken: int) -> None:
+        with self._changing:
+            if not self._waiting:
+                self._watched_by = None
+                return
+            if hand is not None and hand is self._in_front and hand.taken == taken:
+                self._in_front = None
+            if self._in_front is None and self._threads < self._most_threads:
+                self._begin()
+        self._watch(loop)
+
+
+class _Hand:
+    """A thread's place in the lane.
+
+    Attributes:
+        taken: how many pieces of work it has begun.
+    """
+
+    __slots__ = ("taken",)
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+
+class _Work:
+    """One piece of work, and who waits for it in which loop."""
+
+    __slots__ = ("_call", "_loop", "future")
+
+    def __init__(self, call: Callable[[], Any], loop: AbstractEventLoop) -> None:
+        self._call = call
+        self._loop = loop
+        self.future = loop.create_future()
+
+    def do(self) -> None:
+        result, error = outcome_of(self._call)
+        with suppress(RuntimeError):  # the loop is closed when the server stops before its work is done
+            self._loop.call_soon_threadsafe(self._settle, result, error)
+
+    def _settle(self, result: Any, error: Exception | None) -> None:
+        if self.future.cancelled():
+            return
+        if error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
