@@ -124,9 +124,19 @@ def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     return listening
 
 
+def note_only_what_is_told() -> None:
+    """Have log records made without what the format does not tell: a quarter of their time.
+
+    Source: the part on optimization of the standard library's guide to logging.
+    """
+    logging._srcfile = None  # type: ignore[attr-defined] # documented there for want of a public name
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+
+
 def main() -> None:
     """Serve until interrupted."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    note_only_what_is_told()
     try:
         settings = load_settings(LocalSettings)
         listening = listen(settings.host, settings.port)
@@ -140,6 +150,8 @@ def main() -> None:
         build_local_app(settings, server),
         log_level="warning",
         access_log=False,
+        proxy_headers=False,
+        server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )

@@ -2,12 +2,12 @@
 
 from turnstone.domain.agents import Agent
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.routes import Reply, Request, Route
 
 
 def get_agent(request: Request) -> Reply:
-    return reply(request.application.agents.get(request.caller, request.path_params["agent_id"]))
+    return Reply(request.application.agents.wire(request.caller, request.path_params["agent_id"]))
 
 
-ROUTE = Route("GET", "/v1/agents/{agent_id}", get_agent, Agent)
+ROUTE = Route("GET", "/v1/agents/{agent_id}", get_agent, Agent, is_brief=True)
 handler = LambdaHandler(__name__, ROUTE, loads="agents")

@@ -9,5 +9,5 @@ def health(_: Request) -> Reply:
     return reply(Health())
 
 
-ROUTE = Route("GET", "/v1/health", health, Health)
+ROUTE = Route("GET", "/v1/health", health, Health, is_brief=True)
 handler = LambdaHandler(__name__, ROUTE)

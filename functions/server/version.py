@@ -10,5 +10,5 @@ def version(_: Request) -> Reply:
     return reply(Version(version=VERSION))
 
 
-ROUTE = Route("GET", "/v1/version", version, Version)
+ROUTE = Route("GET", "/v1/version", version, Version, is_brief=True)
 handler = LambdaHandler(__name__, ROUTE)

@@ -86,7 +86,7 @@ class Workload:
             with self._measured("create agent, with a key"):
                 agents.create(LOCAL_CALLER, CONFIG, self._attempt(has_key=True))
             with self._measured("get agent"):
-                agents.get(LOCAL_CALLER, ref.agent_id)
+                agents.wire(LOCAL_CALLER, ref.agent_id)
             with self._measured("create session"):
                 sessions.create(LOCAL_CALLER, ref.agent_id, "counted", self._attempt())
             passing = CONFIG.model_copy(update={"enable_session_persistence": False})

@@ -133,7 +133,7 @@ def test_a_deleted_agent_is_gone_for_every_reader_and_leaves_nothing(serve: Serv
     core = server.core
     core.deleting.delete_agent(LOCAL_CALLER, agent_id)
     for use in (
-        lambda: core.agents.get(LOCAL_CALLER, agent_id),
+        lambda: core.agents.wire(LOCAL_CALLER, agent_id),
         lambda: core.sessions.create(LOCAL_CALLER, agent_id, "s", attempt()),
         lambda: core.sessions.list(LOCAL_CALLER, agent_id, Wanted()),
         lambda: core.deleting.delete_agent(LOCAL_CALLER, agent_id),

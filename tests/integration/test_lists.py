@@ -95,7 +95,7 @@ def test_agents_are_listed_whole_and_by_name(serve: Serve) -> None:
         server.clock.advance(1)
         ids.append(server.agent(name=name))
     _, every = server.core.agents.list(LOCAL_CALLER, Wanted())
-    whole = [server.core.agents.get(LOCAL_CALLER, agent_id).model_dump_json().encode() for agent_id in ids]
+    whole = [server.core.agents.wire(LOCAL_CALLER, agent_id) for agent_id in ids]
     assert list(every) == whole
     listing, named = server.core.agents.list(LOCAL_CALLER, Wanted(name="one", limit=5))
     assert list(named) == [whole[0], whole[2]]

@@ -50,7 +50,7 @@ class World:
         core, ref = self.server.core, self._ref(caller)
         turn = TurnRef(**ref.model_dump(), turn_id=self.turn_id)
         return {
-            "get agent": lambda: core.agents.get(caller, self.agent_id),
+            "get agent": lambda: core.agents.wire(caller, self.agent_id),
             "create session": lambda: core.sessions.create(caller, self.agent_id, "mine", attempt()),
             "list sessions": lambda: core.sessions.list(caller, self.agent_id, Wanted()),
             "get session": lambda: core.sessions.read(caller, ref, None),

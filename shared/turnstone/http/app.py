@@ -133,6 +133,8 @@ class _Endpoint:
         )
         if (version := unknown_client(request.headers)) is not None:
             return error_reply(UnknownClient(version))
+        if self._route.is_brief:
+            return answer_or_error(self._route.endpoint, request)
         return await self._lane.do(answer_or_error, self._route.endpoint, request)
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> int:

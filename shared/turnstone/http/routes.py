@@ -137,6 +137,7 @@ class Route:
         headers: type of what each header of its own says, by name in lower case.
         raises: errors that neither path, body nor kind of answer let expect.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
+        is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
     """
 
     method: str
@@ -148,6 +149,7 @@ class Route:
     headers: Mapping[str, Any] = field(default_factory=dict)
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
+    is_brief: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:

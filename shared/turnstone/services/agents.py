@@ -41,11 +41,11 @@ class Agents:
         stored = StoredAgent(agent, self._ids.order_key(now, None), stamp_of(caller))
         return self._store.create(caller.tenant, stored, attempt, now)
 
-    def get(self, caller: Caller, agent_id: str) -> Agent:
-        """Return the agent. Raises NotFound."""
-        stored = self._store.get(caller.tenant, agent_id)
-        self._rules.check_sight(caller, stored.stamp, "agent", agent_id)
-        return stored.agent
+    def wire(self, caller: Caller, agent_id: str) -> bytes:
+        """Return the agent as wire JSON. Raises NotFound."""
+        stamp, wire = self._store.stamped_wire(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stamp, "agent", agent_id)
+        return wire
 
     def list(self, caller: Caller, wanted: Wanted) -> tuple[Listing, Iterator[bytes]]:
         """Return the part of the list of agents, and its agents as wire JSON, read as they are drained."""

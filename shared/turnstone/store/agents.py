@@ -55,6 +55,13 @@ class AgentStore:
         """Return the agent. Raises NotFound."""
         return agent_of(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
+    def stamped_wire(self, tenant: str, agent_id: str) -> tuple[Stamp, bytes]:
+        """Return who may see the agent, and the agent as wire JSON. Raises NotFound."""
+        record = self._store.get(agent_key(tenant, agent_id))
+        if record is None:
+            raise NotFound("agent", agent_id)
+        return stamp_in(private_part(record.body)), wire_part(record.body)
+
     def delete(self, tenant: str, stored: StoredAgent, job: Job) -> None:
         """Remove the agent from every reader's sight and leave the job to remove the rest. Raises NotFound."""
         agent = agent_key(tenant, stored.agent.agent_id)
