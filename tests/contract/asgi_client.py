@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from functions.local import build_local_app
 from turnstone.adapters.sqlite import SqliteRangeStore
@@ -75,7 +75,7 @@ class Answered:
 class AsgiClient:
     """Asks an app, on one event loop that goes on from request to request. For one thread at a time."""
 
-    def __init__(self, app: Starlette) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._loop = asyncio.new_event_loop()
 

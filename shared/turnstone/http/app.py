@@ -12,12 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qs
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.requests import Request as StarletteRequest
-from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
+from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import Caller
@@ -48,22 +45,42 @@ def build_app(
     application: Application,
     max_body_bytes: int,
     surroundings: Surroundings,
-    lifespan: Callable[[Starlette], AbstractAsyncContextManager[None]] | None = None,
-) -> Starlette:
+    lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
+) -> Router:
     """Return the ASGI app that serves the routes."""
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served = [StarletteRoute(path, _ByMethod(methods), methods=list(methods)) for path, methods in by_path.items()]
-    app = Starlette(routes=served, exception_handlers={HTTPException: _unrouted}, lifespan=lifespan)
-    app.router.redirect_slashes = False
-    return app
+    served = [_Served(path, _ByMethod(methods), methods=list(methods)) for path, methods in by_path.items()]
+    # a router alone: the layers of a whole Starlette application catch what is caught here already
+    return _Router(routes=served, redirect_slashes=False, lifespan=lifespan)
 
 
 def _pattern(route: Route, path: str) -> str:
     return path.removesuffix("}") + ":path}" if route.takes_slashes else path
+
+
+class _Router(Router):
+    """Routes of which none may serve a path."""
+
+    async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await _send_whole(detail_reply(404, "Not Found"), send)
+        else:
+            await super().not_found(scope, receive, send)
+
+
+class _Served(StarletteRoute):
+    """A path, which may not serve a method."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.methods and scope["method"] not in self.methods:
+            allowed = {"allow": ", ".join(self.methods)}
+            await _send_whole(detail_reply(405, "Method Not Allowed", allowed), send)
+        else:
+            await self.app(scope, receive, send)
 
 
 class _ByMethod:
@@ -227,11 +244,3 @@ async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncIterator[
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
     return 200
-
-
-async def _unrouted(_: StarletteRequest, error: Exception) -> Response:
-    """Answer for a path or method that no route serves."""
-    if not isinstance(error, HTTPException):
-        raise error
-    reply = detail_reply(error.status_code, error.detail)
-    return Response(reply.body, reply.status, {"content-type": "application/json", **(error.headers or {})})

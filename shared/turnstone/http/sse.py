@@ -1,8 +1,9 @@
 """A turn's broadcast as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import suppress
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from starlette.types import Receive
 
@@ -12,6 +13,7 @@ from turnstone.services.broadcast import TurnBroadcast
 
 PING = b": ping\n\n"
 PING_AFTER_S = 15.0
+WATCH_AFTER_S = 0.25  # most streams are over sooner
 
 
 class Departure:
@@ -20,17 +22,59 @@ class Departure:
     def __init__(self) -> None:
         self.has_left = False
         self.changed = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
 
-    async def watch(self, receive: Receive) -> None:
-        """Note when the client leaves; its request was received before."""
+    @contextmanager
+    def watched(self, receive: Receive) -> Iterator[None]:
+        """Within the block, note when the client leaves, if it is a long one; its request was received before."""
+        beginning = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin, receive)
+        try:
+            yield
+        finally:
+            beginning.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def _begin(self, receive: Receive) -> None:
+        self._watching = asyncio.create_task(self._watch(receive))
+
+    async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.has_left = True
         self.changed.set()
 
 
+class Silence:
+    """Wakes who waits when nothing was told for a time: one timer for all waits of a stream, which may be thousands."""
+
+    def __init__(self, loop: AbstractEventLoop, timeout_s: float, wake: Callable[[], object]) -> None:
+        self._loop = loop
+        self._timeout_s = timeout_s
+        self._wake = wake
+        self._since = loop.time()
+        self._timer = loop.call_at(self._since + timeout_s, self._ring)
+        self.is_long = False
+
+    def ends(self) -> None:
+        """Note that something was told just now."""
+        self._since = self._loop.time()
+        self.is_long = False
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _ring(self) -> None:
+        now = self._loop.time()
+        if now >= self._since + self._timeout_s:
+            self._since = now
+            self.is_long = True
+            self._wake()
+        self._timer = self._loop.call_at(self._since + self._timeout_s, self._ring)
+
+
 async def heard(
-    broadcast: TurnBroadcast, timeout_s: float | None, departure: Departure | None = None
+    broadcast: TurnBroadcast, timeout_s: float = PING_AFTER_S, departure: Departure | None = None
 ) -> AsyncGenerator[tuple[Numbered, ...], None]:
     """Yield the events as they come, several at once when they come fast; nothing after a silence of `timeout_s`.
 
@@ -45,23 +89,22 @@ async def heard(
             loop.call_soon_threadsafe(ready.set)
 
     listener = broadcast.listen(wake)
+    silence = Silence(loop, timeout_s, ready.set)
     try:
-        while True:
+        while not departure.has_left:
             news = listener.take()
             if news.told:
                 yield news.told
+                silence.ends()
+            elif silence.is_long:
+                yield ()
+                silence.ends()
             if news.is_last:
                 return
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await ready.wait()
-            except TimeoutError:
-                yield ()
-                continue
-            if departure.has_left:
-                return
+            await ready.wait()
             ready.clear()
     finally:
+        silence.cancel()
         broadcast.leave(listener)
 
 
@@ -75,14 +118,12 @@ async def sse_chunks(
         return b"id: %d\n" % told.number + data if has_ids and told.number is not None else data
 
     departure = Departure()
-    watching = asyncio.create_task(departure.watch(receive))
     try:
-        async for told in heard(broadcast, PING_AFTER_S, departure):
-            yield b"".join(map(sent, told)) if told else PING
+        with departure.watched(receive):
+            async for told in heard(broadcast, PING_AFTER_S, departure):
+                yield b"".join(map(sent, told)) if told else PING
     except asyncio.CancelledError:
         # only the server cancels, when its time to stop is over
         turn_id = broadcast.ref.turn_id
         failure = Failure(kind="ended", message=f"the server stops; turn {turn_id!r} goes on later, read it again")
         yield encode(TurnFailed(turn_id=turn_id, failure=failure))
-    finally:
-        watching.cancel()

@@ -13,7 +13,7 @@ from turnstone.services.broadcast import TurnBroadcast
 async def outcome(broadcast: TurnBroadcast) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client."""
     try:
-        async with aclosing(heard(broadcast, timeout_s=None)) as told:
+        async with aclosing(heard(broadcast)) as told:
             async for news in told:
                 for event, *_ in news:
                     if isinstance(event, TurnCompleted | TurnAwaitsInput):

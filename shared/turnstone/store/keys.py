@@ -22,10 +22,12 @@ HEADER = "ctx:~"
 def component(text: str) -> str:
     """Return the text as one component of a key; distinct texts give distinct components."""
     encoded = text.replace("%", "%25").replace("|", "%7C").replace(":", "%3A").replace("#", "%23")
-    raw = encoded.encode("utf-8", "surrogatepass")
-    if len(raw) > MAX_COMPONENT_BYTES or any("\ud800" <= character <= "\udfff" for character in encoded):
-        return "#" + sha256(raw).hexdigest()
-    return encoded
+    try:
+        if len(encoded.encode()) <= MAX_COMPONENT_BYTES:
+            return encoded
+    except UnicodeEncodeError:
+        pass  # half of a character, which no store takes
+    return "#" + sha256(encoded.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def agent_key(tenant: str, agent_id: str) -> Key:
