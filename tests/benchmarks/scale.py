@@ -1,0 +1,118 @@
+"""What a million turns cost on AWS, and which limit they meet first, from what is counted: `python -m ….scale`.
+
+Pure arithmetic over the counts that `counts.py` holds. README shows what this prints; a test compares them.
+
+Sources, for us-east-1 and without free tiers: the pricing pages of API Gateway (REST), Lambda (x86), DynamoDB
+(on demand), Step Functions (Standard), EventBridge and CloudWatch Logs; the quota pages of DynamoDB, Lambda and Step
+Functions. As known in November 2026; nothing here was read from a bill.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.benchmarks.counts import DUE, MOST_READ_UNITS, MOST_WRITE_UNITS
+from tests.benchmarks.operations_counted import DEFAULT_BUDGET
+from turnstone.store.keys import OPEN_SHARDS
+
+MODEL_S = 3.0
+FUNCTION_GB = 1.0
+WORKER_S = 0.1
+LOG_KB = 1.0
+STATES_OF_A_PAUSE = ("Route", "AwaitClient", "Resumed", "Watch", "Attend", "Route", "Notify", "Ended")
+TOKEN_WRITE_UNITS = 2  # the machine's own write to a record of up to two kilobytes
+ENTRY_WRITE_UNITS = 2  # one entry of a list, written in a transaction
+INDEX_WRITE_UNITS = 2  # a turn enters the open index, and leaves it
+
+REQUEST, INVOCATION, EVENT, TRANSITION = 3.50, 0.20, 1.00, 25.00
+GB_SECOND, LOG_GB = 16.6667, 0.50
+WRITE_UNIT, READ_UNIT = 0.625, 0.125
+
+NEW_TABLE_WRITES = 4_000
+PARTITION_WRITES, PARTITION_READS = 1_000, 3_000
+CONCURRENT_RUNS, STARTS, TRANSITIONS = 1_000, 300, 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one turn asks of AWS. Units at most, as counted; read units with all the context a model may be sent."""
+
+    requests: int
+    invocations: int
+    function_s: float
+    write_units: int
+    read_units: int
+    transitions: int = 0
+    events: int = 0
+
+
+def plain_turn() -> Asked:
+    return Asked(1, 1, MODEL_S, MOST_WRITE_UNITS, MOST_READ_UNITS[DEFAULT_BUDGET])
+
+
+def paused_turn() -> Asked:
+    """Return what a turn asks that waits for its client once: two requests, and an execution of the machine."""
+    pause, resume, attended = (
+        DUE[name] for name in ("client-tool turn: pause", "client-tool turn: resume", "get turn, waiting")
+    )
+    return Asked(
+        requests=2,
+        invocations=2 + STATES_OF_A_PAUSE.count("Attend"),
+        function_s=2 * MODEL_S + WORKER_S,
+        write_units=pause.write_units + resume.write_units + TOKEN_WRITE_UNITS,
+        read_units=2 * MOST_READ_UNITS[DEFAULT_BUDGET] + (attended.read_units or 0),
+        transitions=len(STATES_OF_A_PAUSE),
+        events=1,
+    )
+
+
+def price_of_a_million(asked: Asked) -> dict[str, float]:
+    """Return US dollars by service."""
+    return {
+        "API Gateway": asked.requests * REQUEST,
+        "Lambda": asked.invocations * INVOCATION + asked.function_s * FUNCTION_GB * GB_SECOND,
+        "DynamoDB": asked.write_units * WRITE_UNIT + asked.read_units * READ_UNIT,
+        "Step Functions": asked.transitions * TRANSITION,
+        "EventBridge, logs": asked.events * EVENT + asked.invocations * LOG_KB * LOG_GB,
+    }
+
+
+def limits() -> dict[str, float]:
+    """Return how many a second there may be until a limit is met: partitions first, then what an account begins with."""
+    plain, paused = plain_turn(), paused_turn()
+    return {
+        "turns of one session, if its model took no time: its partition's writes": PARTITION_WRITES / plain.write_units,
+        "new sessions of one agent, or new agents of one tenant: the partition of their list": (
+            PARTITION_WRITES / ENTRY_WRITE_UNITS
+        ),
+        "turns of one agent, whose record each reads: its partition's reads": PARTITION_READS,
+        f"turns of a stack, whose open ones are listed in {OPEN_SHARDS} partitions": (
+            OPEN_SHARDS * PARTITION_WRITES / INDEX_WRITE_UNITS
+        ),
+        f"plain turns: a new table takes {NEW_TABLE_WRITES:,} write units a second, and more as it is used": (
+            NEW_TABLE_WRITES / plain.write_units
+        ),
+        f"plain turns: an account runs {CONCURRENT_RUNS:,} functions at a time until it asks for more": (
+            CONCURRENT_RUNS / MODEL_S
+        ),
+        "turns that pause: executions that may be started": STARTS,
+        f"turns that pause: {TRANSITIONS:,} transitions of executions a second": TRANSITIONS / paused.transitions,
+    }
+
+
+def tables() -> Iterator[str]:
+    """Yield both tables as lines of Markdown."""
+    plain, paused = price_of_a_million(plain_turn()), price_of_a_million(paused_turn())
+    yield "| US dollars for a million | plain turns | turns with one pause |"
+    yield "|---|---|---|"
+    for service, price in plain.items():
+        yield f"| {service} | {price:,.2f} | {paused[service]:,.2f} |"
+    yield f"| together | {sum(plain.values()):,.2f} | {sum(paused.values()):,.2f} |"
+    yield ""
+    yield "| as many a second | until a limit is met |"
+    yield "|---|---|"
+    for what, number in limits().items():
+        yield f"| {number:,.0f} | {what} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(tables()))
