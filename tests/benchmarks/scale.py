@@ -77,7 +77,7 @@ def price_of_a_million(asked: Asked) -> dict[str, float]:
 
 
 def limits() -> dict[str, float]:
-    """Return how many a second there may be until a limit is met: partitions first, then what an account begins with."""
+    """Return how many a second there may be until a limit is met: of partitions first, then of accounts."""
     plain, paused = plain_turn(), paused_turn()
     return {
         "turns of one session, if its model took no time: its partition's writes": PARTITION_WRITES / plain.write_units,

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from functions.turn_supervisor import run_turn
 from tests.aws_events import Context
+from tests.benchmarks.scale import STATES_OF_A_PAUSE
 from tests.fakes.scripted import Scripted, call
 from tests.harness import (
     AWAIT_S,
@@ -96,7 +97,7 @@ def test_a_resumed_turn_is_watched_and_its_end_is_told_once(stage: Stage) -> Non
     assert kinds(stage.assert_over(turn, TurnStatus.COMPLETED)) == ANSWERED
     assert stage.bench.names() == [turn.turn_id]
     assert stage.first_seconds(turn) == AWAIT_S + AFTER_DEADLINE_S
-    assert stage.execution(turn).entered == ["Route", *PAUSE, "Notify", "Ended"]
+    assert stage.execution(turn).entered == ["Route", *PAUSE, "Notify", "Ended"] == [*STATES_OF_A_PAUSE]
 
 
 def test_two_pauses_of_a_turn_are_one_execution_under_two_tokens(stage: Stage) -> None:
