@@ -32,6 +32,7 @@ from tests.fakes.openai_rules import refusal_of
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 5.0
+SETTLE_S = 0.01
 REASONS = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 404: "Not Found"}
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 Script = Callable[[dict[str, Any]], Answer] | Sequence[Answer]
@@ -73,6 +74,7 @@ class ModelServer:
         self.headers: list[dict[str, str]] = []
         self.connections = 0
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -101,30 +103,37 @@ class ModelServer:
     async def serve(self, on_start: Callable[[int], None] = lambda port: None) -> None:
         """Serve until stopped."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._serve_connection, HOST, self.port)
+        server = await asyncio.start_server(self._accept, HOST, self.port)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         on_start(self.port)
         await self._stop.wait()
         server.close()
+        await asyncio.sleep(SETTLE_S)  # a connection that has just been taken comes to be served, else nobody closes it
+        serving = tuple(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
         for writer in tuple(self._writers):
-            writer.close()
+            writer.transport.abort()
         await server.wait_closed()
 
     def stop(self) -> None:
         assert self._stop is not None
         self._stop.set()
 
-    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writers.add(writer)
-        try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-                while await self._serve_request(reader, writer):
-                    pass
-        finally:
-            writer.close()
-            self._writers.discard(writer)
+        self._serving.add(task := asyncio.create_task(self._serve_connection(reader, writer)))
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while await self._serve_request(reader, writer):
+                pass
+        writer.close()
+        self._writers.discard(writer)
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether the connection is kept."""

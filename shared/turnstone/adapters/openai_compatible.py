@@ -76,7 +76,7 @@ class OpenAICompatibleInference:
         if not (api_key.isascii() and api_key.isprintable()):
             raise ValueError("the model's API key (TURNSTONE_MODEL_API_KEY) has characters that no header can carry")
         url = parse_url(base_url.strip().rstrip("/"))
-        self._base_url = url.url
+        self._base_path = url.request_uri.rstrip("/")
         self._shown_url = url._replace(auth=None, query=None, fragment=None).url
         self._api_key = api_key
         self._headers = {
@@ -86,7 +86,7 @@ class OpenAICompatibleInference:
             **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
         }
         self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
-        self._pool = patient_pools(POOL_SIZE)
+        self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
@@ -155,7 +155,7 @@ class OpenAICompatibleInference:
         try:
             return self._pool.urlopen(
                 method,
-                self._base_url + path,
+                self._base_path + path,
                 body=body,
                 headers=self._headers,
                 timeout=timeout,

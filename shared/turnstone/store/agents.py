@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from pydantic_core import from_json
 
@@ -20,6 +21,7 @@ from turnstone.store.keys import agent_key, agent_list, agent_list_key
 from turnstone.store.listing import Entry, entries_of, put_entry
 
 ACTIVE = "active"
+AGENTS_REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,14 @@ def agent_of(record: Record | None, agent_id: str) -> StoredAgent:
     """Return the agent the record holds. Raises NotFound if there is none."""
     if record is None:
         raise NotFound("agent", agent_id)
-    private = private_part(record.body)
-    agent = Agent.model_validate_json(wire_part(record.body))
+    return _stored_in(record.body)
+
+
+@lru_cache(maxsize=AGENTS_REMEMBERED)
+def _stored_in(body: bytes) -> StoredAgent:
+    """Return what the body says; each turn of an agent reads the same one."""
+    private = private_part(body)
+    agent = Agent.model_validate_json(wire_part(body))
     return StoredAgent(agent, private["order"], stamp_in(private))
 
 
