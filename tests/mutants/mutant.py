@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
+from difflib import unified_diff
 from functools import cached_property
 from pathlib import Path
 
@@ -37,18 +37,16 @@ class Mutant:
         mutation = mutations[self.number]
         return str(deep_replace(module, mutation.original_node, mutation.mutated_node).code)
 
-    @property
-    def diff(self) -> list[str]:
-        """The lines that differ, and two around them."""
-        lines = difflib.unified_diff(self.path.read_text().splitlines(), self.source.splitlines(), n=2, lineterm="")
-        return list(lines)[2:]
+    def diff(self, around: int = 1) -> list[str]:
+        """The lines that differ and some around them, after a head `@@ -first,count +first,count @@`."""
+        before, after = self.path.read_text().splitlines(), self.source.splitlines()
+        return list(unified_diff(before, after, n=around, lineterm=""))[2:]
 
     @property
     def lines(self) -> range:
-        """The lines of the file that the change replaces, at least one."""
-        matcher = difflib.SequenceMatcher(None, self.path.read_text().splitlines(), self.source.splitlines(), False)
-        changed = [(first, end) for tag, first, end, _, _ in matcher.get_opcodes() if tag != "equal"]
-        return range(changed[0][0] + 1, max(changed[-1][1], changed[0][0] + 1) + 1)
+        """The lines of the file that the change replaces or stands behind."""
+        first, _, count = self.diff(0)[0].split()[1].lstrip("-").partition(",")
+        return range(int(first), int(first) + max(int(count or 1), 1))
 
 
 def all_mutants() -> list[Mutant]:

@@ -13,17 +13,17 @@ import pytest
 from coverage import Coverage, CoverageData
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.trial import QUIET, in_a_fork
+from tests.mutants.trial import OPTIONS, in_a_fork
 
 LIMIT_S = 1200
 
 
 class Contexts:
-    """A plugin that tells the coverage which test runs, and keeps how long those that pass take."""
+    """A plugin that tells the coverage which test runs, and keeps how long it takes and whether it fails."""
 
     def __init__(self, coverage: Coverage) -> None:
         self.seconds: dict[str, float] = {}
-        self.failed: set[str] = set()
+        self.failed: list[str] = []
         self._coverage = coverage
 
     @pytest.hookimpl(wrapper=True)
@@ -36,7 +36,7 @@ class Contexts:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.failed.add(report.nodeid)
+            self.failed.append(report.nodeid)
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,15 @@ class Reach:
     tests_of_line: dict[str, dict[int, list[str]]]
 
     def tests_for(self, mutant: Mutant, budget_s: float) -> list[str]:
-        """The tests that reach the mutant, as many as the budget has time for: first one of each kind, the fastest."""
+        """The passing tests that reach the mutant, as many as fit the budget: one of each kind first, fastest first."""
         of_line = self.tests_of_line.get(str(mutant.path.resolve()), {})
-        reaching = {test for line in mutant.lines for test in of_line.get(line, ())}
-        if not reaching:  # what runs at import, or at least the module's tests
-            reaching = {test for tests in of_line.values() for test in tests}
+        reaching = {test for line in mutant.lines for test in of_line.get(line, ())} & self.seconds.keys()
+        if not reaching:  # it runs when the module is imported, if at all
+            reaching = {test for tests in of_line.values() for test in tests} & self.seconds.keys()
         seen: Counter[str] = Counter()
         ranked = []
-        for test in sorted(reaching & self.seconds.keys() - set(self.failed), key=self.seconds.__getitem__):
-            file, _, function = test.partition("::")
-            function = f"{file}::{function.partition('[')[0]}"
+        for test in sorted(reaching - set(self.failed), key=self.seconds.__getitem__):
+            file, function = test.partition("::")[0], test.partition("[")[0]
             ranked.append((seen[function], seen[file], test))
             seen.update((function, file))
         chosen, spent = [], 0.0
@@ -76,16 +75,17 @@ def measured(selection: Sequence[str], folder: Path) -> Reach:
     def run() -> int:
         coverage = Coverage(data_file=str(data_file), include=["shared/turnstone/*"], config_file=False)
         plugin = Contexts(coverage)
-        coverage.start()
-        code = int(pytest.main([*QUIET, "--hypothesis-seed=0", *selection], plugins=[plugin]))
-        coverage.stop()
+        with coverage.collect():
+            code = int(pytest.main([*OPTIONS, *selection], plugins=[plugin]))
         coverage.save()
-        told.write_text(json.dumps({"seconds": plugin.seconds, "failed": sorted(plugin.failed)}))
+        told.write_text(json.dumps({"seconds": plugin.seconds, "failed": plugin.failed}))
         return code
 
-    code = in_a_fork(run, LIMIT_S, says=True)
+    code = in_a_fork(run, LIMIT_S)
     assert code in (0, 1), f"the tests did not run without a mutant: {code}"
     data = CoverageData(str(data_file))
     data.read()
-    lines = {path: data.contexts_by_lineno(path) for path in data.measured_files()}
-    return Reach(**json.loads(told.read_text()), tests_of_line=lines)
+    return Reach(
+        **json.loads(told.read_text()),
+        tests_of_line={path: data.contexts_by_lineno(path) for path in data.measured_files()},
+    )
