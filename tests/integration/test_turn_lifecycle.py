@@ -26,10 +26,10 @@ from tests.harness import (
 from turnstone.domain.agents import Greedy, SamplingParams, ToolConfig, TopK, TopP
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.context import Entry, Segment, tokens_of, told_afterwards
-from turnstone.domain.errors import ModelFailed, ModelTimedOut, NotFound, ToolFailed
-from turnstone.domain.messages import SystemMessage, UserMessage
+from turnstone.domain.errors import CallsMismatch, InvalidRequest, ModelFailed, ModelTimedOut, NotFound, ToolFailed
+from turnstone.domain.messages import SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.sessions import LockState, SessionRef
-from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.domain.tools import ToolDef, ToolParameter, ToolResponse
 from turnstone.domain.turns import Turn, TurnStatus
 from turnstone.records import MAX_OPERATIONS, Put
 from turnstone.services.attention import turn_of
@@ -450,3 +450,38 @@ def test_the_records_of_steps_are_removed_in_as_few_writes_as_take_them(serve: S
     writes = [len(done.operations) for done in server.store.calls[before:] if done.verb == "write"]
     assert writes == [*[MAX_OPERATIONS] * (count // MAX_OPERATIONS), *[1] * (count % MAX_OPERATIONS)]
     assert not all_records(server.records, steps_of_turn(ref, "t"))
+
+
+def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: Serve) -> None:
+    server = serve([LOOK])
+    ref = server.session(client_tools=[client_tool()])
+    told = ToolResponseMessage(call_id="c2", content="a door")
+    with pytest.raises(CallsMismatch) as refused:
+        server.start(ref, [told])
+    assert (refused.value.location, str(refused.value)) == (
+        ("messages",),
+        "no turn of this session awaits tool responses",
+    )
+    with pytest.raises(InvalidRequest) as mixed:
+        server.start(ref, [told, UserMessage(content="and now?")])
+    assert mixed.value.location == ("messages",)
+    assert "can't be sent in one turn" in str(mixed.value)
+
+
+@pytest.mark.parametrize(
+    ("responses", "said"),
+    [
+        ((answer("c2"), answer("c2")), "a call is answered twice"),
+        ((answer("c2"), answer("c9")), "no pending call has the id 'c9'"),
+        ((), "the pending call 'c2' is not answered"),
+    ],
+)
+def test_answers_to_other_calls_than_those_that_wait_are_refused_with_the_reason(
+    serve: Serve, responses: tuple[ToolResponse, ...], said: str
+) -> None:
+    server = serve([LOOK])
+    turn = server.paused(server.session(client_tools=[client_tool()]))
+    with pytest.raises(CallsMismatch) as refused:
+        server.resume(turn, *responses)
+    assert (refused.value.location, str(refused.value)) == (("tool_responses",), said)
+    assert server.state(turn).status is TurnStatus.AWAITING_INPUT
