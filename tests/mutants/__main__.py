@@ -45,6 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=25, help="seconds of tests that a survivor has survived")
     parser.add_argument("--mutant", action="append", default=[], help="this one only, FILE#NUMBER; several if repeated")
     parser.add_argument("--tests", nargs="*", help="run these, instead of those that reach the mutant")
+    parser.add_argument("--control", action="store_true", help="change nothing, so that all must survive")
     return parser.parse_args()
 
 
@@ -52,7 +53,8 @@ def _killed(mutant: Mutant, reach: Reach | None, arguments: argparse.Namespace) 
     began = time.monotonic()
     tests = reach.tests_for(mutant, arguments.budget) if reach else arguments.tests
     limit_s = 3 * arguments.budget + SECONDS_PER_TEST
-    killed = any(is_killed(mutant, some, limit_s) for some in (tests[:FEW], tests[FEW:]) if some)
+    swapped = None if arguments.control else mutant
+    killed = any(is_killed(swapped, some, limit_s) for some in (tests[:FEW], tests[FEW:]) if some)
     where, took = f"{mutant.path}:{mutant.lines.start}", time.monotonic() - began
     print(f"{'killed' if killed else 'SURVIVED'} {where} ({mutant}, {len(tests)} tests, {took:.1f} s)")
     print(*(f"    {line}" for line in mutant.diff() if not killed), sep="\n", end="" if killed else "\n", flush=True)

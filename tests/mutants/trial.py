@@ -51,14 +51,15 @@ def preload() -> None:
     assert "turnstone" not in sys.modules, "a trial would not load the mutant"
 
 
-def is_killed(mutant: Mutant, tests: Sequence[str], limit_s: float) -> bool:
-    """Whether a test fails with the mutant in place, or does not come to its end."""
+def is_killed(mutant: Mutant | None, tests: Sequence[str], limit_s: float) -> bool:
+    """Whether a test fails with the mutant in place, or does not come to its end; None for the code as it is."""
 
     def trial() -> int:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
-        sys.meta_path.insert(0, Swap(mutant))
+        if mutant is not None:
+            sys.meta_path.insert(0, Swap(mutant))
         return int(pytest.main([*OPTIONS, "-x", "--timeout", str(SECONDS_PER_TEST), *tests]))
 
     return in_a_fork(trial, limit_s) != 0

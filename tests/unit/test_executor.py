@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Barrier
 
 import pytest
 
@@ -28,6 +29,20 @@ def test_as_many_places_are_taken_as_there_are_and_no_more() -> None:
         pytest.fail("there is no third place")
     with executor.place(), executor.place():
         pass
+
+
+def test_whoever_has_a_place_runs_at_once_however_many_there_are() -> None:
+    places = 50
+    executor, together = TurnExecutor(places), Barrier(places)
+    runs: list[int] = []
+
+    def run() -> None:
+        runs.append(together.wait(PATIENCE_S))
+
+    for _ in range(places):
+        started(executor, run)
+    assert executor.wait(PATIENCE_S)
+    assert sorted(runs) == list(range(places))
 
 
 def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
