@@ -7,6 +7,7 @@
 # make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
 # make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
 # make torture kill the server a hundred times in the midst of streams, and look for what was lost
+# make mutants change engine, store and services in many small ways, and tell the changes that no test notices
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,6 +15,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SAM := .sam
 READY := $(VENV)/ready
 DEV_READY := $(VENV)/dev-ready
+MUTANTS_READY := $(VENV)/mutants-ready
 SAM_READY := $(SAM)/ready
 LAMBDA := .lambda
 LAMBDA_READY := $(LAMBDA)/ready
@@ -32,7 +34,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check build smoke bench bench-load bench-peer torture clean
+.PHONY: run test check build smoke bench bench-load bench-peer torture mutants clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -69,6 +71,9 @@ bench-peer: $(DEV_READY) $(PEER_READY)
 torture: $(DEV_READY)
 	$(BIN)/python -m tests.e2e.torture $(ARGS)
 
+mutants: $(MUTANTS_READY)
+	$(BIN)/python -m tests.mutants $(ARGS)
+
 clean:
 	rm -rf $(VENV) $(SAM) $(LAMBDA) $(MINISTACK) $(PEER) .clients .aws-sam build *.egg-info
 
@@ -84,6 +89,10 @@ $(READY): $(BIN)/python pyproject.toml constraints.txt
 
 $(DEV_READY): $(READY)
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+$(MUTANTS_READY): $(DEV_READY)
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[mutants]'
 	@touch $@
 
 # SAM pins versions of its own, so it has an environment of its own.

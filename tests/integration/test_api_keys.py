@@ -168,8 +168,9 @@ def test_a_list_shows_the_tenants_keys_in_the_order_they_were_made(place: Place)
 def test_another_tenants_key_is_not_found(place: Place) -> None:
     key, token = place.keys.create(ANN, "laptop")
     for tenant, key_id in (("other", key.key_id), ("acme", "unknown"), ("acme", "../x|y:z")):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound) as missing:
             place.keys.revoke(tenant, key_id)
+        assert (missing.value.kind, missing.value.identifier) == ("API key", key_id)
     assert place.keys.identity(token).caller == ANN
 
 

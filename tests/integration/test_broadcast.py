@@ -227,6 +227,16 @@ def test_a_broadcast_is_one_for_all_who_expect_it_until_it_ends() -> None:
     assert broadcasts.expect(REF) is not expected[0]
 
 
+@pytest.mark.parametrize("is_waited_for", [False, True])
+def test_a_run_tells_what_of_its_turn_is_in_doubt_whether_or_not_somebody_waits_for_it(is_waited_for: bool) -> None:
+    broadcasts = Broadcasts()
+    waiting = broadcasts.expect(REF) if is_waited_for else None
+    begun = broadcasts.begin(REF, doubtful_after=3)
+    assert (begun.doubtful_after, begun.is_run) == (3, True)
+    assert waiting in (None, begun)
+    assert broadcasts.find(REF) is begun
+
+
 def test_the_end_of_an_older_broadcast_leaves_the_newer_one() -> None:
     broadcasts = Broadcasts()
     older = broadcasts.expect(REF)

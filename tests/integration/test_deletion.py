@@ -321,6 +321,22 @@ def test_who_deletes_while_a_turn_moves_the_header_still_deletes(serve: Serve) -
         server.say(ref)
 
 
+@either
+def test_of_two_who_delete_at_once_one_is_told_that_there_is_nothing(
+    serve: Serve, delete: Callable[[Harness, SessionRef], None]
+) -> None:
+    server = serve()
+    ref = server.session()
+    named = {"session": ref.session_id, "agent": ref.agent_id}
+    server.store.before(lambda call: call.verb == "write", lambda: delete(server.another(), ref))
+    with pytest.raises(NotFound) as gone:
+        delete(server, ref)
+    kind = "session" if delete is delete_session else "agent"
+    assert (gone.value.kind, gone.value.identifier) == (kind, named[kind])
+    server.clean_up()
+    assert left_of(server, ref) == []
+
+
 def test_a_request_with_a_key_that_is_repeated_resurrects_nothing(serve: Serve) -> None:
     server = serve(["hello"])
     core = server.core

@@ -139,19 +139,20 @@ def test_a_waiting_turn_keeps_it_alive_until_it_ends(serve: Serve) -> None:
     assert left_of(server, ref) == []
 
 
-def test_its_end_waits_for_a_later_one_if_it_was_used_since(serve: Serve) -> None:
+@pytest.mark.parametrize("used_after_s", [3, TTL_S - 1])
+def test_its_end_waits_for_a_later_one_if_it_was_used_since(serve: Serve, used_after_s: int) -> None:
     server = serve(["hello"])
     ref = ephemeral(server)
-    server.clock.advance(TTL_S - 1)
+    server.clock.advance(used_after_s)
     server.say(ref)
     ends_at = server.header(ref).ends_at
-    server.clock.advance(1)
+    server.clock.advance(TTL_S - used_after_s)
     server.run_jobs()
     assert is_there(server, ref)
-    server.clock.advance(TTL_S - 3)
+    server.clock.advance(used_after_s - 1)
     assert server.core.cleaning.due() == ()
     assert is_there(server, ref)
-    server.clock.advance(3)
+    server.clock.advance(1)
     (job,) = server.core.cleaning.due()
     assert (job.kind, job.due_at) == ("end_session", ends_at)
 

@@ -35,11 +35,12 @@ from turnstone.bootstrap.core import Core
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import Conflict, ModelFailed, StoreUnavailable, TurnstoneError
+from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import AttributeIs, Delete, Put, RevIs, Update
 from turnstone.services.access import AccessRules
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.following import Following
 from turnstone.services.reading import TurnReader
 from turnstone.store.keys import session_key, turn_key, turn_key_of
@@ -193,6 +194,29 @@ def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_
     gates[0].open()
     server.settle()
     runner.settle()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_look_that_fails_is_the_last_one_whether_or_not_that_can_be_told(serve: Serve, is_told: bool) -> None:
+    ref = TurnRef(tenant="t", agent_id="a", session_id="s", turn_id="t1")
+    looked: list[int] = []
+    told: list[TurnFailed] = []
+
+    def look() -> bool:
+        looked.append(1)
+        raise ValueError("a record that nobody understands")
+
+    def end(event: TurnFailed) -> None:
+        told.append(event)
+        if not is_told:
+            raise ValueError("nobody there")
+
+    followed = Following(serve().core.turn_store, Broadcasts(), EVERY_S)
+    followed.look(ref, look, end)
+    eventually(lambda: not followed._is_looking)
+    assert len(looked) == 1
+    assert [(event.turn_id, event.failure.kind) for event in told] == [("t1", "internal")]
+    assert "read it to see how it goes on" in told[0].failure.message
 
 
 def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import from_json, to_json
 
 from tests.benchmarks.counted_store import CountedStore
 from tests.harness import Harness, attempt, serving
@@ -22,12 +23,13 @@ from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.lists import Wanted, checked_cursor
 from turnstone.ports import RangeStore
-from turnstone.records import MAX_OPERATIONS, Put
+from turnstone.records import MAX_OPERATIONS, Get, Put, Range, Record, RevIs
 from turnstone.services.access import AccessRules
 from turnstone.services.listing import MOST_HIDDEN, Listing
 from turnstone.services.sessions import SessionDeps, Sessions
 from turnstone.store.agents import AgentStore
-from turnstone.store.keys import session_list_key
+from turnstone.store.frames import frame, private_part, wire_part
+from turnstone.store.keys import agent_key, agent_list, session_key, session_list, session_list_key
 from turnstone.store.listing import Entry, put_entry
 from turnstone.store.sessions import SessionStore
 
@@ -35,6 +37,18 @@ Serve = Callable[..., Harness]
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYONE = Stamp()
 NOBODY = Stamp(owner="somebody else")
+
+
+def without_stamp(record: Record) -> Put:
+    """Return the write that leaves the record as it was before there were stamps."""
+    if b"\n" not in record.body:
+        fields = from_json(record.body)
+        del fields["stamp"]
+        return Put(record.key, to_json(fields), dict(record.attributes), when=(RevIs(record.rev),))
+    private = private_part(record.body)
+    del private["stamp"]
+    body = frame(private, wire_part(record.body))
+    return Put(record.key, body, dict(record.attributes), when=(RevIs(record.rev),))
 
 
 @pytest.fixture
@@ -232,3 +246,20 @@ def test_listing_while_agents_are_made_misses_none_that_was_there(serve: Serve) 
     server.core.agents.create(LOCAL_CALLER, AgentConfig(model="m", instructions=""), attempt())
     _, rest = server.core.agents.list(LOCAL_CALLER, Wanted(limit=9, cursor=first.cursor))
     assert len(list(rest)) == 2
+
+
+def test_what_was_stored_before_there_were_stamps_is_listed_and_read(serve: Serve) -> None:
+    server = serve()
+    agent_id = server.agent()
+    ref = server.session(agent_id)
+    ranges = [Range(agent_list("local")), Range(session_list("local", agent_id))]
+    keys = [agent_key("local", agent_id), session_key(ref)]
+    found, pages = server.records.gather([Get(key) for key in keys], ranges)
+    stamped = [*found, *(record for page in pages for record in page.records)]
+    server.records.write([without_stamp(record) for record in stamped if record])
+    assert len(stamped) == 4
+    assert listed(server, agent_id)[0] == [ref.session_id]
+    _, agents = server.core.agents.list(LOCAL_CALLER, Wanted())
+    assert len(list(agents)) == 1
+    assert server.core.agents.get(LOCAL_CALLER, agent_id)
+    assert server.core.sessions.read(LOCAL_CALLER, ref, None)

@@ -36,6 +36,7 @@ from turnstone.domain.errors import (
     TurnRunning,
     Unsupported,
 )
+from turnstone.domain.events import TurnFailed
 from turnstone.domain.messages import ToolResponseMessage, UserMessage
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
@@ -374,6 +375,22 @@ def test_a_place_is_given_back_whatever_the_end_of_a_turn(serve: Serve) -> None:
     assert outline(server.say(server.session())).endswith("failed:internal")
     server.say(server.session())
     assert outline(server.say(server.session())).endswith("complete")
+
+
+def test_a_crash_that_can_not_be_stored_is_told_and_left_to_the_supervisor(serve: Serve) -> None:
+    server = serve([Says(error=RuntimeError("a bug"))])
+
+    def unavailable() -> None:
+        raise StoreUnavailable("not now")
+
+    server.store.before(puts_turn(TurnStatus.FAILED), unavailable)
+    broadcast = server.start(server.session())
+    failed = server.hear(broadcast)[-1]
+    assert isinstance(failed, TurnFailed)
+    assert (failed.turn_id, failed.failure.kind) == (broadcast.ref.turn_id, "internal")
+    assert failed.failure.message == f"turn {broadcast.ref.turn_id!r} failed by an internal error"
+    assert list(server.supervisor.watched) == [broadcast.ref]
+    assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
 
 
 def test_who_has_heard_the_end_finds_a_place_for_the_next_turn(serve: Serve) -> None:

@@ -14,14 +14,17 @@ from moto import mock_aws
 
 from tests.aws_events import AT
 from tests.contract.dynamo_table import create_table
-from tests.harness import attempt, together
+from tests.fakes.scripted import ScriptedTools
+from tests.harness import FakeClock, attempt, together
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.errors import AlreadyRegistered, IdempotencyMismatch, NotFound
-from turnstone.domain.registry import Model, Shield
+from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.errors import AlreadyRegistered, IdempotencyMismatch, InvalidRequest, NotFound, Unsupported
+from turnstone.domain.registry import Model, Shield, Toolgroup
 from turnstone.ports import RangeStore
 from turnstone.records import Operation
+from turnstone.services.registry import Toolgroups
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.registry import RegistryStore
 
@@ -158,3 +161,64 @@ def test_a_key_is_remembered_where_there_was_nothing_to_do(store: RangeStore) ->
     models(store).register("t", model("m"), attempt("body", key="k"), AT)
     with pytest.raises(IdempotencyMismatch):
         models(store).register("t", model("other"), attempt("another body", key="k"), AT)
+
+
+class Grouped(ScriptedTools):
+    """Scripted tools that tell their groups."""
+
+    def groups(self) -> tuple[str, ...]:
+        return tuple(self._groups)
+
+
+@pytest.fixture
+def toolgroups(tmp_path: Path) -> Iterator[Toolgroups]:
+    sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
+    tools: Any = Grouped(
+        {"dice": {"roll": lambda _: "4", "flip": lambda _: "heads"}, "clock": {"now": lambda _: "noon"}}
+    )
+    yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup), tools, FakeClock())
+    sqlite.close()
+
+
+def group(identifier: str, provider_id: str = "model-context-protocol") -> Toolgroup:
+    return Toolgroup(identifier=identifier, provider_resource_id=identifier, provider_id=provider_id)
+
+
+def test_what_comes_with_the_server_is_there_before_what_was_registered(toolgroups: Toolgroups) -> None:
+    for name in ("zebra", "ape"):
+        toolgroups.register(LOCAL_CALLER, group(name), attempt())
+    toolgroups.register(LOCAL_CALLER, group("dice", "builtin"), attempt())
+    expected = (group("dice", "builtin"), group("clock", "builtin"), group("ape"), group("zebra"))
+    assert toolgroups.list(LOCAL_CALLER) == expected
+    assert tuple(toolgroups.get(LOCAL_CALLER, found.identifier) for found in expected) == expected
+    with pytest.raises(NotFound, match="toolgroup 'lion' not found"):
+        toolgroups.get(LOCAL_CALLER, "lion")
+
+
+def test_what_comes_with_the_server_is_neither_defined_anew_nor_unregistered(toolgroups: Toolgroups) -> None:
+    with pytest.raises(InvalidRequest) as anew:
+        toolgroups.register(LOCAL_CALLER, group("dice"), attempt())
+    assert anew.value.location == ("toolgroup_id",)
+    assert "toolgroup_id: 'dice' comes with the server" in str(anew.value)
+    with pytest.raises(InvalidRequest, match="toolgroup 'dice' comes with the server and can't be unregistered"):
+        toolgroups.unregister(LOCAL_CALLER, "dice")
+
+
+def test_a_group_that_the_server_does_not_have_is_refused_with_those_it_has(toolgroups: Toolgroups) -> None:
+    with pytest.raises(Unsupported) as refused:
+        toolgroups.register(LOCAL_CALLER, group("chess", "builtin"), attempt())
+    assert refused.value.location == ("toolgroup_id",)
+    assert str(refused.value) == "toolgroup_id: 'builtin' provides no 'chess'; it provides: clock, dice"
+
+
+def test_tools_are_told_with_their_groups_and_found_by_name(toolgroups: Toolgroups) -> None:
+    of_all = [(name, tool.name) for name, tool in toolgroups.tools()]
+    assert of_all == [("dice", "roll"), ("dice", "flip"), ("clock", "now")]
+    assert [(name, tool.name) for name, tool in toolgroups.tools(["clock"])] == [("clock", "now")]
+    name, tool = toolgroups.tool("now")
+    assert (name, tool.name) == ("clock", "now")
+    with pytest.raises(NotFound, match="tool 'fly' not found"):
+        toolgroups.tool("fly")
+    with pytest.raises(Unsupported, match="unknown toolgroup 'chess'") as refused:
+        toolgroups.tools(["chess"], "toolgroup_id")
+    assert refused.value.location == ("toolgroup_id",)

@@ -12,6 +12,7 @@ from tests.harness import (
     AWAIT_S,
     Harness,
     Held,
+    all_records,
     answer,
     client_tool,
     contents,
@@ -25,12 +26,14 @@ from tests.harness import (
 from turnstone.domain.agents import Greedy, SamplingParams, ToolConfig, TopK, TopP
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.context import Entry, Segment, tokens_of, told_afterwards
-from turnstone.domain.errors import ModelFailed, ModelTimedOut, NotFound, ToolFailed
-from turnstone.domain.messages import SystemMessage, UserMessage
+from turnstone.domain.errors import CallsMismatch, InvalidRequest, ModelFailed, ModelTimedOut, NotFound, ToolFailed
+from turnstone.domain.messages import SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.sessions import LockState, SessionRef
-from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.domain.tools import ToolDef, ToolParameter, ToolResponse
 from turnstone.domain.turns import Turn, TurnStatus
+from turnstone.records import MAX_OPERATIONS, Put
 from turnstone.services.attention import turn_of
+from turnstone.store.keys import step_key, steps_of_turn
 from turnstone.store.session_records import put_segment
 
 Serve = Callable[..., Harness]
@@ -422,3 +425,63 @@ def test_the_log_is_what_follows_from_the_turns_after_a_mixed_life(serve: Serve,
     server.say(ref, "and now?")
     told = [message for state in states for message in told_afterwards(state.turn, state.status)]
     assert (*told, UserMessage(content="and now?")) == server.inference.requests[-1].messages
+
+
+def test_the_step_of_a_clients_tool_lasts_from_the_pause_to_its_answer(serve: Serve) -> None:
+    server = serve([LOOK, "a door"])
+    ref = server.session(client_tools=[client_tool()])
+    turn = server.paused(ref)
+    began = server.clock.now()
+    server.clock.advance(60)
+    server.hear(server.resume(turn, answer("c2")))
+    step = server.state(turn).turn.steps[1]
+    assert (step.step_type, step.turn_id) == ("tool_execution", turn.turn_id)
+    assert (step.started_at, step.completed_at) == (began, server.clock.now())
+
+
+@pytest.mark.parametrize("count", [1, MAX_OPERATIONS, 2 * MAX_OPERATIONS + 1])
+def test_the_records_of_steps_are_removed_in_as_few_writes_as_take_them(serve: Serve, count: int) -> None:
+    server = serve()
+    ref = server.session()
+    for number in range(count):
+        server.records.write([Put(step_key(ref, "t", number), b"{}")])
+    before = len(server.store.calls)
+    server.core.turn_store.discard_steps(ref, "t")
+    writes = [len(done.operations) for done in server.store.calls[before:] if done.verb == "write"]
+    assert writes == [*[MAX_OPERATIONS] * (count // MAX_OPERATIONS), *[1] * (count % MAX_OPERATIONS)]
+    assert not all_records(server.records, steps_of_turn(ref, "t"))
+
+
+def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: Serve) -> None:
+    server = serve([LOOK])
+    ref = server.session(client_tools=[client_tool()])
+    told = ToolResponseMessage(call_id="c2", content="a door")
+    with pytest.raises(CallsMismatch) as refused:
+        server.start(ref, [told])
+    assert (refused.value.location, str(refused.value)) == (
+        ("messages",),
+        "no turn of this session awaits tool responses",
+    )
+    with pytest.raises(InvalidRequest) as mixed:
+        server.start(ref, [told, UserMessage(content="and now?")])
+    assert mixed.value.location == ("messages",)
+    assert "can't be sent in one turn" in str(mixed.value)
+
+
+@pytest.mark.parametrize(
+    ("responses", "said"),
+    [
+        ((answer("c2"), answer("c2")), "a call is answered twice"),
+        ((answer("c2"), answer("c9")), "no pending call has the id 'c9'"),
+        ((), "the pending call 'c2' is not answered"),
+    ],
+)
+def test_answers_to_other_calls_than_those_that_wait_are_refused_with_the_reason(
+    serve: Serve, responses: tuple[ToolResponse, ...], said: str
+) -> None:
+    server = serve([LOOK])
+    turn = server.paused(server.session(client_tools=[client_tool()]))
+    with pytest.raises(CallsMismatch) as refused:
+        server.resume(turn, *responses)
+    assert (refused.value.location, str(refused.value)) == (("tool_responses",), said)
+    assert server.state(turn).status is TurnStatus.AWAITING_INPUT

@@ -154,6 +154,12 @@ def test_a_turn_ended_while_it_waited_is_told_with_its_end_in_place_of_the_pause
     assert (*coalesced(waiting.heard[:-1]), TurnFailed(turn_id="t1", failure=ended.failure)) == replayed(ended)
 
 
+def test_a_turn_whose_steps_and_traces_do_not_match_is_not_told() -> None:
+    whole = lived(LONG_PLAIN).state
+    with pytest.raises(ValueError, match="shorter"):
+        replayed(whole.model_copy(update={"traces": whole.traces[:-1]}))
+
+
 def test_a_turn_that_ended_without_a_reason_is_told_as_failed_all_the_same() -> None:
     failed = new_turn().model_copy(update={"status": TurnStatus.FAILED})
     failure = Failure(kind="ended", message="turn 't1' is failed")

@@ -97,7 +97,7 @@ class Cleaning:
             self._store.settle(job)
             return
         if not session.is_over(now):
-            self._go_on(job, max(session.ends_at, now + LOOK_AGAIN_AFTER if now >= session.ends_at else now))
+            self._go_on(job, session.ends_at if now < session.ends_at else now + LOOK_AGAIN_AFTER)
             return
         cleaning = job_of("clean_session", ref, session, now)
         try:

@@ -77,8 +77,8 @@ def turn_key_of(ref: TurnRef) -> Key:
     return turn_key(ref, ref.turn_id)
 
 
-def all_turns(ref: SessionRef, after: str | None = None) -> Range:
-    return Range(session_partition(ref), start="turn:", end="turn:~", after=after)
+def all_turns(ref: SessionRef) -> Range:
+    return Range(session_partition(ref), start="turn:", end="turn:~")
 
 
 def step_key(ref: SessionRef, order: str, index: int) -> Key:

@@ -1,0 +1,85 @@
+"""As many turns run at once as may, each place is given back once, and who drains learns what still runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Barrier
+
+import pytest
+
+from tests.harness import PATIENCE_S, Gate, eventually
+from turnstone.domain.errors import Overloaded
+from turnstone.services.executor import TurnExecutor
+
+SHORT_S = 0.05
+
+
+def unexpected(crash: BaseException) -> None:
+    pytest.fail(f"nothing crashed: {crash}")
+
+
+def started(executor: TurnExecutor, run: Callable[[], None]) -> None:
+    with executor.place() as place:
+        place.start(run, unexpected)
+
+
+def test_as_many_places_are_taken_as_there_are_and_no_more() -> None:
+    executor = TurnExecutor(2)
+    with executor.place(), executor.place(), pytest.raises(Overloaded), executor.place():
+        pytest.fail("there is no third place")
+    with executor.place(), executor.place():
+        pass
+
+
+def test_whoever_has_a_place_runs_at_once_however_many_there_are() -> None:
+    places = 50
+    executor, together = TurnExecutor(places), Barrier(places)
+    runs: list[int] = []
+
+    def run() -> None:
+        runs.append(together.wait(PATIENCE_S))
+
+    for _ in range(places):
+        started(executor, run)
+    assert executor.wait(PATIENCE_S)
+    assert sorted(runs) == list(range(places))
+
+
+def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
+    executor = TurnExecutor(1)
+    with pytest.raises(ValueError, match="not stored"), executor.place():
+        raise ValueError("not stored")
+    with executor.place() as place:
+        place.give_back()
+        place.give_back()
+    with executor.place(), pytest.raises(Overloaded), executor.place():
+        pytest.fail("a place was given back twice")
+
+
+def test_who_drains_learns_how_many_run_and_whether_they_end_in_time() -> None:
+    executor, thinking = TurnExecutor(3), Gate()
+    started(executor, thinking.pass_through)
+    started(executor, thinking.pass_through)
+    assert executor.refuse_more() == 2
+    with pytest.raises(Overloaded), executor.place():
+        pytest.fail("it takes no more")
+    assert executor.wait(SHORT_S) is False
+    thinking.open()
+    assert executor.wait(PATIENCE_S) is True
+    eventually(lambda: executor.refuse_more() == 0)
+
+
+def test_a_crash_is_heard_once_the_place_is_free() -> None:
+    executor = TurnExecutor(1)
+    crash = ValueError("a bug")
+    heard: list[tuple[BaseException, int]] = []
+
+    def fail() -> None:
+        raise crash
+
+    with executor.place() as place:
+        place.start(fail, lambda problem: heard.append((problem, executor._taken)))
+    eventually(lambda: heard == [(crash, 0)])
+    executor.wait(PATIENCE_S)
+    started(executor, lambda: None)
+    assert executor.wait(PATIENCE_S)
