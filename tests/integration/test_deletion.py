@@ -321,6 +321,34 @@ def test_who_deletes_while_a_turn_moves_the_header_still_deletes(serve: Serve) -
         server.say(ref)
 
 
+def test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile(serve: Serve) -> None:
+    server = serve()
+    agent_id = server.agent()
+    other = server.another()
+    server.store.before(
+        lambda found: found.verb == "write", lambda: other.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
+    )
+    with pytest.raises(NotFound) as gone:
+        server.core.sessions.create(LOCAL_CALLER, agent_id, "s", attempt())
+    assert gone.value.kind == "agent"
+    other.clean_up()
+    assert [row for row in server.dump() if agent_id in f"{row[0]} {row[4]!r}"] == []
+
+
+@either
+def test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job(
+    serve: Serve, delete: Callable[[Harness, SessionRef], None]
+) -> None:
+    server = serve()
+    ref = server.session()
+    other = server.another()
+    server.store.before(lambda found: found.verb == "write", lambda: delete(other, ref))
+    with pytest.raises(NotFound):
+        delete(server, ref)
+    assert (len(other.jobs.taken()), server.jobs.taken()) == (1, ())
+    assert len(server.core.cleaning.due()) == 1
+
+
 def test_a_request_with_a_key_that_is_repeated_resurrects_nothing(serve: Serve) -> None:
     server = serve(["hello"])
     core = server.core
