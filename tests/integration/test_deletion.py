@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.scripted import Scripted, call
+from tests.fakes.scripted import Says, Scripted, call
 from tests.harness import (
     LEASE_S,
     Harness,
@@ -250,9 +250,34 @@ def test_a_turn_does_not_pause_into_a_deleted_session(
     assert left_of(server, ref) == []
 
 
+LATER_WRITES = {"step": (saves_step, call("roll", "r")), "pause": (pauses_turn, LOOK), "end": (completes_turn, "done")}
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True], ids=["deleted", "cleaned up"])
+@pytest.mark.parametrize("write", LATER_WRITES)
+def test_a_turn_whose_session_another_process_deletes_brings_nothing_back(
+    serve: Serve, write: str, is_cleaned: bool
+) -> None:
+    writes, reply = LATER_WRITES[write]
+    server = serve([reply, "never"], DICE)
+    other = server.another()
+    ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
+    left: list[list[Any]] = []
+
+    def delete_elsewhere() -> None:
+        delete_session(other, ref)
+        if is_cleaned:
+            other.run_jobs()
+        left.append(server.dump())
+
+    server.store.before(writes, delete_elsewhere)
+    assert outline(server.say(ref)).endswith("failed:gone")
+    assert left == [server.dump()]
+
+
 @pytest.mark.slow
 def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(serve: Serve) -> None:
-    thinking = Held([*"abc"])
+    thinking = Held(Says(texts=("a", "b", "c")))
     server = serve([thinking], lease_seconds=0.3)
     ref = server.session()
     broadcast = server.start(ref)
@@ -274,7 +299,7 @@ def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(se
 def test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
-    thinking, also_thinking = Held([*"abc"]), Held("done")
+    thinking, also_thinking = Held(Says(texts=("a", "b", "c"))), Held("done")
     server = serve([thinking, also_thinking])
     ref, other = server.session(), server.session()
     broadcast = server.start(ref)

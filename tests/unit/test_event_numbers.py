@@ -19,9 +19,7 @@ from turnstone.domain.errors import InvalidRequest
         ("5", "5", 5),
     ],
 )
-def test_the_larger_of_both_numbers_is_what_was_heard(
-    after: str | None, last_event_id: str | None, heard: int
-) -> None:
+def test_the_larger_of_both_numbers_is_what_was_heard(after: str | None, last_event_id: str | None, heard: int) -> None:
     query = {} if after is None else {"after": [after]}
     headers = {} if last_event_id is None else {"last-event-id": last_event_id}
     assert heard == heard_up_to(query, headers)
