@@ -22,7 +22,7 @@ RESUMES = (
     ),
     Guard(
         Race.RESUME_TWICE,
-        "a resume: the turn waits, it does not run",
+        "a resume: the turn waits, it does not run (else only its call ids refuse, without a word of its state)",
         (WAITING_ONLY,),
         (f"{LOCKING}test_a_running_turn_is_not_resumed",),
     ),
@@ -78,7 +78,7 @@ RESUMES = (
     ),
     Guard(
         Race.RESUME_OF_ENDED,
-        "a resume: the turn waits, it has not ended nor been superseded",
+        "a resume: the turn waits, it has not ended nor been superseded (else only its call ids refuse)",
         (WAITING_ONLY,),
         (
             f"{LOCKING}test_a_finished_turn_is_not_resumed",

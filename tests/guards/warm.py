@@ -14,10 +14,10 @@ import time
 # not the plugins of pytest, which it wants to load itself
 NOT_OURS = (
     "boto3",
-    "botocore",
     "httpx",
-    "moto",
-    "moto.stepfunctions.models",
+    "moto.awslambda_simple.models",
+    "moto.dynamodb.models",
+    "moto.stepfunctions.parser.backend.execution_worker",
     "pydantic",
     "pytest",
     "starlette",
