@@ -49,8 +49,7 @@ def judged(guard: Guard, workplace: Workplace) -> Verdict:
 def _verdict(guard: Guard, outcome: Outcome) -> Verdict:
     if outcome.is_hanging:
         return Verdict(guard, tuple(f"{_name_of(test)} (hangs)" for test in guard.tests), outcome.seconds)
-    wanted = {test.split("[")[0] for test in guard.tests}
-    if green := sorted(wanted - outcome.failed.keys()):
+    if green := [test for test in guard.tests if not outcome.is_red(test)]:
         return Verdict(guard, (), outcome.seconds, f"stays green: {', '.join(green)}")
     if odd := [why for why in outcome.failed.values() if BROKEN_EDIT.search(why)]:
         return Verdict(guard, (), outcome.seconds, f"red because of the edit: {odd[0]}")

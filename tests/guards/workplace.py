@@ -19,7 +19,7 @@ from tests.guards.guard import Edit
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 IMPORTED = ("turnstone", "functions", "tests")
-FAILED = re.compile(r"^FAILED (?P<test>\S+?::[^\s\[]+)(?P<case>\[.*?\])?(?: - (?P<why>.*))?$")
+FAILED = re.compile(r"^FAILED (?P<test>\S+?::[^\s\[]+(?:\[.*?\])?)(?: - (?P<why>.*))?$")
 # what fails like this fails because of the edit, not because the race is open
 BROKEN_EDIT = re.compile(r"NameError|SyntaxError|ImportError|UnboundLocalError|takes .* positional argument")
 TESTS_FAILED = 1
@@ -34,7 +34,7 @@ class Outcome:
     """How some tests ended.
 
     Attributes:
-        failed: the tests that failed, without their cases, each with the reason pytest told.
+        failed: the tests that failed, each of their cases with the reason pytest told.
         is_hanging: they had to be ended.
         is_green: all passed.
     """
@@ -44,6 +44,10 @@ class Outcome:
     is_hanging: bool
     is_green: bool
     output: str
+
+    def is_red(self, test: str) -> bool:
+        """Tell whether the test failed; without brackets, any of its cases."""
+        return test in self.failed or any(failed.startswith(f"{test}[") for failed in self.failed)
 
 
 class Workplace:
