@@ -105,7 +105,7 @@ def main() -> int:
     for verdict in verdicts:
         print(verdict.row)
     open_races = [verdict for verdict in verdicts if verdict.problem]
-    print(f"\n{len(verdicts)} guards taken out, {len(verdicts) - len(open_races)} of them missed by a test")
+    print(f"\n{len(verdicts)} guards taken out: {len(verdicts) - len(open_races)} turned their tests red")
     for verdict in open_races:
         print(f"\n{verdict.guard.name}: {verdict.problem}", file=sys.stderr)
     return 1 if open_races else 0
