@@ -6,6 +6,7 @@
 # make bench   measure, print a table and write bench.json
 # make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
 # make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
+# make guards  take every guard against a race out, one after the other, and print which test notices
 # make torture kill the server a hundred times in the midst of streams, and look for what was lost
 # make mutants change engine, store and services in many small ways, and tell the changes that no test notices
 PYTHON ?= python3
@@ -34,7 +35,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check build smoke bench bench-load bench-peer torture mutants clean
+.PHONY: run test check build smoke bench bench-load bench-peer torture guards mutants clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -67,6 +68,9 @@ bench-load: $(DEV_READY)
 
 bench-peer: $(DEV_READY) $(PEER_READY)
 	$(BIN)/python -m tests.benchmarks.peer --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
+
+guards: $(DEV_READY)
+	$(BIN)/python -m tests.guards $(ARGS)
 
 torture: $(DEV_READY)
 	$(BIN)/python -m tests.e2e.torture $(ARGS)

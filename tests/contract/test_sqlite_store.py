@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -311,3 +311,31 @@ def test_what_was_remembered_under_a_key_is_dropped_when_its_time_is_over_and_no
         assert [store.get(key) for key in gone] == [None, None]
         assert None not in [store.get(key) for key in kept]
         assert store.drop_expired(now) == 0
+
+
+class Meanwhile(SqliteFile):
+    """A file on which something happens before it is written next."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.acts: list[Callable[[], None]] = []
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        if self.acts:
+            self.acts.pop()()
+        with super().writing() as connection:
+            yield connection
+
+
+def test_what_is_remembered_anew_between_the_look_and_the_removal_is_kept(path: Path) -> None:
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    key = Key("local|idempotency:a", "#")
+    file = Meanwhile(path)
+    with closing(StoreOnDisk(file)) as store, closing(SqliteRangeStore(path)) as other:
+        store.write([Put(key, b"old", {"ttl": int(now.timestamp())})])
+        file.acts.append(lambda: other.write([Put(key, b"new", {"ttl": int(now.timestamp()) + 1}, (RevIs(1),))]))
+        store.drop_expired(now)
+        found = store.get(key)
+        assert found is not None
+        assert found.body == b"new"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,43 @@ def test_a_step_that_is_being_saved_is_kept_if_it_was_stored_first(make: Make, m
     acting(saves_step, lambda: cancel(other, turn_of_session(server, ref)))
     assert outline(server.say(ref)).endswith("failed:ended")
     assert_cancelled(server, turn_of_session(server, ref), *(["inference"] if moment == "after" else []))
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_a_turn_that_is_cancelled_before_its_run_has_its_lease_is_cancelled(make: Make, where: str) -> None:
+    """The turn is open, and nobody who could be stopped runs it yet."""
+    server, other = make(ROLL, "never"), make()
+    by = server if where == "here" else other
+    ref = opened(server)
+    server.store.after(opens_turn, lambda: cancel(by, turn_of_session(server, ref)))
+    events = server.say(ref)
+    assert outline(events) == "start S:infer P failed:ended"
+    assert told_cancelled(events[-1], turn_of_session(server, ref))
+    assert server.tools.invocations == []
+    assert_cancelled(server, turn_of_session(server, ref))
+
+
+def test_a_run_that_finds_out_first_leaves_it_to_the_cancellation_to_tell(make: Make) -> None:
+    """The turn is cancelled in the store and its listeners are not told yet; the run can't read why it is refused."""
+    thinking = Held(ROLL)
+    server = make(thinking)
+    broadcast = server.start(opened(server))
+    thinking.wait()
+
+    def refuse_to_say_why() -> None:
+        raise StoreUnavailable("not now")
+
+    def find_out() -> None:
+        server.store.before(lambda made: made.verb == "gather", refuse_to_say_why)
+        thinking.open()
+        with suppress(AssertionError):
+            eventually(lambda: broadcast.is_over, patience_s=0.3)
+
+    server.store.after(cancels_turn, find_out)
+    cancel(server, broadcast.ref)
+    events = server.hear(broadcast)
+    assert outline(events) == "start S:infer P failed:ended"
+    assert told_cancelled(events[-1], broadcast.ref)
 
 
 def test_a_step_that_is_saved_between_read_and_write_is_kept(make: Make) -> None:

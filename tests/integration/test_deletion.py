@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.scripted import Scripted, call
+from tests.fakes.scripted import Says, Scripted, call
 from tests.harness import (
     LEASE_S,
     Harness,
@@ -250,9 +250,34 @@ def test_a_turn_does_not_pause_into_a_deleted_session(
     assert left_of(server, ref) == []
 
 
+LATER_WRITES = {"step": (saves_step, call("roll", "r")), "pause": (pauses_turn, LOOK), "end": (completes_turn, "done")}
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True], ids=["deleted", "cleaned up"])
+@pytest.mark.parametrize("write", LATER_WRITES)
+def test_a_turn_whose_session_another_process_deletes_brings_nothing_back(
+    serve: Serve, write: str, is_cleaned: bool
+) -> None:
+    writes, reply = LATER_WRITES[write]
+    server = serve([reply, "never"], DICE)
+    other = server.another()
+    ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
+    left: list[list[Any]] = []
+
+    def delete_elsewhere() -> None:
+        delete_session(other, ref)
+        if is_cleaned:
+            other.run_jobs()
+        left.append(server.dump())
+
+    server.store.before(writes, delete_elsewhere)
+    assert outline(server.say(ref)).endswith("failed:gone")
+    assert left == [server.dump()]
+
+
 @pytest.mark.slow
 def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(serve: Serve) -> None:
-    thinking = Held([*"abc"])
+    thinking = Held(Says(texts=("a", "b", "c")))
     server = serve([thinking], lease_seconds=0.3)
     ref = server.session()
     broadcast = server.start(ref)
@@ -274,7 +299,7 @@ def test_a_renewal_finds_out_that_the_session_is_deleted_and_the_engine_stops(se
 def test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
-    thinking, also_thinking = Held([*"abc"]), Held("done")
+    thinking, also_thinking = Held(Says(texts=("a", "b", "c"))), Held("done")
     server = serve([thinking, also_thinking])
     ref, other = server.session(), server.session()
     broadcast = server.start(ref)
@@ -321,18 +346,34 @@ def test_who_deletes_while_a_turn_moves_the_header_still_deletes(serve: Serve) -
         server.say(ref)
 
 
+def test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile(serve: Serve) -> None:
+    server = serve()
+    agent_id = server.agent()
+    other = server.another()
+    server.store.before(
+        lambda found: found.verb == "write", lambda: other.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
+    )
+    with pytest.raises(NotFound) as gone:
+        server.core.sessions.create(LOCAL_CALLER, agent_id, "s", attempt())
+    assert gone.value.kind == "agent"
+    other.clean_up()
+    assert [row for row in server.dump() if agent_id in f"{row[0]} {row[4]!r}"] == []
+
+
 @either
-def test_of_two_who_delete_at_once_one_is_told_that_there_is_nothing(
+def test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job(
     serve: Serve, delete: Callable[[Harness, SessionRef], None]
 ) -> None:
     server = serve()
     ref = server.session()
-    named = {"session": ref.session_id, "agent": ref.agent_id}
-    server.store.before(lambda call: call.verb == "write", lambda: delete(server.another(), ref))
+    other = server.another()
+    server.store.before(lambda found: found.verb == "write", lambda: delete(other, ref))
     with pytest.raises(NotFound) as gone:
         delete(server, ref)
-    kind = "session" if delete is delete_session else "agent"
-    assert (gone.value.kind, gone.value.identifier) == (kind, named[kind])
+    kind, identifier = ("session", ref.session_id) if delete is delete_session else ("agent", ref.agent_id)
+    assert (gone.value.kind, gone.value.identifier) == (kind, identifier)
+    assert (len(other.jobs.taken()), server.jobs.taken()) == (1, ())
+    assert len(server.core.cleaning.due()) == 1
     server.clean_up()
     assert left_of(server, ref) == []
 

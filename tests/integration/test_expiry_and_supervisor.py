@@ -247,6 +247,34 @@ def test_a_turn_that_ends_while_it_is_read_is_looked_at_again(serve: Serve, is_b
     assert outline(heard_from(joined)) == "start S:infer P C:infer complete"
 
 
+def test_a_turn_that_is_resumed_while_it_is_read_is_looked_at_again(serve: Serve) -> None:
+    """Else those who wait for it here would be told that it waits, and no more."""
+    asking, thinking = Held(LOOK), Held("done")
+    server = serve([asking, thinking])
+    ref = server.session(client_tools=[client_tool()])
+    running = server.start(ref, by=attempt("request"))
+    asking.wait()
+    reader = server.another()
+    joined = reader.start(ref, by=attempt("request", is_retry=True))
+    asking.open()
+    server.hear(running)
+    resumed: list[TurnBroadcast] = []
+
+    def resume() -> None:
+        resumed.append(server.resume(running.ref, answer("c1")))
+        thinking.wait()
+
+    reader.store.after(reads("ctx:"), resume)
+    reader.supervisor.attend_at(running.ref, reader.clock.now())
+    reader.attend_due()
+    assert not joined.is_over
+    thinking.open()
+    server.hear(resumed[0])
+    reader.clock.advance(1)
+    reader.attend_due()
+    assert outline(heard_from(joined)).endswith("C:tool S:infer P C:infer complete")
+
+
 def test_who_joins_a_turn_of_another_process_hears_it_go_on_here(serve: Serve) -> None:
     server = serve([ROLL, lambda request: server.store.die()], DICE)
     ref = server.session(toolgroups=["dice"])

@@ -26,6 +26,7 @@ from tests.harness import (
     completes_turn,
     eventually,
     finished_steps,
+    heard_from,
     nth,
     outline,
     pauses_turn,
@@ -331,6 +332,21 @@ def test_a_turn_that_was_handed_over_is_not_handed_over_again(serve: Serve) -> N
     server.turns.hand_over(broadcast.ref)
     assert (written, {}) == (writes(server), server.supervisor.watched)
     thinking.open()
+
+
+def test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too(serve: Serve) -> None:
+    """As happens when it is used again before its run has found out."""
+    thinking = Held("late")
+    server = serve([thinking, "in time"], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    run = server.core.recovery.attend(broadcast.ref).run
+    assert run is not None
+    assert outline(heard_from(run)).endswith("complete")
+    thinking.open()
+    server.settle()
+    assert server.state(broadcast.ref).turn.output_message.content == "in time"
+    server.assert_whole(broadcast.ref)
 
 
 ASKED = {

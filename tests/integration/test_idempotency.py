@@ -117,6 +117,16 @@ def test_of_creations_at_once_with_one_key_there_is_one(serve: Serve, what: str,
 
 
 @pytest.mark.parametrize("what", ["agent", "session"])
+def test_a_creation_that_loses_the_race_for_a_new_key_gets_the_winners_answer(serve: Serve, what: str) -> None:
+    server = serve()
+    create = creating(server, what)
+    winner: list[str] = []
+    server.store.before(lambda call: call.verb == "write", lambda: winner.append(create(KEY)))
+    loser = create(KEY)
+    assert winner == [loser]
+
+
+@pytest.mark.parametrize("what", ["agent", "session"])
 def test_a_creation_that_loses_the_race_for_yesterdays_key_gets_the_winners_answer(serve: Serve, what: str) -> None:
     server = serve()
     create = creating(server, what)

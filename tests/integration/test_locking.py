@@ -118,6 +118,21 @@ def test_of_turns_at_once_in_two_processes_exactly_one_opens(serve: Serve) -> No
     first.assert_whole(ref)
 
 
+def test_a_turn_that_opens_before_anothers_write_wins(serve: Serve) -> None:
+    thinking = Held()
+    server = serve([thinking, "never"])
+    ref = server.session()
+    first: list[TurnBroadcast] = []
+    late = server.another(["never"])
+    late.store.before(opens_turn, lambda: first.append(server.start(ref)))
+    with pytest.raises(TurnRunning):
+        late.start(ref)
+    thinking.open()
+    assert outline(server.hear(first[0])).endswith("complete")
+    assert len(server.states(ref)) == 1
+    server.assert_whole(ref)
+
+
 def test_a_new_turn_supersedes_a_paused_one_in_its_opening_write(serve: Serve) -> None:
     server, ref, old = waiting(serve, "Something else.")
     first_call = len(server.store.calls)
@@ -225,6 +240,22 @@ def test_of_resumes_at_once_exactly_one_wins(serve: Serve) -> None:
         (resumed,) = [result for result in results if isinstance(result, TurnBroadcast)]
         assert outline(server.hear(resumed)) == "C:tool S:infer P C:infer complete"
         assert len(server.state(turn).turn.steps) == 3
+    server.assert_whole(ref)
+
+
+def test_a_resume_that_comes_before_another_resumes_write_wins(serve: Serve) -> None:
+    thinking = Held("done")
+    server, ref, turn = waiting(serve, thinking)
+    first: list[TurnBroadcast] = []
+    late = server.another(["never"])
+    late.store.before(resumes_turn, lambda: first.append(server.resume(turn, answer("c1"))))
+    with pytest.raises(TurnNotAwaiting) as refused:
+        late.resume(turn, answer("c1", "otherwise"))
+    assert refused.value.status == "in_progress"
+    thinking.open()
+    assert outline(server.hear(first[0])).endswith("complete")
+    assert len(server.state(turn).turn.steps) == 3
+    assert late.inference.requests == []
     server.assert_whole(ref)
 
 

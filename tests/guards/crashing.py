@@ -1,0 +1,160 @@
+"""Guards against a process that dies at the worst moment: what is stored is told, what was told is stored."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+
+FOLLOWING = "tests/integration/test_following.py::"
+LEASES = "tests/integration/test_leases.py::"
+TAKEN_OVER = f"{LEASES}test_a_turn_is_taken_over_from_its_last_stored_step"
+LIFECYCLE = "tests/integration/test_turn_lifecycle.py::"
+
+CRASHES = (
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "an inference is stored before it is told",
+        (
+            ours(
+                "engine/turn.py",
+                "        deps.recorder.save_step(inferred)\n        yield step_completed(step)\n",
+                "        yield step_completed(step)\n        deps.recorder.save_step(inferred)\n",
+            ),
+        ),
+        (f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_told",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "an answer of a tool is stored before it is told",
+        (
+            ours(
+                "engine/tools.py",
+                "        deps.recorder.save_step(state)\n        yield step_completed(step)\n",
+                "        yield step_completed(step)\n        deps.recorder.save_step(state)\n",
+            ),
+        ),
+        (f"{TAKEN_OVER}[before its step is stored]",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "the last step is told after the close that stores it",
+        (
+            ours(
+                "services/running.py",
+                "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
+                "                self._has_ended = True\n"
+                "                return (*_completed(unsaved), TurnCompleted(",
+                "                self.broadcast.publish(*_completed(unsaved))\n"
+                "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
+                "                self._has_ended = True\n"
+                "                return (TurnCompleted(",
+            ),
+        ),
+        (f"{LEASES}test_steps_are_kept_while_the_close_could_not_be_stored",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "a call that is made again has the idempotency key it had",
+        (ours("engine/tools.py", 'f"{state.turn_id}:{state.inference_count}:{call.call_id}"', "deps.ids.new_id()"),),
+        (f"{TAKEN_OVER}[before its step is stored]",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "a turn that can't be stored now is left to the supervisor",
+        (
+            ours(
+                "services/running.py",
+                "                self._leave_to_supervisor(launch.ref, launch.session.lock)\n        # whoever",
+                "        # whoever",
+            ),
+        ),
+        (f"{LEASES}test_a_turn_whose_close_could_not_be_stored_is_left_to_the_supervisor",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "a turn that no process survives is given up after so many",
+        (ours("services/recovery.py", "if state.takeovers_in_vain >= MAX_TAKEOVERS:", "if False:"),),
+        (f"{LEASES}test_after_too_many_takeovers_the_turn_is_failed",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_EVENT,
+        "who goes on with a turn knows the steps that are stored beside it",
+        (ours("store/whole_turns.py", "return turn_state_of(record, steps)", "return turn_state_of(record)"),),
+        (f"{TAKEN_OVER}[after]",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_EVENT,
+        "who repeats the request is told what is stored, from the start",
+        (
+            ours(
+                "services/joining.py",
+                "replayed_since_resume(state) if is_resume else replayed(state)",
+                "replayed_since_resume(state) if is_resume else replayed(state)[-1:]",
+            ),
+        ),
+        (
+            "tests/integration/test_idempotency.py::"
+            "test_when_the_answer_of_a_write_is_lost_nothing_is_done_twice[the same-close]",
+        ),
+    ),
+    Guard(
+        Race.CRASH_AFTER_RESUME,
+        "who reads a turn whose lease is over has it attended to",
+        (ours("services/attention.py", "(lock.is_abandoned(now) or lock.is_overdue(now))", "lock.is_overdue(now)"),),
+        (f"{FOLLOWING}test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader",),
+    ),
+    Guard(
+        Race.CRASH_AFTER_RESUME,
+        "a run whose machine waits for a client that came already gets a machine of its own",
+        (
+            ours(
+                "adapters/step_functions.py",
+                'if not self._start(name, given) and look.next == "attend":',
+                "if not self._start(name, given) and False:",
+            ),
+        ),
+        (
+            f"{FOLLOWING}test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader",
+            "tests/unit/test_step_functions_requests.py::"
+            "test_a_run_whose_time_is_over_gets_an_execution_of_its_own_once",
+        ),
+    ),
+    Guard(
+        Race.CRASH_AFTER_RESUME,
+        "a resume wakes the machine only once it is stored",
+        (
+            ours("services/turns.py", "        wake(self._deps.supervisor, state.token)\n"),
+            ours(
+                "services/turns.py",
+                "        change = resumed(session, state, step,",
+                "        wake(self._deps.supervisor, state.token)\n        change = resumed(session, state, step,",
+            ),
+        ),
+        (f"{FOLLOWING}test_a_resume_wakes_who_waits_once_and_after_it_is_stored",),
+    ),
+    Guard(
+        Race.CRASH_AFTER_RESUME,
+        "turns that were open when a server on one machine ended are attended to at its start",
+        (ours("adapters/local_supervisor.py", "            self._attend_at(ref, now)\n", "            pass\n"),),
+        ("tests/integration/test_expiry_and_supervisor.py::test_open_turns_are_attended_to_after_a_restart",),
+    ),
+    Guard(
+        Race.READ_DURING_WRITE,
+        "a turn that ended while its steps were read is read again",
+        (ours("store/whole_turns.py", "if again.rev == record.rev:", "if True:"),),
+        (f"{LIFECYCLE}test_a_reader_never_sees_fewer_steps_than_were_told",),
+    ),
+    Guard(
+        Race.READ_DURING_WRITE,
+        "a turn and a header that do not belong together are not acted on",
+        (
+            ours(
+                "services/recovery.py",
+                "if session.lock.order != state.order or is_waiting is not (session.lock.state is LockState.AWAITING):",
+                "if False:",
+            ),
+        ),
+        (
+            "tests/integration/test_expiry_and_supervisor.py::"
+            "test_a_turn_that_is_resumed_while_it_is_read_is_looked_at_again",
+        ),
+    ),
+)

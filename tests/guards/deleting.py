@@ -1,0 +1,182 @@
+"""Guards of what is deleted: nothing brings it back, and it is cleaned up once."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+from tests.guards.revisions import BOTH, DOUBLED, HEADER_ALONE
+
+DELETION = "tests/integration/test_deletion.py::"
+EPHEMERAL = "tests/integration/test_ephemeral_sessions.py::"
+SWEEPER = "tests/integration/test_sweeper.py::"
+BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_brings_nothing_back"
+OWNER_OR_ADMIN = f"{DELETION}test_its_owner_may_delete_it_and_an_admin_and_nobody_else"
+
+DELETIONS = (
+    Guard(
+        Race.DELETE_DURING_TURN,
+        "a close or a pause after the deletion: the header is there, as it was read",
+        HEADER_ALONE,
+        (f"{BRINGS_NOTHING_BACK}[end-deleted]", f"{BRINGS_NOTHING_BACK}[pause-deleted]"),
+    ),
+    Guard(
+        Race.DELETE_DURING_TURN,
+        f"a close or a pause after the clean-up: {DOUBLED}",
+        BOTH,
+        (f"{BRINGS_NOTHING_BACK}[end-cleaned up]", f"{BRINGS_NOTHING_BACK}[pause-cleaned up]"),
+    ),
+    Guard(
+        Race.DELETE_DURING_TURN,
+        "a step after the deletion: the header is there, as it was read",
+        (
+            ours(
+                "store/turns.py",
+                '                    Update(session_key(ref), {"steps": step_count}, (unchanged, '
+                "*_held(session.lock.fence))),\n",
+            ),
+            ours(
+                "store/turns.py",
+                '        return session.model_copy(update={"rev": session.rev + 1})\n\n    def renew(',
+                "        return session\n\n    def renew(",
+            ),
+        ),
+        (f"{BRINGS_NOTHING_BACK}[step-deleted]", f"{BRINGS_NOTHING_BACK}[step-cleaned up]"),
+    ),
+    Guard(
+        Race.DELETE_DURING_TURN,
+        "the run that is here stops",
+        (ours("services/stopping.py", "                    lease.lose()\n", "                    pass\n"),),
+        (f"{DELETION}test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event",),
+    ),
+    Guard(
+        Race.DELETE_DURING_TURN,
+        "the newest record of the log is the header: what is left of a session is none",
+        (ours("store/turns.py", " or newest_first[0].key != session_key(ref)"),),
+        (f"{DELETION}test_who_deletes_while_a_turn_moves_the_header_still_deletes",),
+    ),
+    Guard(
+        Race.DELETE_DURING_TURN,
+        "a turn whose agent is gone is not taken over, and stops no supervisor",
+        (
+            ours(
+                "services/recovery.py",
+                "            return self._soon(state)\n        except NotFound as missing:\n"
+                "            return self._gone(ref, missing)\n",
+                "            return self._soon(state)\n",
+            ),
+        ),
+        (f"{DELETION}test_a_turn_of_a_dead_process_is_not_taken_over_in_a_deleted_session",),
+    ),
+    Guard(
+        Race.DELETE_AGAINST_CREATE,
+        "a session begins only with an agent that is there",
+        (ours("store/sessions.py", '            Check(agent, (AttributeIs("status", ACTIVE),)),\n'),),
+        (f"{DELETION}test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile",),
+    ),
+    Guard(
+        Race.DELETE_AGAINST_CREATE,
+        "an agent is deleted once",
+        (ours("store/agents.py", 'Delete(agent, (AttributeIs("status", ACTIVE),))', "Delete(agent)"),),
+        (f"{DELETION}test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job[delete_agent]",),
+    ),
+    Guard(
+        Race.DELETE_AGAINST_CREATE,
+        "a session is deleted once",
+        (ours("store/sessions.py", "Delete(session_key(ref), (RevIs(session.rev),))", "Delete(session_key(ref))"),),
+        (f"{DELETION}test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job[delete_session]",),
+    ),
+    Guard(
+        Race.DELETE_AGAINST_CREATE,
+        "a session that is used while it is being ended stays",
+        (ours("store/sessions.py", "Delete(session_key(ref), (RevIs(session.rev),))", "Delete(session_key(ref))"),),
+        (f"{EPHEMERAL}test_one_that_is_used_while_it_is_being_ended_stays",),
+    ),
+    Guard(
+        Race.DELETE_AGAINST_CREATE,
+        "who deletes while a turn moves the header still deletes",
+        (
+            ours(
+                "store/sessions.py",
+                "                session = session_of(conflict.found)\n",
+                "                raise\n",
+            ),
+        ),
+        (f"{DELETION}test_who_deletes_while_a_turn_moves_the_header_still_deletes",),
+    ),
+)
+CLEAN_UPS = (
+    Guard(
+        Race.TWO_RUNS_OF_A_JOB,
+        "a job that was done or put off is not done again",
+        (
+            ours(
+                "services/cleaning.py",
+                "        if not self._store.is_open(job):\n"
+                "            return  # done, or going on under another time\n",
+            ),
+        ),
+        (f"{DELETION}test_a_job_that_is_sent_twice_is_done_once_and_goes_on_once",),
+    ),
+    Guard(
+        Race.TWO_RUNS_OF_A_JOB,
+        "of two runs at once one ends the job",
+        (ours("store/jobs.py", "Delete(key, (RevIs(1),))", "Delete(key)"),),
+        (f"{DELETION}test_two_runs_of_one_job_at_once_leave_one_successor",),
+    ),
+    Guard(
+        Race.TWO_RUNS_OF_A_JOB,
+        "a clean-up looks once more for what comes in late",
+        (ours("services/cleaning.py", "if self._clock.now() < job.since + LATE_PAYLOADS:", "if False:"),),
+        (f"{DELETION}test_payloads_go_too_also_those_that_a_dying_process_left",),
+    ),
+    Guard(
+        Race.SWEEP,
+        "a turn under a live lease is left alone",
+        (ours("services/recovery.py", "if session.lock.is_live(now):", "if False:"),),
+        (f"{SWEEPER}test_a_turn_that_runs_is_left_alone[sqlite]",),
+    ),
+    Guard(
+        Race.SWEEP,
+        "a turn that nobody understands stops no other",
+        (
+            ours(
+                "services/sweeping.py",
+                "    if problem := look.exception():\n",
+                "    look.result()\n    if problem := look.exception():\n",
+            ),
+        ),
+        (f"{SWEEPER}test_one_broken_turn_does_not_stop_the_others[sqlite]",),
+    ),
+    Guard(
+        Race.SWEEP,
+        "nothing is begun when the function's time is over (the batch and the turn double each other)",
+        (
+            ours("services/sweeping.py", "if self._clock.now() >= until:", "if False:"),
+            ours(
+                "services/sweeping.py",
+                "return self._attend(ref) if self._clock.now() < until else None",
+                "return self._attend(ref)",
+            ),
+        ),
+        (f"{SWEEPER}test_a_sweep_begins_with_nothing_when_its_time_is_over[sqlite]",),
+    ),
+    Guard(
+        Race.NO_RACE,
+        "an admin deletes a session that he does not see",
+        (ours("services/deleting.py", "if not may_delete(caller, session.stamp):", "if True:"),),
+        (f"{OWNER_OR_ADMIN}[session-an admin of no team]",),
+    ),
+    Guard(
+        Race.NO_RACE,
+        "an admin deletes an agent that he does not see",
+        (
+            ours(
+                "services/access.py",
+                "        if may_delete(caller, stamp):\n            return\n"
+                "        self.check_sight(caller, stamp, kind, identifier)\n",
+                "        self.check_sight(caller, stamp, kind, identifier)\n"
+                "        if may_delete(caller, stamp):\n            return\n",
+            ),
+        ),
+        (f"{OWNER_OR_ADMIN}[agent-an admin of no team]",),
+    ),
+)
+DELETING = (*DELETIONS, *CLEAN_UPS)

@@ -1,0 +1,210 @@
+"""Guards of turns that somebody ends, or has go on elsewhere, while they run."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+from tests.guards.revisions import BOTH, DOUBLED
+
+CANCEL = "tests/integration/test_cancel.py::"
+HAND_OVER = "tests/integration/test_hand_over.py::"
+
+CANCELLATIONS = (
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        f"the later of both: {DOUBLED}",
+        BOTH,
+        (
+            f"{CANCEL}test_a_turn_that_ends_first_was_not_cancelled[sqlite]",
+            f"{CANCEL}test_a_turn_that_is_cancelled_first_does_not_end_otherwise[sqlite]",
+        ),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        f"a turn that is cancelled between its opening write and its lease: {DOUBLED}; a step's conditions",
+        (
+            *BOTH,
+            ours("store/turns.py", "(unchanged, *_held(session.lock.fence))", "()"),
+        ),
+        (f"{CANCEL}test_a_turn_that_is_cancelled_before_its_run_has_its_lease_is_cancelled[sqlite-elsewhere]",),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "a run that lost its lease tells that it was cancelled, if it was",
+        (
+            ours(
+                "services/running.py",
+                "                if state.status is TurnStatus.CANCELLED:\n"
+                "                    return numbered(state)[-1:]\n",
+                "                pass\n",
+            ),
+        ),
+        (
+            f"{CANCEL}test_a_turn_that_another_process_runs_is_stopped_by_its_next_write[sqlite]",
+            f"{CANCEL}test_a_turn_that_is_cancelled_before_its_run_has_its_lease_is_cancelled[sqlite-here]",
+        ),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "who cancels has the lease in hand until the listeners are told",
+        (
+            ours(
+                "services/cancelling.py",
+                "return nullcontext() if lease is None else lease.in_hand",
+                "return nullcontext()",
+            ),
+        ),
+        (f"{CANCEL}test_a_run_that_finds_out_first_leaves_it_to_the_cancellation_to_tell[sqlite]",),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "who cancels stops the run that is here",
+        (ours("services/cancelling.py", "            if lease is not None:\n                lease.lose()\n"),),
+        (f"{CANCEL}test_the_model_is_not_listened_to_any_longer_than_its_next_word[sqlite]",),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "who cancels reads the steps after the header",
+        (ours("services/cancelling.py", "            _, state = self._deps.turns.load(ref)\n", "            pass\n"),),
+        (f"{CANCEL}test_a_step_that_is_saved_between_read_and_write_is_kept[sqlite]",),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "a turn that has ended otherwise is not cancelled",
+        (
+            ours(
+                "services/cancelling.py",
+                "        if state.status.is_terminal:\n            raise TurnEnded(state.turn_id, state.status)\n",
+            ),
+        ),
+        (
+            f"{CANCEL}test_a_turn_that_ends_first_was_not_cancelled[sqlite]",
+            f"{CANCEL}test_a_turn_that_ended_otherwise_can_not_be_cancelled",
+        ),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "cancelled twice at once it is cancelled once",
+        (
+            ours(
+                "services/cancelling.py", "        if state.status is TurnStatus.CANCELLED:\n            return state\n"
+            ),
+        ),
+        (f"{CANCEL}test_cancelled_again_it_answers_the_same_and_writes_nothing",),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "a cancellation that came second looks again",
+        (
+            ours(
+                "services/cancelling.py",
+                "            except Conflict:\n                continue\n",
+                "            except Conflict:\n                raise\n",
+            ),
+        ),
+        (f"{CANCEL}test_a_pause_that_comes_first_is_cancelled_all_the_same[sqlite]",),
+    ),
+    Guard(
+        Race.CANCEL_AGAINST_CLOSE,
+        "after the end nothing is told",
+        (
+            ours(
+                "services/broadcast.py",
+                "            if self.is_over:\n                return  # a run",
+                "            if False:\n                return  # a run",
+            ),
+        ),
+        (f"{CANCEL}test_a_running_turn_is_stopped_and_its_finished_steps_stay[sqlite]",),
+    ),
+)
+HAND_OVERS = (
+    Guard(
+        Race.HAND_OVER,
+        "a run whose lease was given back tells and writes nothing (event, step and close double each other)",
+        (
+            ours(
+                "services/leases.py",
+                "        if self.is_lost:\n            raise",
+                "        if False:\n            raise",
+            ),
+        ),
+        (f"{HAND_OVER}test_a_run_whose_turn_was_handed_over_writes_and_tells_nothing_any_more",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a lease is not given back while it is being renewed",
+        (
+            ours(
+                "services/running.py",
+                "            with lease.in_hand:\n                if self._is_left(",
+                "            if lease.in_hand:\n                if self._is_left(",
+            ),
+        ),
+        (f"{HAND_OVER}test_the_lease_is_not_prolonged_by_a_renewal_that_was_under_way",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a lease that was given back is not renewed",
+        (ours("services/leases.py", "            if lease.is_lost:\n                return\n"),),
+        (f"{HAND_OVER}test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a run that finds out waits until the supervisor knows",
+        (
+            ours(
+                "services/running.py",
+                "        with run.lease.in_hand:\n            is_told",
+                "        if run.lease.in_hand:\n            is_told",
+            ),
+        ),
+        (f"{HAND_OVER}test_what_the_model_says_during_the_hand_over_does_not_come_between",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a run that crashes meanwhile does not fail the turn",
+        (
+            ours(
+                "services/running.py",
+                "            run.lease.check()\n            session, state",
+                "            session, state",
+            ),
+        ),
+        (f"{HAND_OVER}test_a_run_that_crashes_during_the_hand_over_does_not_fail_the_turn",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a turn that others took over is theirs",
+        (
+            ours(
+                "services/running.py",
+                "            return False  # its run has just ended, and is about to say so\n",
+                "            pass\n",
+            ),
+        ),
+        (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a run that has just ended tells its end itself",
+        (
+            ours(
+                "services/running.py",
+                "        elif not broadcast.is_run:  # else the run",
+                "        else:  # else the run",
+            ),
+        ),
+        (f"{HAND_OVER}test_a_turn_that_has_just_ended_tells_its_end",),
+    ),
+    Guard(
+        Race.HAND_OVER,
+        "a process that handed a turn over does not hold it any more",
+        (
+            ours(
+                "services/leases.py",
+                "            self._held.discard(lease)\n        lease.lose()\n",
+                "            pass\n        lease.lose()\n",
+            ),
+        ),
+        (f"{HAND_OVER}test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too",),
+    ),
+)
+ENDINGS = (*CANCELLATIONS, *HAND_OVERS)

@@ -1,0 +1,20 @@
+"""All guards, in the order of their races."""
+
+from tests.guards.crashing import CRASHES
+from tests.guards.deleting import DELETING
+from tests.guards.ending import ENDINGS
+from tests.guards.leasing import LEASINGS
+from tests.guards.opening import OPENINGS
+from tests.guards.races import Race
+from tests.guards.repeating import REPETITIONS
+from tests.guards.resuming import RESUMES
+from tests.guards.storing import STORES
+from tests.guards.supervising import SUPERVISIONS
+
+_ORDER = tuple(Race)
+GUARDS = tuple(
+    sorted(
+        (*RESUMES, *OPENINGS, *LEASINGS, *CRASHES, *SUPERVISIONS, *REPETITIONS, *ENDINGS, *DELETING, *STORES),
+        key=lambda guard: _ORDER.index(guard.race),
+    )
+)

@@ -1,0 +1,144 @@
+"""Guards of a running turn: only who holds its lease writes, and nobody's step is lost or told too early."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+from tests.guards.revisions import BOTH, DOUBLED
+
+EXPIRY = "tests/integration/test_expiry_and_supervisor.py::"
+HAND_OVER = "tests/integration/test_hand_over.py::"
+LEASES = "tests/integration/test_leases.py::"
+HELD = "(unchanged, *_held(session.lock.fence))"
+
+LOST_LEASES = (
+    Guard(
+        Race.LEASE_LOST,
+        "a run looks at its lease before it tells an event",
+        (
+            ours(
+                "services/running.py",
+                "                self.lease.check()\n                self.broadcast",
+                "                self.broadcast",
+            ),
+        ),
+        (f"{LEASES}test_a_failed_renewal_stops_the_engine_at_its_next_event",),
+    ),
+    Guard(
+        Race.LEASE_LOST,
+        "a renewal that is refused loses the lease",
+        (
+            ours(
+                "services/leases.py",
+                "            except LeaseLost:\n                lease.lose()",
+                "            except LeaseLost:\n                pass",
+            ),
+        ),
+        (f"{LEASES}test_a_failed_renewal_stops_the_engine_at_its_next_event",),
+    ),
+    Guard(
+        Race.LEASE_LOST,
+        "a model that is silent is not waited for any longer",
+        (
+            ours(
+                "services/leases.py",
+                "        self.is_lost = True\n        self.stop.give()",
+                "        self.is_lost = True",
+            ),
+        ),
+        ("tests/e2e/test_silent_models.py::test_its_place_is_free_as_soon_as_its_turn_is_unwanted",),
+    ),
+    Guard(
+        Race.LEASE_LOST,
+        "a store that is away for a moment loses no lease",
+        (
+            ours(
+                "services/leases.py",
+                '            except StoreUnavailable as unavailable:\n                log.warning("lease of turn',
+                "            except StoreUnavailable as unavailable:\n                lease.lose()\n"
+                '                log.warning("lease of turn',
+            ),
+        ),
+        (f"{LEASES}test_a_store_that_is_unavailable_for_some_renewals_is_survived",),
+    ),
+)
+DEAD_WRITERS = (
+    Guard(
+        Race.DEAD_WRITER,
+        f"a late close: {DOUBLED}",
+        BOTH,
+        (f"{LEASES}test_a_writer_whose_turn_was_repaired_by_a_new_one_writes_nothing[at the close]",),
+    ),
+    Guard(
+        Race.DEAD_WRITER,
+        "a late step: the header is as it was read, runs, and has this fence; the step is not "
+        "there (they double each other)",
+        (
+            ours("store/turns.py", HELD, "()"),
+            ours("store/turn_records.py", "body=frame(private, wire), when=(Absent(),))", "body=frame(private, wire))"),
+        ),
+        (f"{LEASES}test_a_writer_whose_turn_was_repaired_by_a_new_one_writes_nothing[at a step]",),
+    ),
+    Guard(
+        Race.DEAD_WRITER,
+        "a late renewal: the fence is the writer's own",
+        (ours("store/turns.py", "return is_mine, is_running", "return (is_running,)"),),
+        (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
+    ),
+    Guard(
+        Race.DEAD_WRITER,
+        "a late renewal: the turn still runs",
+        (ours("store/turns.py", "return is_mine, is_running", "return (is_mine,)"),),
+        (f"{LEASES}test_a_renewal_that_comes_too_late_changes_nothing",),
+    ),
+    Guard(
+        Race.DEAD_WRITER,
+        "who takes the lock has a fence of its own",
+        (ours("domain/sessions.py", "fence=self.fence + 1, lease_until", "fence=self.fence, lease_until"),),
+        (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
+    ),
+    Guard(
+        Race.DEAD_WRITER,
+        "a step moves the header's revision: who ends or takes over the turn knows it",
+        (
+            ours("store/turns.py", HELD, "_held(session.lock.fence)"),
+            ours(
+                "store/turns.py",
+                '        return session.model_copy(update={"rev": session.rev + 1})\n\n    def renew(',
+                "        return session\n\n    def renew(",
+            ),
+        ),
+        (
+            f"{LEASES}test_a_step_told_while_the_turn_is_being_repaired_is_kept",
+            f"{LEASES}test_a_step_told_while_the_turn_is_being_taken_over_is_kept",
+        ),
+    ),
+    Guard(
+        Race.DEAD_WRITER,
+        "a run removes the steps beside a turn only if it ended it itself",
+        (
+            ours(
+                "services/running.py",
+                "self._deps.tidies_up and self._has_ended and self._has",
+                "self._deps.tidies_up and self._has",
+            ),
+        ),
+        (
+            f"{LEASES}test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on",
+            f"{LEASES}test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume",
+        ),
+    ),
+)
+HEIRS = (
+    Guard(
+        Race.TWO_HEIRS,
+        f"the later heir: {DOUBLED}",
+        BOTH,
+        (f"{EXPIRY}test_two_processes_at_once_take_a_turn_over_once",),
+    ),
+    Guard(
+        Race.TWO_HEIRS,
+        "an heir: the lease is over",
+        (ours("services/recovery.py", "if session.lock.is_live(now):", "if False:"),),
+        (f"{LEASES}test_until_its_lease_is_over_a_turn_is_left_alone",),
+    ),
+)
+LEASINGS = (*LOST_LEASES, *DEAD_WRITERS, *HEIRS)

@@ -1,0 +1,151 @@
+"""Guards of a turn that waits for its client."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+from tests.guards.revisions import BOTH, DOUBLED, TURN_ALONE
+
+EXPIRY = "tests/integration/test_expiry_and_supervisor.py::"
+LOCKING = "tests/integration/test_locking.py::"
+ANSWERS = f"{LOCKING}test_responses_must_be_exactly_those_to_the_pending_calls"
+WAITING_ONLY = ours(
+    "services/turns.py",
+    "        if state.status is not TurnStatus.AWAITING_INPUT:\n"
+    "            raise TurnNotAwaiting(state.turn_id, state.status)\n",
+)
+
+RESUMES = (
+    Guard(
+        Race.RESUME_TWICE,
+        f"a resume: {DOUBLED}",
+        BOTH,
+        (f"{LOCKING}test_a_resume_that_comes_before_another_resumes_write_wins",),
+    ),
+    Guard(
+        Race.RESUME_TWICE,
+        "a resume: the turn waits, it does not run (else only its call ids refuse, without a word of its state)",
+        (WAITING_ONLY,),
+        (f"{LOCKING}test_a_running_turn_is_not_resumed",),
+    ),
+    Guard(
+        Race.RESUME_AFTER_EXPIRY,
+        "a resume: the deadline is not over",
+        (ours("services/turns.py", "        if view.session.lock.is_overdue(now):", "        if False:"),),
+        (
+            f"{EXPIRY}test_a_late_resume_is_refused_and_the_turn_is_stored_as_expired",
+            f"{LOCKING}test_a_resume_by_messages_after_the_deadline_is_refused",
+        ),
+    ),
+    Guard(
+        Race.RESUME_AFTER_EXPIRY,
+        f"a resume whose turn expires before its write: {DOUBLED}",
+        BOTH,
+        (f"{EXPIRY}test_a_resume_whose_turn_expires_before_its_write_is_refused",),
+    ),
+    Guard(
+        Race.WRONG_CALL_IDS,
+        "answers: none has an id that is not pending",
+        (
+            ours(
+                "services/transitions.py",
+                "if unknown := [call_id for call_id in answers if call_id not in pending]:",
+                "if unknown := []:",
+            ),
+        ),
+        (f"{ANSWERS}[one too many]",),
+    ),
+    Guard(
+        Race.WRONG_CALL_IDS,
+        "answers: none is missing",
+        (
+            ours(
+                "services/transitions.py",
+                "if missing := [call_id for call_id in pending if call_id not in answers]:",
+                "if missing := []:",
+            ),
+            ours(
+                "services/transitions.py",
+                "for call in state.pending_calls\n        ),",
+                "for call in state.pending_calls if call.call_id in answers\n        ),",
+            ),
+        ),
+        (f"{ANSWERS}[missing]",),
+    ),
+    Guard(
+        Race.WRONG_CALL_IDS,
+        "answers: none comes twice",
+        (ours("services/transitions.py", "if len(answers) != len(responses):", "if False:"),),
+        (f"{ANSWERS}[twice]",),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a resume: the turn waits, it has not ended nor been superseded (else only its call ids refuse)",
+        (WAITING_ONLY,),
+        (
+            f"{LOCKING}test_a_finished_turn_is_not_resumed",
+            f"{LOCKING}test_a_new_turn_supersedes_a_paused_one_in_its_opening_write",
+        ),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a resume: the turn is there, in this session (the look and the resume double each other)",
+        (
+            ours(
+                "store/turns.py",
+                "        if turn_id is not None and turn_record is None:\n"
+                '            raise NotFound("turn", turn_id)\n',
+            ),
+            ours(
+                "services/turns.py",
+                "        state = view.state\n        if state is None:\n"
+                '            raise NotFound("turn", ref.turn_id)\n',
+                "        state = view.state\n",
+            ),
+        ),
+        (f"{LOCKING}test_unknown_and_foreign_turns_are_not_resumed",),
+    ),
+    Guard(
+        Race.NEW_TURN_AGAINST_RESUME,
+        f"the later of both: {DOUBLED}",
+        BOTH,
+        (
+            f"{LOCKING}test_a_new_turn_that_comes_before_a_resumes_write_wins",
+            f"{LOCKING}test_a_resume_that_comes_before_a_new_turns_write_wins",
+        ),
+    ),
+    Guard(
+        Race.NEW_TURN_AGAINST_RESUME,
+        "a resume that read the turn before the new one opened, and the header afterwards: the turn is as it was read",
+        TURN_ALONE,
+        (f"{LOCKING}test_a_resume_that_reads_turn_and_lock_at_different_moments_takes_no_foreign_lock[False]",),
+    ),
+    Guard(
+        Race.NEW_TURN_AGAINST_RESUME,
+        "the waiting turn ends in the write that opens the new one",
+        (ours("services/transitions.py", "turns=(*ending.turns, *opening.turns)", "turns=opening.turns"),),
+        (f"{LOCKING}test_a_new_turn_supersedes_a_paused_one_in_its_opening_write",),
+    ),
+    Guard(
+        Race.EXPIRE_AGAINST_RESUME,
+        f"an expiry whose turn is resumed before its write: {DOUBLED}",
+        BOTH,
+        (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on",),
+    ),
+    Guard(
+        Race.EXPIRE_AGAINST_RESUME,
+        "an expiry that came second is looked at again, not an error",
+        (
+            ours(
+                "services/recovery.py",
+                "except (Conflict, LeaseLost, Overloaded):",
+                "except (LeaseLost, Overloaded):",
+            ),
+        ),
+        (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on",),
+    ),
+    Guard(
+        Race.EXPIRE_AGAINST_RESUME,
+        "an expiry: the deadline is over",
+        (ours("services/recovery.py", "if not session.lock.is_overdue(now):", "if False:"),),
+        (f"{EXPIRY}test_before_its_deadline_a_waiting_turn_is_left_alone",),
+    ),
+)

@@ -1,0 +1,24 @@
+"""Taking out what most transitions rely on: header and turn are written only as they were read."""
+
+from tests.guards.guard import Edit, ours
+
+# What is put without a condition begins to count anew; then the next write would notice, not this one.
+STILL_COUNTED = ours(
+    "adapters/sqlite.py",
+    "row = _row(_revision(when, 1), attributes, nonce)",
+    "row = _row(_revision(when, state.rev + 1 if state else 1), attributes, nonce)",
+)
+ANY_HEADER = ours(
+    "store/session_records.py",
+    "when=(RevIs(session.rev) if session.rev else Absent(),),",
+    "when=() if session.rev else (Absent(),),",
+)
+ANY_TURN = ours(
+    "store/turn_records.py",
+    "when=(RevIs(state.rev) if state.rev else Absent(),),",
+    "when=() if state.rev else (Absent(),),",
+)
+HEADER_ALONE: tuple[Edit, ...] = (ANY_HEADER, STILL_COUNTED)
+TURN_ALONE: tuple[Edit, ...] = (ANY_TURN, STILL_COUNTED)
+BOTH: tuple[Edit, ...] = (ANY_HEADER, ANY_TURN, STILL_COUNTED)
+DOUBLED = "header and turn are as they were read (the two double each other)"

@@ -1,0 +1,254 @@
+"""Guards of the two stores: a write is whole or none, under conditions that are looked at as it is made."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+
+DYNAMO = "tests/contract/test_dynamo_store.py::TestDynamoConformance::"
+NUMBERS = "tests/unit/test_numbers.py::"
+REQUESTS = "tests/unit/test_dynamo_requests.py::"
+SQLITE = "tests/contract/test_sqlite_store.py::"
+CONFORMANCE = f"{SQLITE}TestSqliteConformance::"
+EVERY_PAIR = "test_every_pair_of_conditions"
+NAMES_THE_FIRST = "test_a_conflict_names_the_first_operation_that_failed_and_nothing_is_written[small]"
+
+ON_SQLITE = (
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: a record is absent",
+        (ours("adapters/sqlite.py", "return state is None\n", "return True\n"),),
+        (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: a record has this revision",
+        (ours("adapters/sqlite.py", "state is not None and state.rev == rev", "state is not None"),),
+        (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: an attribute has this value",
+        (ours("adapters/sqlite.py", "state is not None and state.attributes.get(name) == value", "state is not None"),),
+        (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: what is updated is there",
+        (ours("adapters/sqlite.py", "lost = isinstance(operation, Update) and state is None", "lost = False"),),
+        (f"{CONFORMANCE}test_update_of_a_lost_record_conflicts",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: conditions are looked at in the transaction that writes",
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                '                    self._writer.execute("BEGIN IMMEDIATE")\n'
+                "                    yield self._writer\n"
+                '                    self._writer.execute("COMMIT")\n',
+                "                    yield self._writer\n",
+            ),
+        ),
+        (f"{SQLITE}test_two_stores_on_one_file_see_and_guard_each_other",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: a transaction waits for the other one before it looks",
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                '"BEGIN IMMEDIATE")\n                    yield',
+                '"BEGIN DEFERRED")\n                    yield',
+            ),
+        ),
+        (f"{SQLITE}test_two_stores_on_one_file_see_and_guard_each_other",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: the threads of a process write one after the other",
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                "        self._writing = threading.Lock()\n",
+                "        self._writing = threading.Semaphore(64)\n",
+            ),
+        ),
+        (f"{CONFORMANCE}test_no_increment_is_lost_and_no_half_of_one_is_kept",),
+    ),
+    Guard(
+        Race.HALF_A_WRITE,
+        "SQLite: what fails is undone",
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                '                        self._writer.execute("ROLLBACK")\n',
+                '                        self._writer.execute("COMMIT")\n',
+            ),
+        ),
+        (f"{SQLITE}test_an_error_within_a_write_undoes_it",),
+    ),
+    Guard(
+        Race.HALF_A_WRITE,
+        "SQLite: nothing is written before all conditions are looked at (it and the undoing double each other)",
+        (
+            ours(
+                "adapters/sqlite.py",
+                "            if failed is None:\n"
+                "                for operation, state in zip(operations, states, strict=True):\n"
+                "                    _apply(connection, operation, state, nonce)\n",
+                "            for operation, state in list(zip(operations, states, strict=True))[:failed]:\n"
+                "                _apply(connection, operation, state, nonce)\n"
+                "            if failed is None:\n"
+                "                pass\n",
+            ),
+            ours(
+                "adapters/sqlite_file.py",
+                '                        self._writer.execute("ROLLBACK")\n',
+                '                        self._writer.execute("COMMIT")\n',
+            ),
+        ),
+        (f"{CONFORMANCE}{NAMES_THE_FIRST}",),
+    ),
+)
+ON_DYNAMODB = (
+    Guard(
+        Race.TWO_WRITERS,
+        "DynamoDB: a record is absent",
+        (
+            ours(
+                "adapters/dynamodb_items.py",
+                "attribute_not_exists({self.name('pk')})",
+                "(attribute_not_exists({self.name('pk')}) OR attribute_exists({self.name('pk')}))",
+            ),
+        ),
+        (f"{DYNAMO}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "DynamoDB: a record has this revision",
+        (
+            ours(
+                "adapters/dynamodb_items.py",
+                "{self.name('rev')} = {self.value(rev)}",
+                "({self.name('rev')} = {self.value(rev)} OR attribute_exists({self.name('pk')}))",
+            ),
+        ),
+        (f"{DYNAMO}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "DynamoDB: an attribute has this value",
+        (
+            ours(
+                "adapters/dynamodb_items.py",
+                '{self.name(name)} = {self.value(value)}"\n            case _',
+                "({self.name(name)} = {self.value(value)} OR attribute_exists({self.name('pk')}))\"\n"
+                "            case _",
+            ),
+        ),
+        (f"{DYNAMO}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "DynamoDB: all conditions hold, not one of them",
+        (ours("adapters/dynamodb_items.py", '" AND ".join(clauses)', '" OR ".join(clauses)'),),
+        (f"{DYNAMO}{EVERY_PAIR}[put-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "DynamoDB: what is updated is there",
+        (
+            ours(
+                "adapters/dynamodb_items.py",
+                "clauses.append(must_exist)",
+                'clauses.append(f"({must_exist} OR NOT {must_exist})")',
+            ),
+        ),
+        (f"{DYNAMO}test_update_of_a_lost_record_conflicts",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "DynamoDB: a transaction that met another is tried again",
+        (
+            ours(
+                "adapters/dynamodb.py",
+                'if any(reason.get("Code") in PASSING_REASONS for reason in reasons):',
+                "if False:",
+            ),
+        ),
+        (f"{REQUESTS}test_a_transaction_that_met_another_is_tried_again_under_the_same_token",),
+    ),
+    Guard(
+        Race.HALF_A_WRITE,
+        "DynamoDB: several operations are one transaction",
+        (
+            ours(
+                "adapters/dynamodb.py",
+                "                self._client.transact_write_items(TransactItems=items, ClientRequestToken=nonce)\n",
+                "                for item in items:\n                    self._write_one(item)\n",
+            ),
+        ),
+        (f"{REQUESTS}test_several_writes_and_a_check_are_a_transaction_under_a_token",),
+    ),
+    Guard(
+        Race.READ_DURING_WRITE,
+        "DynamoDB: reads see all that was written (one, a range, a batch)",
+        (
+            ours("adapters/dynamodb.py", "Key=encoded_key(key), ConsistentRead=True)", "Key=encoded_key(key))"),
+            ours(
+                "adapters/dynamodb.py",
+                "            ConsistentRead=True,\n            ScanIndexForward",
+                "            ScanIndexForward",
+            ),
+            ours("adapters/dynamodb.py", '{"Keys": wanted, "ConsistentRead": True}', '{"Keys": wanted}'),
+        ),
+        (f"{REQUESTS}test_reads_are_consistent_but_for_the_index",),
+    ),
+)
+SAID_OTHERWISE = (
+    Guard(
+        Race.NO_RACE,
+        "a text that says a number and something else is refused",
+        (
+            ours(
+                "domain/numbers.py",
+                "        if isinstance(value, str | bool):\n",
+                "        if isinstance(value, bool):\n",
+            ),
+        ),
+        (f"{NUMBERS}test_a_text_that_says_anything_else_is_refused",),
+    ),
+    Guard(
+        Race.NO_RACE,
+        "a text that says a number is that number",
+        (ours("domain/numbers.py", "if isinstance(value, str) and said.fullmatch(value):", "if False:"),),
+        (
+            f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",
+            "tests/unit/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are",
+        ),
+    ),
+    Guard(
+        Race.NO_RACE,
+        "a text that says a flag is that flag",
+        (
+            ours(
+                "domain/numbers.py",
+                "return FLAGS.get(value, value) if isinstance(value, str) else value",
+                "return value",
+            ),
+        ),
+        (f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",),
+    ),
+    Guard(
+        Race.NO_RACE,
+        "a client has heard the larger of `after` and `Last-Event-ID`",
+        (
+            ours(
+                "dialects/llama_stack/event_numbers.py",
+                "return max(int(text or 0) for text in numbers.values())",
+                "return int(next((text for text in numbers.values() if text), 0))",
+            ),
+        ),
+        ("tests/unit/test_event_numbers.py::test_the_larger_of_both_numbers_is_what_was_heard",),
+    ),
+)
+STORES = (*ON_SQLITE, *ON_DYNAMODB, *SAID_OTHERWISE)

@@ -1,0 +1,62 @@
+"""The list of guards is true: each text stands where it is said to stand, each test is there, no race is left out."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.guards.every_guard import GUARDS
+from tests.guards.guard import Guard
+from tests.guards.races import OF_THE_DESIGN, Race
+from tests.guards.workplace import ROOT, texts_without
+
+NAMES = [f"{guard.race}: {guard.name}" for guard in GUARDS]
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=NAMES)
+def test_a_guard_stands_in_its_file_once_and_what_is_left_without_it_is_a_program(guard: Guard) -> None:
+    files = {edit.file: (ROOT / edit.file).read_text() for edit in guard.edits}
+    assert files
+    for file, text in texts_without(guard.edits, files).items():
+        assert text != files[file]
+
+
+@pytest.mark.parametrize("test", sorted({test for guard in GUARDS for test in guard.tests}))
+def test_a_test_that_is_named_is_there(test: str) -> None:
+    file, *names = test.split("[")[0].split("::")
+    assert is_defined(ROOT / file, tuple(names)), test
+
+
+def test_every_race_has_a_guard_and_every_guard_a_test() -> None:
+    assert set(Race) == {guard.race for guard in GUARDS}
+    assert len(OF_THE_DESIGN) == 19
+    assert [guard.name for guard in GUARDS if not guard.tests] == []
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def is_defined(path: Path, names: tuple[str, ...]) -> bool:
+    """Tell whether the module has the function, or the class has it or inherits it."""
+    name, *inner = names
+    for node in parsed(path).body:
+        if isinstance(node, ast.FunctionDef) and not inner and node.name == name:
+            return True
+        if isinstance(node, ast.ClassDef) and inner and node.name == name:
+            own = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
+            return inner[0] in own or any(
+                is_inherited(path, base.id, inner[0]) for base in node.bases if isinstance(base, ast.Name)
+            )
+    return False
+
+
+def is_inherited(path: Path, base: str, name: str) -> bool:
+    """Tell whether the class of that name, of this module or imported into it, has the method."""
+    for node in parsed(path).body:
+        if isinstance(node, ast.ImportFrom) and base in {alias.name for alias in node.names}:
+            return is_defined(ROOT / f"{str(node.module).replace('.', '/')}.py", (base, name))
+    return is_defined(path, (base, name))
