@@ -32,7 +32,6 @@ from tests.fakes.openai_rules import refusal_of
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 5.0
-SETTLE_S = 0.01
 REASONS = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 404: "Not Found"}
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 Script = Callable[[dict[str, Any]], Answer] | Sequence[Answer]
@@ -109,13 +108,12 @@ class ModelServer:
         on_start(self.port)
         await self._stop.wait()
         server.close()
-        await asyncio.sleep(SETTLE_S)  # a connection that has just been taken comes to be served, else nobody closes it
+        for writer in tuple(self._writers):
+            writer.transport.abort()
         serving = tuple(self._serving)
         for task in serving:
             task.cancel()
         await asyncio.gather(*serving, return_exceptions=True)
-        for writer in tuple(self._writers):
-            writer.transport.abort()
         await server.wait_closed()
 
     def stop(self) -> None:
@@ -133,6 +131,8 @@ class ModelServer:
             while await self._serve_request(reader, writer):
                 pass
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
         self._writers.discard(writer)
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
