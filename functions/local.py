@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
+from functions.http_only import HttpOnly
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
@@ -157,6 +158,7 @@ def main() -> None:
     config = uvicorn.Config(
         build_local_app(settings, server),
         log_level="warning",
+        http=HttpOnly,
         access_log=False,
         proxy_headers=False,
         server_header=False,

@@ -1,6 +1,14 @@
 """How the edge sends what is long."""
 
-from turnstone.http.app import BYTES_AT_ONCE, PIECES_AT_ONCE, _some_of
+import asyncio
+from collections.abc import MutableMapping
+from threading import Event
+from typing import Any, cast
+
+from turnstone.http.app import BYTES_AT_ONCE, PIECES_AT_ONCE, _some_of, build_app
+from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.surroundings import OneMachine
+from turnstone.services.application import Application
 
 
 def test_many_small_pieces_go_out_together_and_large_ones_a_few_at_a_time() -> None:
@@ -9,3 +17,32 @@ def test_many_small_pieces_go_out_together_and_large_ones_a_few_at_a_time() -> N
     size = BYTES_AT_ONCE // 2 + 1
     large = iter([b"x" * size] * 3)
     assert [len(_some_of(large)), len(_some_of(large)), len(_some_of(large))] == [2 * size, size, 0]
+
+
+def test_who_waits_when_the_server_stops_is_told_to_ask_again() -> None:
+    begun, may_end = Event(), Event()
+
+    def slow(_: Request) -> Reply:
+        begun.set()
+        may_end.wait()
+        return Reply(b"")
+
+    app = build_app([Route("GET", "/slow", slow, None)], cast(Application, None), 1_000, OneMachine())
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def stopped() -> None:
+        scope = {"type": "http", "method": "GET", "path": "/slow", "query_string": b"", "headers": []}
+        asking = asyncio.create_task(app(scope, receive, send))
+        await asyncio.to_thread(begun.wait)
+        asking.cancel()
+        await asking
+        may_end.set()
+
+    asyncio.run(stopped())
+    assert (sent[0]["status"], (b"retry-after", b"1") in sent[0]["headers"]) == (503, True)

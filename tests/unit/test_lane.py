@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from threading import Barrier, Event, Lock, get_ident
+from threading import Barrier, Event, Lock, Thread, get_ident
 from typing import Any
 
 import pytest
@@ -136,3 +136,45 @@ def test_a_loop_that_ended_with_work_under_way_leaves_the_lane_to_the_next() -> 
     asyncio.run(leave())
     may_end.set()
     asyncio.run(asyncio.wait_for(ask(), SOON_S))
+
+
+def test_a_panic_in_the_work_is_told_and_takes_no_thread_along() -> None:
+    class Panic(BaseException):
+        pass
+
+    def panic() -> None:
+        raise Panic
+
+    def stop() -> None:
+        raise StopIteration
+
+    async def test(lane: Lane) -> None:
+        for fail in (panic, stop) * MOST:
+            with pytest.raises(RuntimeError, match="ended by"):
+                await lane.do(fail)
+        assert await lane.do(get_ident)
+
+    run(test)
+
+
+def test_work_is_done_once_there_are_threads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Thread.start
+    refusals = iter([True] * 2)
+
+    def sometimes(thread: Thread) -> None:
+        if next(refusals, False):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def test(lane: Lane) -> None:
+        done: list[int] = []
+        monkeypatch.setattr(Thread, "start", sometimes)
+        await all_of(*(lane.do(done.append, number) for number in range(3)))
+        assert sorted(done) == [0, 1, 2]
+        may_end = Event()
+        slow = asyncio.ensure_future(lane.do(may_end.wait))
+        assert await lane.do(get_ident)
+        may_end.set()
+        assert await slow
+
+    run(test)

@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
-from turnstone.http.errors import answer_or_error, caller_or_error, detail_reply, error_reply
+from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply
 from turnstone.http.lane import Lane
 from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
 from turnstone.http.surroundings import Surroundings
@@ -152,7 +152,11 @@ class _Endpoint:
             return error_reply(UnknownClient(version))
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request)
-        return await self._lane.do(answer_or_error, self._route.endpoint, request)
+        try:
+            return await self._lane.do(answer_or_error, self._route.endpoint, request)
+        except asyncio.CancelledError:
+            # only the server cancels, when its time to stop is over; what was begun may still be done
+            return detail_reply(503, "the server stops; send the request again", RETRY_SOON)
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> int:
         match answer:

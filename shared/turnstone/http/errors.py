@@ -75,8 +75,13 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """Return what the call returned and None, or None and what it raised, for another thread to tell."""
     try:
         return call(), None
+    except StopIteration as error:
+        return None, RuntimeError(f"work ended by {error!r}")  # which no coroutine may raise
     except Exception as error:  # noqa: BLE001 - it is raised again where the outcome is waited for
         return None, error
+    except BaseException as error:
+        log.critical("work of a request ended by %r", error, exc_info=error)
+        return None, RuntimeError(f"work ended by {error!r}")
 
 
 def error_reply(error: Exception) -> Reply:

@@ -40,10 +40,8 @@ class Lane:
         work = _Work(partial(call, *arguments), loop)
         with self._changing:
             self._waiting.append(work)
-            has_to_wait = self._in_front is not None
-            if not has_to_wait and self._threads < self._most_threads:
-                self._begin()
-        if has_to_wait and self._watched_by is not loop:
+            is_begun = self._in_front is None and self._threads < self._most_threads and self._begin()
+        if not is_begun and self._watched_by is not loop:
             self._watch(loop)
         result: Result = await work.future
         return result
@@ -52,11 +50,15 @@ class Lane:
         """Have the call done in a thread of its own, and don't wait for it."""
         self._pool.submit(call)
 
-    def _begin(self) -> None:
-        """Have one more thread work, in front of those that were passed by."""
+    def _begin(self) -> bool:
+        """Have one more thread work, in front of those that were passed by; tell whether there is one to be had."""
         self._threads += 1
         self._in_front = hand = _Hand()
-        self._pool.submit(self._work, hand)
+        try:
+            self._pool.submit(self._work, hand)
+        except RuntimeError:  # the machine has no more threads now: the pool keeps the call for the next it can start
+            return False
+        return True
 
     def _work(self, hand: _Hand) -> None:
         while (work := self._next(hand)) is not None:

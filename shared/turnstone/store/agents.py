@@ -22,6 +22,7 @@ from turnstone.store.listing import Entry, entries_of, put_entry
 
 ACTIVE = "active"
 AGENTS_REMEMBERED = 64
+REMEMBERED_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +104,17 @@ def agent_of(record: Record | None, agent_id: str) -> StoredAgent:
     """Return the agent the record holds. Raises NotFound if there is none."""
     if record is None:
         raise NotFound("agent", agent_id)
-    return _stored_in(record.body)
+    is_small = len(record.body) <= REMEMBERED_BYTES
+    return _remembered(record.body) if is_small else _stored_in(record.body)
 
 
 @lru_cache(maxsize=AGENTS_REMEMBERED)
-def _stored_in(body: bytes) -> StoredAgent:
+def _remembered(body: bytes) -> StoredAgent:
     """Return what the body says; each turn of an agent reads the same one."""
+    return _stored_in(body)
+
+
+def _stored_in(body: bytes) -> StoredAgent:
     private = private_part(body)
     agent = Agent.model_validate_json(wire_part(body))
     return StoredAgent(agent, private["order"], stamp_in(private))
