@@ -72,7 +72,9 @@ class Settings(BaseModel):
 
     def contradictions(self) -> list[str]:
         """Return what is wrong with settings that are right by themselves, each time naming a variable."""
-        return []
+        if self.model_url in (None, OFFLINE) or _has_host(str(self.model_url)):
+            return []
+        return [f"{_variable('model_url')}: names no host, or a port that there can't be"]
 
 
 class AuthSettings(Settings):
@@ -91,16 +93,17 @@ class AuthSettings(Settings):
     jwt_tenant: str | None = None
 
     def contradictions(self) -> list[str]:
-        """Return what is wrong with the way callers prove who they are."""
+        """Return what else is wrong: with the way callers prove who they are."""
+        wrong = super().contradictions()
         if self.auth != "jwt":
             given = sorted(name for name in self.model_fields_set if name.startswith("jwt_"))
-            return [f"{_variable(name)}: means nothing unless {PREFIX}AUTH is jwt" for name in given]
+            return [*wrong, *(f"{_variable(name)}: means nothing unless {PREFIX}AUTH is jwt" for name in given)]
         needed = ("jwt_issuer", "jwt_audience", "jwt_jwks_url")
-        missing = [f"{_variable(name)}: must be set" for name in needed if getattr(self, name) is None]
+        wrong += [f"{_variable(name)}: must be set" for name in needed if getattr(self, name) is None]
         if ("tenant" in self.jwt_claims) == (self.jwt_tenant is not None):
             how = f"either it names the tenant of all callers, or {PREFIX}JWT_CLAIMS the claim that does (tenant=…)"
-            missing.append(f"{_variable('jwt_tenant')}: {how}")
-        return missing
+            wrong.append(f"{_variable('jwt_tenant')}: {how}")
+        return wrong
 
 
 class LocalSettings(AuthSettings):
@@ -199,3 +202,11 @@ def load_settings(kind: type[Kind]) -> Kind:
 
 def _variable(field: str) -> str:
     return f"{PREFIX}{field.upper()}"
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

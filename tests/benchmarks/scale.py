@@ -94,9 +94,18 @@ def limits() -> dict[str, float]:
         f"plain turns: an account runs {CONCURRENT_RUNS:,} functions at a time until it asks for more": (
             CONCURRENT_RUNS / MODEL_S
         ),
+        "turns that pause: the same table": NEW_TABLE_WRITES / paused.write_units,
+        "turns that pause: the same account": CONCURRENT_RUNS / paused.function_s,
         "turns that pause: executions that may be started": STARTS,
         f"turns that pause: {TRANSITIONS:,} transitions of executions a second": TRANSITIONS / paused.transitions,
     }
+
+
+def asked_in_words(asked: Asked) -> str:
+    return (
+        f"{asked.write_units} write and {asked.read_units} read units, {asked.requests} request(s), "
+        f"{asked.invocations} invocation(s) of {asked.function_s:g} s in all, {asked.transitions} transitions"
+    )
 
 
 def tables() -> Iterator[str]:
@@ -115,4 +124,7 @@ def tables() -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    print(__doc__)
+    print(f"A plain turn asks for {asked_in_words(plain_turn())}.")
+    print(f"A turn with one pause asks for {asked_in_words(paused_turn())}.\n")
     print("\n".join(tables()))

@@ -290,3 +290,10 @@ def test_a_secret_that_no_header_can_carry_is_refused_at_the_start_without_being
 
 def test_the_text_of_a_secret_is_all_that_is_taken_of_it() -> None:
     assert secret_text(Secrets({"SecretString": f" {KEY} ", "Name": "model-key"}), "model-key") == KEY
+
+
+@pytest.mark.parametrize("url", ["http://h:99999/v1", "http://:80/v1", "http://h:port/v1", "http://[::1/v1"])
+def test_a_model_url_must_name_a_host_and_a_port_that_can_be(url: str, environment: SetEnvironment) -> None:
+    environment(TURNSTONE_MODEL_URL=url)
+    with pytest.raises(InvalidSettings, match="TURNSTONE_MODEL_URL: "):
+        load_settings(LocalSettings)
