@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from turnstone.http.errors import outcome_of
 
-PATIENCE_S = 0.01
+PATIENCE_S = 0.05  # longer than it takes to read what is sent of a long session at once
 Result = TypeVar("Result")
 
 
