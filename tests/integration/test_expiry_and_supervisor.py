@@ -36,6 +36,7 @@ from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.system import SystemClock
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
+from turnstone.domain.events import TurnFailed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Delete
@@ -323,11 +324,16 @@ def test_a_turn_whose_agent_is_gone_does_not_stop_the_supervisor(serve: Serve) -
     server, ref, turn = waiting(serve)
     server.records.write([Delete(agent_key(ref.tenant, ref.agent_id))])
     server.clock.advance(AWAIT_S)
+    listening = server.core.recovery._deps.broadcasts.expect(turn)
     try:
         server.attend_open()
     except NotFound as error:
         pytest.fail(f"the supervisor's thread dies of {error}, and attends to no other turn any more")
     assert server.state(turn).status in (TurnStatus.EXPIRED, TurnStatus.AWAITING_INPUT)
+    (told,) = heard_from(listening)
+    assert isinstance(told, TurnFailed)
+    assert told.failure.kind == "gone"
+    assert ref.session_id in told.failure.message
 
 
 def test_over_capacity_a_takeover_is_tried_again(serve: Serve) -> None:

@@ -261,5 +261,5 @@ def test_what_was_stored_before_there_were_stamps_is_listed_and_read(serve: Serv
     assert listed(server, agent_id)[0] == [ref.session_id]
     _, agents = server.core.agents.list(LOCAL_CALLER, Wanted())
     assert len(list(agents)) == 1
-    assert server.core.agents.get(LOCAL_CALLER, agent_id)
+    assert server.core.agents.wire(LOCAL_CALLER, agent_id)
     assert server.core.sessions.read(LOCAL_CALLER, ref, None)

@@ -16,9 +16,9 @@ def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterato
         yield page
 
 
-def all_records(store: RangeStore, query: Range, first: Page | None = None) -> tuple[Record, ...]:
+def all_records(store: RangeStore, query: Range) -> tuple[Record, ...]:
     """Return every record of a range that is known to be short."""
-    return tuple(record for page in pages(store, query, first) for record in page.records)
+    return tuple(record for page in pages(store, query) for record in page.records)
 
 
 def records_within(store: RangeStore, query: Range, first: Page) -> tuple[Record, ...]:
