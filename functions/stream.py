@@ -26,6 +26,7 @@ def main(port: int) -> None:
         host=HOST,
         port=port,
         log_config=None,
+        loop="asyncio",
         access_log=False,
         lifespan="off",
         timeout_keep_alive=KEEP_ALIVE_S,
