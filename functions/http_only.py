@@ -16,6 +16,7 @@ class HttpOnly(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._received = data
         super().data_received(data)
+        self._received = b""  # which an idle connection would keep
 
     def _should_upgrade(self) -> bool:
         return True

@@ -127,7 +127,7 @@ def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
 
 
 def note_only_what_is_told() -> None:
-    """Have log records made without what the format does not tell: a quarter of their time.
+    """Have log records made without what the format does not tell, which takes time.
 
     Source: the part on optimization of the standard library's guide to logging.
     """
