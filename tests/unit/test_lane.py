@@ -75,7 +75,7 @@ def test_slow_work_is_passed_by() -> None:
 def test_as_many_are_slow_at_the_same_time_as_there_are_threads() -> None:
     async def test(lane: Lane) -> None:
         together = Barrier(MOST)
-        await all_of(*(lane.do(together.wait) for _ in range(MOST)))
+        assert sorted(await all_of(*(lane.do(together.wait) for _ in range(MOST)))) == list(range(MOST))
 
     run(test)
 
