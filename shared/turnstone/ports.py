@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
 if TYPE_CHECKING:  # who stores records needs none of these
-    from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup
+    from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup, ToolPromptFormat
     from turnstone.domain.content import Content
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
+    from turnstone.domain.routing import Target
     from turnstone.domain.sessions import SessionLock, TurnRef
     from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tools import ToolCall, ToolDef
@@ -77,9 +79,16 @@ class BlobStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
-    """One question to a model. `tool_choice` is auto, required, none or a tool's name; no `sampling`: its defaults.
+    """One question to a model.
 
-    `stop` tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
+    Attributes:
+        model: the name its provider knows; where `targets` are told, the name the agent uses.
+        tool_choice: auto, required, none or a tool's name.
+        sampling: None for the model's defaults.
+        tool_prompt_format: how tools are told to a model that is not offered them in its provider's own form.
+        targets: who is asked, in this order; none: the one who is asked.
+        provider_data: the caller's own keys, for this question only.
+        stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
     """
 
     model: str
@@ -88,6 +97,9 @@ class InferenceRequest:
     tool_choice: str = "auto"
     sampling: SamplingParams | None = None
     response_format: ResponseFormat | None = None
+    tool_prompt_format: ToolPromptFormat | None = None
+    targets: tuple[Target, ...] = ()
+    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
     stop: StopSignal | None = field(default=None, compare=False)
 
 
@@ -100,10 +112,16 @@ class TextChunk:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """The whole answer: the text of all chunks, and calls whose ids differ. `usage` is None if none was reported."""
+    """The whole answer: the text of all chunks, and calls whose ids differ.
+
+    Attributes:
+        usage: None if none was reported.
+        answered_by: the target that answered, where there was a choice.
+    """
 
     message: CompletionMessage
     usage: TokenUsage | None = None
+    answered_by: Target | None = None
 
 
 class Inference(Protocol):

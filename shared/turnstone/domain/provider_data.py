@@ -1,0 +1,32 @@
+"""What a caller hands on to providers with one request: keys of its own. Never stored, never logged."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class ProviderData:
+    """The caller's keys by their names. Neither its text nor a copy of it by any serializer tells them."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+
+    def key(self, name: str) -> str | None:
+        """Return the text of that name, None if none was sent."""
+        value = self._values.get(name)
+        return value if isinstance(value, str) and value else None
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return the object of that name, an empty one if none was sent."""
+        value = self._values.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def __repr__(self) -> str:
+        return "<provider data>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("provider data is not written anywhere")
+
+
+NO_PROVIDER_DATA = ProviderData({})
