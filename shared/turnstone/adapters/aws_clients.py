@@ -42,7 +42,7 @@ class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
 
     def list_available_services(self, _: str) -> list[str]:
         """Return the services there are clients for."""
-        return ["dynamodb", "s3", "secretsmanager", "sqs", "stepfunctions"]
+        return ["bedrock-runtime", "dynamodb", "s3", "secretsmanager", "sqs", "ssm", "stepfunctions"]
 
 
 class AwsClients:
@@ -53,11 +53,11 @@ class AwsClients:
         self._session.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
         self._lock = Lock()
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, region: str | None = None, config: botocore.config.Config = CONFIG) -> Any:
         """Return a new client. Raises StoreUnavailable if the region or something else it needs isn't known."""
         try:
             with self._lock:  # sessions are not safe to share between threads
-                return self._session.create_client(service, config=CONFIG)
+                return self._session.create_client(service, region, config=config)
         except BotoCoreError as error:
             raise StoreUnavailable(f"AWS can't be used: {error}") from error
 
