@@ -86,3 +86,6 @@ def whole_answer(content: Sequence[Mapping[str, Any]], stop_reason: str = "end_t
 
 def refusal(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> HttpAnswer:
     return HttpAnswer(status, {"message": message}, {"x-amzn-ErrorType": f"{code}:http://x/", **(headers or {})})
+
+
+BROKEN_FRAME = START[:-1] + bytes([START[-1] ^ 1])

@@ -30,7 +30,7 @@ class BedrockServer(ModelServer):
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.port}"
+        return f"{'http' if self.tls is None else 'https'}://{HOST}:{self.port}"
 
     async def _serve_request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; return whether the connection is kept."""
