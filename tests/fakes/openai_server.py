@@ -189,7 +189,7 @@ class ModelServer:
             if isinstance(item, BreakOff):
                 return False
             await asyncio.sleep(item.seconds)
-            if reader.at_eof():
+            if reader.at_eof() or writer.is_closing():
                 return False
         writer.write(head + self._chunked(unsent) + b"0\r\n\r\n")
         await writer.drain()

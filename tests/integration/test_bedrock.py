@@ -92,6 +92,13 @@ def test_a_tool_loop_tells_the_call_and_its_answer_by_the_names_of_bedrock(askin
     assert user == {"role": "user", "content": [{"toolResult": result}]}
 
 
+def test_a_call_that_nobody_asked_for_is_not_passed_on(asking: Asking) -> None:
+    answer = (frames.START, *frames.text("well"), *frames.call("f", "{}"), *frames.ending("tool_use"))
+    with BedrockServer([answer]) as server:
+        inferred = asking.asked(server)[-1]
+    assert (inferred.message.content, inferred.message.tool_calls) == ("well", ())
+
+
 def test_a_call_id_that_the_history_has_already_is_replaced(asking: Asking) -> None:
     with BedrockServer([frames.call_answer(("f", "{}"))] * 2) as server:
         tools = (ToolDef(name="f"),)

@@ -246,7 +246,7 @@ def assert_the_signal_frees(
         stop.give()
         assert failed.wait(AT_ONCE_S)
         waiting.join()
-        assert len(server.requests) == 1
+        assert len(server.requests) == server.connections == 1
 
 
 def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question(asking: Asking) -> None:
