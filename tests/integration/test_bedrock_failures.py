@@ -84,6 +84,12 @@ IN_THE_STREAM = (
 )
 
 
+def test_a_broken_stream_is_told_with_its_cause(asking: Asking) -> None:
+    with BedrockServer([(*SAID, frames.BROKEN_FRAME)]) as server, pytest.raises(ModelFailed) as caught:
+        asking.asked(server)
+    assert type(caught.value.__cause__).__name__ == "ChecksumMismatch"
+
+
 @pytest.mark.parametrize(
     ("busy", "is_streaming"),
     [*((busy, True) for busy in (*AT_THE_DOOR, *IN_THE_STREAM)), *((busy, False) for busy in AT_THE_DOOR)],
@@ -247,6 +253,16 @@ def assert_the_signal_frees(
         assert failed.wait(AT_ONCE_S)
         waiting.join()
         assert len(server.requests) == server.connections == 1
+
+
+def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there(asking: Asking) -> None:
+    stop = StopSignal()
+    stop.give()
+    with BedrockServer([(Pause(SILENCE_S), *OK)]) as server:
+        began = time.monotonic()
+        with pytest.raises(ModelFailed):
+            list(asking.inference(server.url, timeout_s=SILENCE_S).stream(request(stop=stop)))
+        assert time.monotonic() - began < AT_ONCE_S
 
 
 def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question(asking: Asking) -> None:

@@ -40,7 +40,7 @@ class Conversation:
             InvalidRequest: an image of the last message can't be sent. Where an earlier one can't, a placeholder is:
                 a session shall not be lost over it.
         """
-        for message in messages:
+        for index, message in enumerate(messages):
             match message:
                 case SystemMessage():
                     pass
@@ -49,7 +49,7 @@ class Conversation:
                 case ToolResponseMessage():
                     self._add("user", [self._answer(message)])
                 case UserMessage():
-                    blocks = list(_asked(message, must_show=message is messages[-1]))
+                    blocks = list(_asked(message, must_show=index == len(messages) - 1))
                     self._add("user", blocks or [{"text": EMPTY}])
         for told in self._messages:
             told["content"].sort(key=lambda block: "toolResult" not in block)
