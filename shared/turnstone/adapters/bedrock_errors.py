@@ -30,12 +30,10 @@ from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
 
 # everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
-BUSY = frozenset({"ThrottlingException", "TooManyRequestsException", "ModelNotReadyException"})
-BROKEN = frozenset(
-    {"InternalFailure", "InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"}
-)
-NOT_FOUND = frozenset({"ResourceNotFoundException"})
-TIMED_OUT = frozenset({"ModelTimeoutException"})
+# what a stream tells of failures by, which has no status of HTTP for each
+BUSY = "ThrottlingException"
+BROKEN = frozenset({"InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"})
+TIMED_OUT = "ModelTimeoutException"
 LONGEST_WAIT_S = 5.0
 # whose account and which role asks is the operator's to know, not a caller's
 IDENTITIES = re.compile(r"arn:[\w-]+:(?:iam|sts)::\S+|(?<!\d)\d{12}(?!\d)")
@@ -123,20 +121,20 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
     code = code[0].upper() + code[1:]  # those in a stream begin with a small letter
     said = asked.quote(IDENTITIES.sub(REDACTED, str(told.get("Message") or "")))
     error_text = f"{_meaning(code, status, asked)} ({code})" + (f": {said}" if said else "")
-    if code in TIMED_OUT:
+    if code == TIMED_OUT:
         return Refusal(ModelTimedOut(error_text))
-    may_pass = code in BUSY or code in BROKEN or status == 429 or status >= 500
+    may_pass = code == BUSY or code in BROKEN or status == 429 or status >= 500
     return Refusal(ModelFailed(error_text, is_outage=may_pass), _wait_s(failure) if may_pass else None)
 
 
 def _meaning(code: str, status: int, asked: Asked) -> str:
-    if code in TIMED_OUT:
+    if code == TIMED_OUT:
         return f"model {asked.model!r} of {asked.place} did not answer in time"
-    if code in BUSY or status == 429:
+    if code == BUSY or status == 429:
         return f"{asked.place} takes no more requests for model {asked.model!r} now"
     if status in (401, 403):
         return f"{asked.place} does not let us ask model {asked.model!r}; check credentials, rights and access to it"
-    if code in NOT_FOUND or status == 404:
+    if status == 404:
         return f"model {asked.model!r} not found: {asked.place} does not know it; check the agent's model"
     return f"{asked.place} refused or failed"
 
