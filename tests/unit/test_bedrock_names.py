@@ -43,5 +43,12 @@ def test_names_that_look_alike_are_told_apart_and_stay_readable() -> None:
     assert len({first, second, third}) == 3
 
 
+def test_a_name_that_is_written_like_anothers_alias_is_told_apart_from_it() -> None:
+    earlier = Aliases()
+    alike = [earlier.told(name) for name in ("a.b", "a/b")][1]
+    aliases = Aliases()
+    assert len({aliases.told(name) for name in ("a.b", alike, "a/b")}) == 3
+
+
 def test_what_was_never_told_is_meant_as_it_is() -> None:
     assert Aliases().meant("invented") == "invented"

@@ -219,6 +219,7 @@ def test_objects_that_list_their_properties_are_closed_wherever_nothing_is_said_
     [
         {"type": "object"},
         {"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]},
+        {"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}}]},
         {"oneOf": [{"properties": {"a": {}}}]},
         {"const": {"properties": {}}},
     ],
