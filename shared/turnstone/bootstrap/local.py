@@ -14,6 +14,7 @@ from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
+from turnstone.bootstrap.local_models import local_catalogue, local_means
 from turnstone.bootstrap.models import build_inference
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
@@ -34,9 +35,12 @@ class LocalServer:
         store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
-        inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
+        catalogue = local_catalogue(settings)
+        inference = build_inference(catalogue, local_means(settings)).load()
         self._jobs = LocalJobs()
-        ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs)
+        ports = Ports(
+            store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs, catalogue
+        )
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)

@@ -10,6 +10,7 @@ from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.content import Content, Url
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
+from turnstone.domain.routing import Target
 from turnstone.domain.tools import ToolCall, ToolResponse
 
 
@@ -21,8 +22,15 @@ class StepCommon(Frozen):
 
 
 class InferenceStep(StepCommon):
+    """An answer of the model.
+
+    Attributes:
+        answered_by: the provider that gave it and the model's name there, told where several could have been asked.
+    """
+
     step_type: Literal["inference"] = "inference"
     model_response: CompletionMessage
+    answered_by: Target | None = Field(default=None, exclude_if=lambda target: target is None)
 
 
 class ToolExecutionStep(StepCommon):

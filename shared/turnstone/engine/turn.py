@@ -60,6 +60,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         started_at=started_at,
         completed_at=deps.clock.now(),
         model_response=answer.message,
+        answered_by=answer.answered_by,
     )
     inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
     plan = plan_tools(answer.message.tool_calls, deps.offer)
