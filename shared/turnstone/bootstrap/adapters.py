@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class AnyPorts(Protocol):
     """One adapter for every port, made beforehand or when it is first asked for; and what the operator says of models.
 
-    Without a catalogue `inference` is asked for every model by its name.
+    Without a catalogue there is one provider, which is asked for every model by its name.
     """
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.aws_clients import AwsClients
@@ -35,19 +35,15 @@ class AwsPorts:
         self.ids = RandomIds()
 
     @cached_property
-    def catalogue(self) -> Catalogue:
-        """What the operator says of models. Raises InvalidSettings, and StoreUnavailable if it can't be read."""
+    def catalogue(self) -> Catalogue | None:
+        """What the operator's file says of models, if there is one. Raises InvalidSettings, StoreUnavailable."""
+        if self._settings.config is None:
+            return None
+        from turnstone.adapters.secrets import parameter_text
         from turnstone.bootstrap.catalogue import build_catalogue
 
-        settings = self._settings
-        text = None
-        if settings.config is not None:
-            from turnstone.adapters.secrets import parameter_text
-
-            text = parameter_text(self._clients.client("ssm"), settings.config)
-        elif settings.model_url is None:
-            raise InvalidSettings("TURNSTONE_MODEL_URL: must be set; the offline model is named offline")
-        return build_catalogue(text, settings.model_url, key_field="api_key_secret")
+        text = parameter_text(self._clients.client("ssm"), self._settings.config)
+        return build_catalogue(text, self._settings.model_url, "api_key_secret")
 
     @cached_property
     def inference(self) -> Inference:
@@ -55,24 +51,32 @@ class AwsPorts:
 
         Of many providers each is made, and its key read, when it is asked for the first time.
         """
-        from turnstone.bootstrap.models import Means, build_inference
+        from turnstone.bootstrap.models import Means, build_inference, build_only_inference
 
-        means = Means(self._settings.model_timeout_seconds, self._key, lambda: self._clients)
-        providers = build_inference(self.catalogue, means)
-        return providers if self._settings.config else providers.load()
+        settings = self._settings
+        if self.catalogue is not None:
+            return build_inference(self.catalogue, Means(settings.model_timeout_seconds, self._key, self._aws))
+        if settings.model_url is None:
+            raise InvalidSettings("TURNSTONE_MODEL_URL: must be set; the offline model is named offline")
+        key = partial(self._secret, settings.model_api_key_secret)
+        return build_only_inference(settings.model_url, key, settings.model_timeout_seconds)
+
+    def _aws(self) -> AwsClients:
+        return self._clients
 
     def _key(self, name: str, provider: OpenAIProvider) -> str | None:
         """Return the key of a provider, None if it has none. Raises StoreUnavailable."""
-        from turnstone.domain.registry import MODELS
+        from turnstone.domain.routing import MODELS
 
-        secret = provider.api_key_secret
-        if name == MODELS and self._settings.model_url is not None:
-            secret = self._settings.model_api_key_secret
-        if secret is None:
+        is_named_by_environment = name == MODELS and self._settings.model_url is not None
+        return self._secret(self._settings.model_api_key_secret if is_named_by_environment else provider.api_key_secret)
+
+    def _secret(self, name: str | None) -> str | None:
+        if name is None:
             return None
         from turnstone.adapters.secrets import secret_text
 
-        return secret_text(self._clients.client("secretsmanager"), secret)
+        return secret_text(self._clients.client("secretsmanager"), name)
 
     @cached_property
     def tools(self) -> ToolRuntime:

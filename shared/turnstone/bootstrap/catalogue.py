@@ -5,15 +5,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from turnstone.bootstrap.models import CALLER_KEY
 from turnstone.config import OFFLINE, InvalidSettings
 from turnstone.domain.catalogue import Catalogue, OpenAIProvider
-from turnstone.domain.registry import MODELS
+from turnstone.domain.routing import MODELS
 
 KEY_FIELDS = ("api_key_env", "api_key_secret")
-CALLER_KEY = "openai_api_key"
 
 
-def build_catalogue(text: str | None, model_url: str | None, key_field: str) -> Catalogue:
+def build_catalogue(text: str, model_url: str | None, key_field: str) -> Catalogue:
     """Return what the file says, with the provider that the environment names, if it does, as `default`.
 
     Args:
@@ -22,7 +22,7 @@ def build_catalogue(text: str | None, model_url: str | None, key_field: str) -> 
     Raises:
         InvalidSettings: the file is wrong, or there is nobody to ask for a model that it does not list.
     """
-    told = _parsed(text) if text is not None else {}
+    told = _parsed(text)
     providers = told.get("providers", {})
     if model_url is not None and isinstance(providers, dict):
         if MODELS in providers:
@@ -32,7 +32,7 @@ def build_catalogue(text: str | None, model_url: str | None, key_field: str) -> 
         catalogue = Catalogue.model_validate(told)
     except ValidationError as error:
         raise InvalidSettings(f"TURNSTONE_CONFIG: {_problems(error)}") from None
-    if catalogue.registry == "open" and catalogue.default not in catalogue.providers:
+    if catalogue.known().default not in (None, *catalogue.providers):
         raise InvalidSettings(
             "TURNSTONE_CONFIG: nobody is named to ask for models that it does not list; set default_provider, "
             "TURNSTONE_MODEL_URL, or registry to closed"

@@ -223,7 +223,7 @@ class Core:
     def _registries(self) -> Registries:
         from turnstone.bootstrap.registries import Registries
 
-        return Registries(self._ports)
+        return Registries(self._ports, self._settings)
 
     @cached_property
     def _rules(self) -> AccessRules:
@@ -235,9 +235,11 @@ class Core:
     def _refuse(self) -> Callable[[str, AgentConfig], None]:
         from turnstone.services.refusals import refuse_at_creation
 
+        tools, routing = self._ports.tools, self._registries.routing
+
         def refuse(tenant: str, config: AgentConfig) -> None:
-            refuse_at_creation(config, self._ports.tools)
-            self._registries.routing.refuse_unknown(tenant, config.model)
+            refuse_at_creation(config, tools)
+            routing.refuse_unknown(tenant, config.model)
 
         return refuse
 

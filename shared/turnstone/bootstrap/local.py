@@ -14,8 +14,7 @@ from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
-from turnstone.bootstrap.local_models import local_catalogue, local_means
-from turnstone.bootstrap.models import build_inference
+from turnstone.bootstrap.local_models import local_models
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
@@ -35,8 +34,7 @@ class LocalServer:
         store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
-        catalogue = local_catalogue(settings)
-        inference = build_inference(catalogue, local_means(settings)).load()
+        inference, catalogue = local_models(settings)
         self._jobs = LocalJobs()
         ports = Ports(
             store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs, catalogue

@@ -7,37 +7,46 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnstone.bootstrap.catalogue import build_catalogue
-from turnstone.bootstrap.models import Means
+from turnstone.bootstrap.models import Means, build_inference, build_only_inference
 from turnstone.config import InvalidSettings, LocalSettings, text_of_variable
-from turnstone.domain.registry import MODELS
+from turnstone.domain.routing import MODELS
 
 if TYPE_CHECKING:
     from turnstone.adapters.aws_clients import AwsClients
+    from turnstone.adapters.routed import RoutedInference
     from turnstone.domain.catalogue import Catalogue, OpenAIProvider
 
 KEY_FIELD = "api_key_env"
 USUAL_FILE = Path("turnstone.toml")
 
 
-def local_catalogue(settings: LocalSettings) -> Catalogue:
-    """Return what the operator says of models. Raises InvalidSettings.
+def local_models(settings: LocalSettings) -> tuple[RoutedInference, Catalogue | None]:
+    """Return the providers, all made, and what the operator's file says of models, if there is one.
+
+    Raises InvalidSettings.
+    """
+    catalogue = _catalogue(settings)
+    if catalogue is None:
+        timeout_s = settings.model_timeout_seconds
+        return build_only_inference(settings.model_url, lambda: settings.model_api_key, timeout_s), None
+    means = Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
+    return build_inference(catalogue, means).load(), catalogue
+
+
+def _catalogue(settings: LocalSettings) -> Catalogue | None:
+    """Return what the file says, None if there is none. Raises InvalidSettings.
 
     A file that names providers stands for itself: the offline model is beside them only if it was asked for.
     """
     file = settings.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
     if file is None:
-        return build_catalogue(None, settings.model_url, KEY_FIELD)
+        return None
     try:
         text = file.read_text()
     except (OSError, ValueError) as problem:
         raise InvalidSettings(f"TURNSTONE_CONFIG: {str(file)!r} can't be read: {problem}") from None
     model_url = settings.model_url if "model_url" in settings.model_fields_set else None
     return build_catalogue(text, model_url, KEY_FIELD)
-
-
-def local_means(settings: LocalSettings) -> Means:
-    """Return what making providers takes here."""
-    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
 
 
 def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from turnstone.config import OFFLINE
+
 if TYPE_CHECKING:
     from turnstone.bootstrap.adapters import AnyPorts
-    from turnstone.domain.catalogue import Catalogue
+    from turnstone.config import Settings
+    from turnstone.domain.routing import KnownModels
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
     from turnstone.services.routing import Routing
     from turnstone.store.directory import Directory
@@ -16,8 +19,9 @@ if TYPE_CHECKING:
 class Registries:
     """The registries over some ports."""
 
-    def __init__(self, ports: AnyPorts) -> None:
+    def __init__(self, ports: AnyPorts, settings: Settings) -> None:
         self._ports = ports
+        self._settings = settings
 
     @cached_property
     def models(self) -> Models:
@@ -27,14 +31,14 @@ class Registries:
 
         ports = self._ports
         store = RegistryStore(ports.store, "model", Model, self.directory.forget)
-        return Models(store, self.catalogue, ports.inference, ports.clock)
+        return Models(store, self._known, ports.inference, ports.clock)
 
     @cached_property
     def providers(self) -> Providers:
         from turnstone.domain.registry import providers
         from turnstone.services.registry import Providers
 
-        return Providers(providers({name: entry.type for name, entry in self.catalogue.providers.items()}))
+        return Providers(providers(self._known.providers))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
@@ -59,7 +63,7 @@ class Registries:
     def routing(self) -> Routing:
         from turnstone.services.routing import Routing
 
-        return Routing(self.catalogue, self.directory)
+        return Routing(self._known, self.directory)
 
     @cached_property
     def directory(self) -> Directory:
@@ -68,8 +72,10 @@ class Registries:
         return Directory(self._ports.store, self._ports.clock)
 
     @cached_property
-    def catalogue(self) -> Catalogue:
-        from turnstone.domain.catalogue import Catalogue, OfflineProvider
-        from turnstone.domain.registry import MODELS
+    def _known(self) -> KnownModels:
+        from turnstone.domain.routing import MODELS, KnownModels
 
-        return self._ports.catalogue or Catalogue(providers={MODELS: OfflineProvider(type="offline")})
+        if self._ports.catalogue is None:
+            kind = "offline" if self._settings.model_url == OFFLINE else "openai"
+            return KnownModels({MODELS: kind}, MODELS)
+        return self._ports.catalogue.known()

@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.model import Frozen
-from turnstone.domain.registry import MODELS, Identifier, Model
-from turnstone.domain.routing import ModelRoute, Prices, Target
+from turnstone.domain.registry import Identifier, Model
+from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, Prices, Target
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
@@ -106,11 +106,11 @@ class ModelEntry(Strict):
         aliases: other names for it.
         context_tokens: how much it takes.
         prices: in US dollars per million tokens.
+        embedding_dimension: how long its vectors are, for a model that makes embeddings and does not talk.
     """
 
     provider: ProviderName
     model: Text | None = None
-    model_type: Literal["llm", "embedding"] = "llm"
     aliases: tuple[Identifier, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
     context_tokens: Tokens | None = None
@@ -165,46 +165,38 @@ class Catalogue(Strict):
             known = ", ".join(sorted(self.providers)) or "none"
             raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {known}")
 
-    @property
-    def default(self) -> str:
-        """The provider that is asked for what nobody lists."""
-        return self.default_provider or MODELS
-
-    def listed(self) -> Iterator[tuple[str, Model]]:
-        """Yield each name there is, aliases included, with the model it means."""
-        for name, entry in self.models.items():
-            for known_as in (name, *entry.aliases):
-                yield known_as, _shown(known_as, name, entry)
-
-    def entry(self, model_id: str) -> tuple[str, ModelEntry] | None:
-        """Return the model of this name or alias with its own name, None if the file has none."""
-        if model_id in self.models:
-            return model_id, self.models[model_id]
-        return next(((name, entry) for name, entry in self.models.items() if model_id in entry.aliases), None)
-
-    def route(self, model_id: str) -> ModelRoute | None:
-        """Return who answers for the model of this name, None if the file has none."""
-        found = self.entry(model_id)
-        if found is None:
-            return None
-        name, entry = found
-        return ModelRoute(model_id, tuple(entry.targets(name)), entry.context_tokens, entry.prices)
+    def known(self) -> KnownModels:
+        """Return what a turn needs of all this."""
+        routes = {
+            known_as: _route(known_as, entry, tuple(entry.targets(name)))
+            for name, entry in self.models.items()
+            for known_as in (name, *entry.aliases)
+        }
+        default = (self.default_provider or MODELS) if self.registry == "open" else None
+        return KnownModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
 
 
-def _shown(known_as: str, name: str, entry: ModelEntry) -> Model:
-    metadata: dict[str, Any] = entry.model_dump(
-        include={"context_tokens", "prices", "embedding_dimension"}, exclude_none=True
-    )
-    if known_as != name:
-        metadata["alias_of"] = name
-    if entry.fallbacks:
-        metadata["fallbacks"] = [target.provider_id for target in entry.targets(name)][1:]
+def _route(known_as: str, told: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
+    return ModelRoute(known_as, targets, told.context_tokens, told.prices, told.embedding_dimension)
+
+
+def listed_model(route: ModelRoute) -> Model:
+    """Return a model that the operator lists, as clients see it."""
+    own, *others = route.targets
+    fallbacks = [{"provider": target.provider_id, "model": target.model} for target in others]
+    prices = route.prices.model_dump() if route.prices else None
+    told = {
+        "context_tokens": route.context_tokens,
+        "prices": prices,
+        "fallbacks": fallbacks,
+        "embedding_dimension": route.embedding_dimension,
+    }
     return Model(
-        identifier=known_as,
-        provider_resource_id=entry.model or name,
-        provider_id=entry.provider,
-        model_type=entry.model_type,
-        metadata=metadata,
+        identifier=route.model_id,
+        provider_resource_id=own.model,
+        provider_id=own.provider_id,
+        model_type="embedding" if route.embedding_dimension else "llm",
+        metadata={name: value for name, value in told.items() if value},
     )
 
 
@@ -218,9 +210,10 @@ def details_of(model: Model) -> ModelDetails:
         raise InvalidRequest(f"{'.'.join(map(str, location))}: {problem['msg']}", location) from None
 
 
-def route_of(model: Model) -> ModelRoute:
-    """Return the route of a model that was registered."""
+def registered_route(entry: Any) -> ModelRoute:
+    """Return the route of a model that was registered, as JSON has it."""
+    model = Model.model_validate(entry)
     details = details_of(model)
     own = Target(model.provider_id, model.provider_resource_id)
     others = (Target(fallback.provider, fallback.model or own.model) for fallback in details.fallbacks)
-    return ModelRoute(model.identifier, (own, *others), details.context_tokens, details.prices)
+    return _route(model.identifier, details, (own, *others))

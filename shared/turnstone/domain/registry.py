@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from turnstone.domain.model import Frozen, JsonObject
+from turnstone.domain.routing import MODELS
 
-MODELS = "default"
 BUILTIN = "builtin"
 MCP = "model-context-protocol"
 LLAMA_GUARD = "llama-guard"

@@ -10,7 +10,6 @@ from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.content import Content, Url
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
-from turnstone.domain.routing import Target
 from turnstone.domain.tools import ToolCall, ToolResponse
 
 
@@ -21,16 +20,23 @@ class StepCommon(Frozen):
     completed_at: datetime | None = None
 
 
+class AnsweredBy(Frozen):
+    """The provider that gave an answer, and the model's name there."""
+
+    provider_id: str
+    model: str
+
+
 class InferenceStep(StepCommon):
     """An answer of the model.
 
     Attributes:
-        answered_by: the provider that gave it and the model's name there, told where several could have been asked.
+        answered_by: told where several could have been asked.
     """
 
     step_type: Literal["inference"] = "inference"
     model_response: CompletionMessage
-    answered_by: Target | None = Field(default=None, exclude_if=lambda target: target is None)
+    answered_by: AnsweredBy | None = Field(default=None, exclude_if=lambda answered_by: answered_by is None)
 
 
 class ToolExecutionStep(StepCommon):

@@ -14,13 +14,13 @@ from turnstone.domain.registry import (
     BUILTIN,
     LLAMA_GUARD,
     MCP,
-    MODELS,
     Identifier,
     McpEndpoint,
     Model,
     Shield,
     Toolgroup,
 )
+from turnstone.domain.routing import MODELS
 
 Resource = Annotated[str, Field(min_length=1, max_length=2_048)]
 
