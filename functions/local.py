@@ -168,7 +168,9 @@ def main() -> None:
     host = f"[{settings.host}]" if settings.host.version == 6 else str(settings.host)
     url = f"http://{host}:{listening.getsockname()[1]}"
     model = {"model": "MODEL", "provider": f"models of {settings.model_url}, see {url}/v1/models"}
-    if settings.model_url == OFFLINE:
+    if settings.models_file is not None:
+        model["provider"] = f"models of {settings.models_file}, see {url}/v1/models"
+    elif settings.model_url == OFFLINE:
         model = {"model": OFFLINE, "provider": "offline model"}
     curl = "curl" if settings.auth == "off" else 'curl -H "Authorization: Bearer $KEY"'
     print(GREETING.format(url=url, curl=curl, pid=os.getpid(), data_dir=settings.data_dir, **model), flush=True)

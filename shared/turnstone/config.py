@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
+USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
@@ -124,6 +125,11 @@ class LocalSettings(AuthSettings):
     model_url: ModelUrl = OFFLINE
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
+
+    @property
+    def models_file(self) -> Path | None:
+        """The file of models, None if there is none."""
+        return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
 
     def contradictions(self) -> list[str]:
         """Return what else is wrong: a server is open to others only if somebody says so."""
