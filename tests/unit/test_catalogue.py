@@ -74,7 +74,7 @@ WRONG = [
 @pytest.mark.parametrize(("text", "told"), WRONG)
 def test_what_is_wrong_stops_the_start_and_is_named(text: str, told: str) -> None:
     model_url = "offline" if "providers.default" in text else None
-    with pytest.raises(InvalidSettings, match="^TURNSTONE_CONFIG: ") as raised:
+    with pytest.raises(InvalidSettings, match=r"^TURNSTONE_CONFIG: ") as raised:
         build_catalogue(text, model_url, KEY)
     assert told in str(raised.value)
 
@@ -84,7 +84,7 @@ def test_a_closed_registry_needs_nobody_for_unknown_models() -> None:
 
 
 def test_a_file_that_can_not_be_read_stops_the_start(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSettings, match="TURNSTONE_CONFIG: .*can't be read"):
+    with pytest.raises(InvalidSettings, match=r"TURNSTONE_CONFIG: .*can't be read"):
         local_models(LocalSettings(config=tmp_path / "none.toml"))
 
 
