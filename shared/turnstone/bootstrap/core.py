@@ -264,6 +264,6 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
-            follow=self._following.follow if self._is_on_lambda else lambda _: None,
+            follow=self._following.follow,
             tidies_up=not self._is_on_lambda,
         )
