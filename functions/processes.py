@@ -1,7 +1,7 @@
 """Several processes that serve at one address: this one takes the connections and hands them out in turns.
 
 `functions/handed.py` is what each of the others does. Between this one and each is a channel: connections go one way;
-that it serves, or why it can't, is told the other way. Whichever of the two dies, the other hears that the channel ends.
+that it serves, or why it can't, is told the other way. Whichever of the two dies, the other hears the end of it.
 """
 
 import logging
