@@ -3,8 +3,8 @@
 Both servers keep what they are told on the same disk and ask the same instant model server; each kind of request is
 asked of one and the other in turns. Bars are for how many times as many requests a second ours answers at 8 clients.
 
-Ours serves in as many processes as there are cores, unless --processes tells otherwise. The peer is one process, because
-it offers no more: its settings name no number of them, and it gives uvicorn its app as an object, which is served in one.
+Ours serves in as many processes as there are cores, unless --processes tells otherwise. The peer is one process, as it
+offers no more: its settings name no number of them, and uvicorn gets its app as an object, which one process serves.
 """
 
 import argparse
@@ -71,7 +71,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="in how many turns")
     parser.add_argument("--only", action="append", help="kinds whose name begins so; may be repeated")
     cores = os.cpu_count() or 1
-    parser.add_argument("--processes", type=int, default=cores, help="how many of ours serve, as many as cores if unset")
+    parser.add_argument(
+        "--processes", type=int, default=cores, help="how many of ours serve, as many as cores if unset"
+    )
     for name in Sizes.__slots__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help="see Sizes")
     return parser.parse_args()

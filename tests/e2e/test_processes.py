@@ -43,7 +43,7 @@ def process_of(server: ServerProcess, client: PlainClient) -> int:
     ends = (f":{server.port:04X}", f":{client.port():04X}", ESTABLISHED)
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     (inode,) = [line[9] for line in lines if (line[1][-5:], line[2][-5:], line[3]) == ends]
-    (pid,) = [pid for pid in (server.process_id, *serving(server)) if f"socket:[{inode}]" in open_files(pid)]
+    (pid,) = [pid for pid in serving(server) if f"socket:[{inode}]" in open_files(pid)]
     return pid
 
 
@@ -55,11 +55,14 @@ def open_files(pid: int) -> set[str]:
 def in_another(server: ServerProcess, client: PlainClient, stack: ExitStack) -> PlainClient:
     """Return a client that another process answers."""
     here = process_of(server, client)
-    for _ in serving(server):
-        other = stack.enter_context(PlainClient(server.url))
-        if process_of(server, other) != here:
-            return other
-    raise AssertionError("one process answers everybody")
+    others: list[PlainClient] = []
+
+    def is_elsewhere() -> bool:
+        others.append(stack.enter_context(PlainClient(server.url)))
+        return process_of(server, others[-1]) != here
+
+    wait_until(is_elsewhere, PATIENCE_S, "one process answers everybody")
+    return others[-1]
 
 
 def is_alive(pid: int) -> bool:
@@ -163,8 +166,10 @@ def test_a_process_that_is_killed_is_replaced_and_its_turn_goes_on(
     other = in_another(server, client, newcomers)
     first = other.post(f"{session}/turn", said("hello")).json()
     doomed = process_of(server, client)
-    turn_id = begin_and_leave(client, session)
-    os.kill(doomed, signal.SIGKILL)
+    with client.streaming(f"{session}/turn", said("a story")) as events:
+        turn_id = next(events)["turn_id"]
+        next(event for event in events if text_in([event]))
+        os.kill(doomed, signal.SIGKILL)
 
     assert other.get(session)["turns"][0] == first
     turn = other.ended_turn(f"{session}/turn/{turn_id}")
@@ -183,6 +188,7 @@ def test_a_turn_that_all_left_behind_is_taken_over_by_one_of_many(served: Served
     server, client = served(processes=3, lease_seconds=SHORT_LEASE_S)
     session = client.open_session(ONE_SECOND)
     turn_id = begin_and_leave(client, session)
+    wait_until(lambda: len(model.requests) == 1, PATIENCE_S, "the model was not asked")
     children = serving(server)
     for pid in (server.process_id, *children):
         os.kill(pid, signal.SIGKILL)
@@ -201,11 +207,12 @@ def test_what_cannot_be_replaced_yet_is_tried_again(served: Served) -> None:
     survivor = process_of(server, client)
     database, aside = server.data_dir / "turnstone.db", server.data_dir / "aside"
     database.rename(aside)
-    database.write_text("no database" * 1_000)
+    database.mkdir()
     (doomed,) = set(serving(server)) - {survivor}
     os.kill(doomed, signal.SIGKILL)
     wait_until(lambda: "is tried again" in server.log, PATIENCE_S, "nobody told of it")
     assert client.get(session)["turns"] == []
+    database.rmdir()
     aside.rename(database)
     wait_until(lambda: len(serving(server)) == 2, PATIENCE_S, "it was not tried again")
 
@@ -229,15 +236,11 @@ def test_when_the_first_process_is_killed_the_others_finish_their_turns_and_go(
 
 
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_all_processes_finish_their_turns(
-    by: signal.Signals, served: Served, newcomers: ExitStack
-) -> None:
+def test_told_to_end_all_processes_finish_their_turns(by: signal.Signals, served: Served, newcomers: ExitStack) -> None:
     server, client = served(processes=2)
     other = in_another(server, client, newcomers)
     children = serving(server)
-    streams = [
-        each.streaming(f"{each.open_session(ONE_SECOND)}/turn", said("a story")) for each in (client, other)
-    ]
+    streams = [each.streaming(f"{each.open_session(ONE_SECOND)}/turn", said("a story")) for each in (client, other)]
     heard = [newcomers.enter_context(stream) for stream in streams]
     for events in heard:
         next(events)
