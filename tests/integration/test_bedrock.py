@@ -16,8 +16,11 @@ from tests.fakes.bedrock_server import BedrockServer
 from tests.fakes.openai_answers import Answer, Item, Pause
 from tests.integration.bedrock_asking import MODEL, QUESTION, Asking, asking, request
 from tests.integration.model_client import texts_of
+from turnstone.adapters.aws_clients import AwsClients
 from turnstone.adapters.bedrock_wire import BedrockOptions
+from turnstone.bootstrap.models import Means, build_inference
 from turnstone.domain.agents import JsonSchemaFormat, SamplingParams, TopK
+from turnstone.domain.catalogue import Catalogue
 from turnstone.domain.content import Image, ImageItem
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import CompletionMessage, SystemMessage, ToolResponseMessage, UserMessage
@@ -224,6 +227,22 @@ def test_many_threads_each_get_their_own_answer(asking: Asking) -> None:
 
         with ThreadPoolExecutor(16) as threads:
             assert list(threads.map(heard, range(64))) == [{f"n{number}"} for number in range(64)]
+
+
+def test_a_provider_of_the_operators_file_is_asked_as_the_file_says(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guardrail = {"identifier": "gr1", "version": "2"}
+    entry = {"type": "bedrock", "region": "eu-west-1", "streams": False, "caches": True, "guardrail": guardrail}
+    catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
+    with BedrockServer([frames.whole_answer([{"text": "a"}])]) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
+        inference = build_inference(catalogue, Means(5, lambda name, entry: None, AwsClients))
+        assert texts_of(list(inference.stream(request(SystemMessage(content="be kind"), QUESTION)))) == ["a"]
+    assert server.asked == [(MODEL, "converse")]
+    assert "/eu-west-1/bedrock/" in server.headers[0]["authorization"]
+    assert server.requests[0]["system"][-1] == {"cachePoint": {"type": "default"}}
+    assert server.requests[0]["guardrailConfig"] == {"guardrailIdentifier": "gr1", "guardrailVersion": "2"}
 
 
 def test_the_models_are_those_that_the_operator_named(asking: Asking) -> None:
