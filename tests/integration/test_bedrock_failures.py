@@ -263,6 +263,9 @@ def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_th
         with pytest.raises(ModelFailed):
             list(asking.inference(server.url, timeout_s=SILENCE_S).stream(request(stop=stop)))
         assert time.monotonic() - began < AT_ONCE_S
+        while not server.connections or server.open_connections:  # it sees the line only after it was cut
+            assert time.monotonic() - began < AT_ONCE_S
+            time.sleep(0.01)
 
 
 def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question(asking: Asking) -> None:
