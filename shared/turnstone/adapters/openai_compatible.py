@@ -22,13 +22,14 @@ from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
-from turnstone.adapters.openai_wire import request_body
+from turnstone.adapters.openai_wire import GrammarServer, request_body
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.content import text_of
 from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
 from turnstone.domain.messages import Message, UserMessage
+from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
+from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
 SILENCE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
@@ -62,12 +63,19 @@ class Refusal:
 class OpenAICompatibleInference:
     """The models behind one address, asked over connections that are kept."""
 
-    def __init__(self, base_url: str, api_key: str | None, timeout_s: float = SILENCE_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None,
+        timeout_s: float = SILENCE_TIMEOUT_S,
+        grammar_server: GrammarServer | None = None,
+    ) -> None:
         """Connect to nothing yet.
 
         Args:
             base_url: the address up to, and without, `/chat/completions`.
             timeout_s: how long the server may be silent, before its answer and within it.
+            grammar_server: what the server is, if it is one that takes grammars.
 
         Raises:
             ValueError: the key can't be sent in a header.
@@ -79,6 +87,7 @@ class OpenAICompatibleInference:
         self._base_path = url.request_uri.rstrip("/")
         self._shown_url = url._replace(auth=None, query=None, fragment=None).url
         self._api_key = api_key
+        self._grammar_server = grammar_server
         self._headers = {
             "Accept": "text/event-stream, application/json",
             "Content-Type": "application/json",
@@ -105,7 +114,8 @@ class OpenAICompatibleInference:
     def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         quote = partial(self._quoted, request.messages)
         answer = AnswerReader(call_ids_of(request.messages), quote)
-        response = self._opened(json.dumps(request_body(request)).encode(), request.model, (quote, line))
+        body = request_body(request, self._grammar_server)
+        response = self._opened(json.dumps(body).encode(), request.model, (quote, line))
         try:
             for data in self._events(response):
                 text = answer.read(data)
@@ -132,6 +142,10 @@ class OpenAICompatibleInference:
             raise ModelFailed(f"{self._shown_url}/models does not list models as an OpenAI-compatible API") from exc
         finally:
             settle(answer, may_be_kept=False)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
+        """Return `grammar` if the server is said to take one; nothing else need be asked for."""
+        return frozenset(("grammar",) if self._grammar_server else ())
 
     def _opened(self, body: bytes, model: str, asking: tuple[Quote, Line]) -> BaseHTTPResponse:
         """Return a response of status 200 whose body has not been read. Raises ModelError."""

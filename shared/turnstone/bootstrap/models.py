@@ -10,5 +10,6 @@ def build_inference(model_url: str, api_key: str | None, timeout_s: float) -> In
     if model_url == OFFLINE:
         return OfflineInference()
     from turnstone.adapters.openai_compatible import OpenAICompatibleInference  # urllib3: only where a model is called
+    from turnstone.adapters.prompted_tools import PromptedTools
 
-    return OpenAICompatibleInference(model_url, api_key, timeout_s)
+    return PromptedTools(OpenAICompatibleInference(model_url, api_key, timeout_s))

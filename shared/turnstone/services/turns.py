@@ -106,7 +106,7 @@ class Turns:
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
-        refuse_unsupported(config, self._deps.tools)
+        refuse_unsupported(config, self._deps.tools, self._deps.inference.capabilities())
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:
