@@ -37,7 +37,7 @@ class AnswerText:
     def __init__(self, asked: ToolPromptFormat, tool_names: Iterable[str]) -> None:
         self.calls: list[WrittenCall] = []
         self._formats = [FORMATS[asked], *(form for name, form in FORMATS.items() if name != asked)]
-        self._known = frozenset(tool_names)
+        self._known = tuple(sorted(tool_names, key=len, reverse=True))
         is_bare = FORMATS[asked].is_bare
         self._first_may_open = FIRST_OF_LINE_MAY_OPEN if is_bare else FIRST_MAY_OPEN
         self._may_open = LINE_MAY_OPEN if is_bare else MAY_OPEN
@@ -147,11 +147,11 @@ class AnswerText:
         cursor = Cursor(self._text, self._at, ending)
         while True:
             cursor.take_match(STRAY)
-            self._at = cursor.position
-            if self._is_in_fence and cursor.take(FENCE):
-                self._is_in_fence = False
-            elif not cursor.take_any(ENDERS):
+            is_end_of_fence = self._is_in_fence and cursor.take(FENCE)
+            if not (is_end_of_fence or cursor.take_any(ENDERS)):
                 break
+            self._at, self._is_in_fence = cursor.position, self._is_in_fence and not is_end_of_fence
+        self._at = cursor.position
         self._is_behind_call, self._last_told = False, ""
 
 

@@ -27,12 +27,12 @@ class Names:
     """Which names can be called at a place.
 
     Attributes:
-        known: those of the tools on offer.
+        known: those of the tools on offer, the longest first.
         takes_unknown: what looks like a call of another tool is one, too.
         takes_bare: a call needs nothing around it.
     """
 
-    known: frozenset[str]
+    known: tuple[str, ...]
     takes_unknown: bool = False
     takes_bare: bool = False
 
@@ -42,12 +42,16 @@ class Names:
             raise Unreadable
 
     def read(self, cursor: Cursor, pattern: re.Pattern[str], behind: str) -> str:
-        """Return the name written here, which a known one's may be that fits no pattern. Raises Unfinished."""
-        for name in sorted(self.known, key=len, reverse=True):
-            if not pattern.fullmatch(name) and cursor.take(name + behind):
+        """Return the name written here, empty if there is none. Raises Unfinished."""
+        return self.read_known(cursor, behind) or cursor.take_match(pattern)
+
+    def read_known(self, cursor: Cursor, behind: str) -> str:
+        """Return the known name that is here with that behind it, empty if there is none. Raises Unfinished."""
+        for name in self.known:
+            if cursor.take(name + behind):
                 cursor.position -= len(behind)
                 return name
-        return cursor.take_match(pattern)
+        return ""
 
     def failed(self, cursor: Cursor, call: WrittenCall, arguments_at: int) -> WrittenCall:
         """Return the call of a tool whose arguments, which began there, can't be read.

@@ -19,7 +19,8 @@ HOW = (
 )
 OPENING = "<function"
 CLOSING = "</function>"
-BEFORE_NAME = re.compile(r"""(?:\s*name\s*)?[=(/:]*\s*["']?""")
+BEFORE_NAME = ("(", "/", ":")
+QUOTE = re.compile(r"""\s*["']?""")
 NAME = re.compile(r"""[^<>{}()\[\]\s"',;=]*""")
 BEHIND_NAME = re.compile(r"""["']?\s*[)\]},;]?\s*""")
 BEHIND_ARGUMENTS = re.compile(r"""[\s"')\]}>]*""")
@@ -35,9 +36,7 @@ def written(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
     """Return the call whose tag begins here. Raises Unfinished, Unreadable."""
     cursor.expect(OPENING)
-    if not cursor.take_match(BEFORE_NAME):
-        raise Unreadable
-    name = names.read(cursor, NAME, ">")
+    name = _name(cursor, names)
     names.check(name)
     cursor.take_match(BEHIND_NAME)
     cursor.take(">")
@@ -51,6 +50,26 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
         cursor.take_match(BEHIND_ARGUMENTS)
         cursor.take(CLOSING)
     return (WrittenCall(name, arguments),)
+
+
+def _name(cursor: Cursor, names: Names) -> str:
+    """Return the name in the tag. Raises Unfinished, and Unreadable if the tag is another one."""
+    if cursor.take("="):
+        known = names.read_known(cursor, ">")
+        if known:
+            return known
+    elif not (cursor.take_any(BEFORE_NAME) or _takes_attribute(cursor)):
+        raise Unreadable
+    cursor.take_match(QUOTE)
+    return cursor.take_match(NAME)
+
+
+def _takes_attribute(cursor: Cursor) -> bool:
+    cursor.skip_spaces()
+    if not cursor.take("name"):
+        return False
+    cursor.skip_spaces()
+    return cursor.take("=")
 
 
 def _arguments(cursor: Cursor) -> Mapping[str, Any]:
