@@ -18,12 +18,14 @@ from functions.server import health
 from functions.turns import create_turn, get_turn, resume_turn
 from turnstone.adapters.offline import OfflineInference
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.prompted_tools import PromptedTools
 from turnstone.adapters.secrets import secret_text
 from turnstone.bootstrap.aws import AwsPorts
 from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings, Settings, is_function, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.edge.worker import TurnWorker
+from turnstone.ports import Inference
 
 KEY = "sk-0123456789abcdef"
 MODEL = "https://models.example/v1"
@@ -236,6 +238,12 @@ def with_key(environment: SetEnvironment) -> None:
     environment(PLACE, TURNSTONE_MODEL_URL=MODEL, TURNSTONE_MODEL_API_KEY_SECRET="model-key")
 
 
+def provider_of(model: Inference) -> OpenAICompatibleInference:
+    assert isinstance(model, PromptedTools)
+    assert isinstance(model._inference, OpenAICompatibleInference)
+    return model._inference
+
+
 @pytest.mark.parametrize("stored", [KEY, f"{KEY}\n", f"  {KEY}\r\n\t"])
 def test_the_key_is_read_once_by_its_name_and_stripped(
     with_key: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stored: str
@@ -247,8 +255,7 @@ def test_the_key_is_read_once_by_its_name_and_stripped(
     model = ports.inference
     assert model is ports.inference
     assert secrets.read == ["model-key"]
-    assert isinstance(model, OpenAICompatibleInference)
-    assert model._headers["Authorization"] == f"Bearer {KEY}"
+    assert provider_of(model)._headers["Authorization"] == f"Bearer {KEY}"
     assert KEY not in caplog.text + repr(model) + repr(ports)
 
 
@@ -258,8 +265,7 @@ def test_without_the_name_of_a_secret_none_is_read(
     environment(PLACE, TURNSTONE_MODEL_URL=MODEL)
     secrets = Secrets({"SecretString": KEY})
     model = ports_with(secrets, monkeypatch).inference
-    assert isinstance(model, OpenAICompatibleInference)
-    assert (secrets.read, "Authorization" in model._headers) == ([], False)
+    assert (secrets.read, "Authorization" in provider_of(model)._headers) == ([], False)
 
 
 @pytest.mark.parametrize(

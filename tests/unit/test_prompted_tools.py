@@ -180,7 +180,7 @@ def test_a_call_whose_arguments_were_no_object_is_shown_without_them() -> None:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_call_in_the_text_is_a_call_and_no_text(form: ToolPromptFormat) -> None:
     request = replace(ASKED, tool_prompt_format=form)
-    seen, heard = asked(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
+    _, heard = asked(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
     assert "".join(texts(heard)) == "Let me see."
     assert isinstance(heard[-1], Inferred)
     message = heard[-1].message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -227,30 +228,9 @@ def test_an_answer_is_read_the_same_however_it_arrives(size: int) -> None:
         assert heard(asked, cut(said, size)) == (text, list(calls)), said
 
 
-PIECES = st.sampled_from(
-    [
-        OBJECT,
-        SHORT,
-        TAG,
-        LISTED,
-        "get_time()",
-        "\n",
-        " ",
-        "Hello",
-        "```",
-        "json",
-        "{",
-        "}",
-        "[",
-        "]",
-        '"',
-        "'",
-        ";",
-        ",",
-        "<",
-    ]
-    + ["<|python_tag|>", "<function=", "</function>", "`", "get_weather(", "city=", ")", "\\", '{"name": "get_time"']
-)
+STRAYS = ("\n", " ", "Hello", "```", "json", "{", "}", "[", "]", '"', "'", ";", ",", "<", "`", ")", "\\")
+BEGINNINGS = ("<|python_tag|>", "<function=", "</function>", "get_weather(", "city=", '{"name": "get_time"')
+PIECES = st.sampled_from([OBJECT, SHORT, TAG, LISTED, "get_time()", *STRAYS, *BEGINNINGS])
 
 
 @given(
@@ -263,7 +243,7 @@ def test_any_cutting_gives_the_same_text_and_calls(
     asked: ToolPromptFormat, said: str, ends: list[int], is_cut_off: bool
 ) -> None:
     bounds = [0, *sorted(ends), len(said)]
-    pieces = [said[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    pieces = [said[start:end] for start, end in pairwise(bounds)]
     assert heard(asked, pieces, is_cut_off=is_cut_off) == heard(asked, [said], is_cut_off=is_cut_off)
 
 
