@@ -57,7 +57,7 @@ BOUND = [{"type": "json_schema", "json_schema": {}}, GRAMMAR]
 
 
 def refuse_of_a_turn(config: AgentConfig, *capabilities: Capability) -> None:
-    refuse_unsupported(config, TOOLS, frozenset(capabilities))
+    refuse_unsupported(config, TOOLS, lambda: frozenset(capabilities))
 
 
 def refuse_of_an_agent(config: AgentConfig) -> None:

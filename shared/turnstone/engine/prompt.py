@@ -27,6 +27,8 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         response_format=deps.config.response_format,
         tool_prompt_format=deps.config.tool_config.tool_prompt_format,
         system_message_behavior=deps.config.tool_config.system_message_behavior,
+        targets=deps.targets,
+        provider_data=deps.provider_data,
         stop=deps.stop,
     )
 

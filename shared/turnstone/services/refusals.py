@@ -1,12 +1,15 @@
 """What an agent or a turn may not ask for, told before anything is stored: a field is never accepted and ignored."""
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from contextlib import suppress
 
 from turnstone.domain.agents import AgentConfig, GrammarFormat
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.engine.tool_plan import ToolOffer, build_offer
 from turnstone.ports import Capability, ToolRuntime
+
+# asked for only where a configuration wants what not every model can: it has the model's providers made
+Capabilities = Callable[[], Set[Capability]]
 
 
 def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
@@ -20,13 +23,13 @@ def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
         refuse_impossible_choice(config, build_offer(config, tools))
 
 
-def refuse_unsupported(config: AgentConfig, tools: ToolRuntime, capabilities: Set[Capability]) -> None:
+def refuse_unsupported(config: AgentConfig, tools: ToolRuntime, capabilities: Capabilities) -> None:
     """Raise Unsupported for what this server or its model can't do in a turn, InvalidRequest for tools that clash."""
     for field in ("input_shields", "output_shields"):
         if getattr(config, field):
             raise Unsupported(f"{field}: this server runs no shields yet; leave the list empty", (field,))
     refuse_contradictions(config)
-    if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities:
+    if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
         raise Unsupported(
             "response_format: this agent's model is asked in a way that takes no grammar; json_schema it may take",
             ("response_format",),

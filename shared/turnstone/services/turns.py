@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
@@ -106,7 +107,8 @@ class Turns:
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
-        refuse_unsupported(config, self._deps.tools, self._deps.inference.capabilities())
+        route = self._deps.route(ref.tenant, config.model)
+        refuse_unsupported(config, self._deps.tools, partial(self._deps.inference.capabilities, route.targets))
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:
@@ -132,6 +134,7 @@ class Turns:
                 config=config,
                 segments=segments,
                 told=numbered(state),
+                provider_data=attempt.provider_data,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, token)
@@ -165,6 +168,7 @@ class Turns:
                 segments=view.segments,
                 told=numbered(committed.turns[0])[-1:],
                 before=told_before_resume(state),
+                provider_data=attempt.provider_data,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, state.token)
