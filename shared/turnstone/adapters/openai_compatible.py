@@ -124,8 +124,7 @@ class OpenAICompatibleInference:
         response = self._opened(json.dumps(request_body(request, self._grammar_server)).encode(), asking)
         try:
             for data in self._events(response):
-                text = answer.read(data)
-                if text:
+                if text := answer.read(data):
                     yield TextChunk(text)
                 if answer.is_over:
                     break
