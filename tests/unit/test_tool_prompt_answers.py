@@ -299,7 +299,11 @@ def test_what_is_held_back_for_too_long_is_told_as_text(monkeypatch: pytest.Monk
     assert "".join(answer.feed(piece) for piece in cut(said, 100)).startswith('{"name": "get_weather"')
 
 
-def test_a_long_call_in_small_pieces_is_read_in_time_of_its_length() -> None:
+def test_a_long_call_in_small_pieces_is_not_read_anew_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    read = AnswerText._read
+    monkeypatch.setattr(AnswerText, "_read", lambda self, ending: looks.append(1) or read(self, ending))
     code = "x = {'a': (1, 2)}\n" * 2_000
     said = json.dumps({"name": "get_weather", "parameters": {"city": code}})
     assert heard("json", cut(said, 4)) == ("", [("get_weather", {"city": code})])
+    assert len(looks) < 60
