@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
 if TYPE_CHECKING:  # who stores records needs none of these
-    from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup, ToolPromptFormat
+    from turnstone.domain.agents import (
+        ResponseFormat,
+        SamplingParams,
+        SystemMessageBehavior,
+        ToolGroup,
+        ToolPromptFormat,
+    )
     from turnstone.domain.content import Content
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
@@ -77,6 +83,9 @@ class BlobStore(Protocol):
         """
 
 
+Capability = Literal["grammar"]
+
+
 @dataclass(frozen=True, slots=True)
 class InferenceRequest:
     """One question to a model.
@@ -86,6 +95,7 @@ class InferenceRequest:
         tool_choice: auto, required, none or a tool's name.
         sampling: None for the model's defaults.
         tool_prompt_format: how tools are told to a model that is not offered them in its provider's own form.
+        system_message_behavior: append what such a model is told to the system message, or replace it by that message.
         targets: who is asked, in this order; none: the one who is asked.
         provider_data: the caller's own keys, for this question only.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
@@ -98,6 +108,7 @@ class InferenceRequest:
     sampling: SamplingParams | None = None
     response_format: ResponseFormat | None = None
     tool_prompt_format: ToolPromptFormat | None = None
+    system_message_behavior: SystemMessageBehavior = "append"
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
     stop: StopSignal | None = field(default=None, compare=False)
@@ -140,6 +151,12 @@ class Inference(Protocol):
 
     def models(self) -> tuple[str, ...]:
         """Return the ids of the models that can be asked. Raises ModelError."""
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        """Return what each of these targets can do, without asking them; where none is named, whoever would be asked.
+
+        What is not among them is refused before a turn opens.
+        """
 
 
 @dataclass(frozen=True, slots=True)

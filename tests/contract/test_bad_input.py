@@ -190,6 +190,14 @@ WANTED = either(many(text), record({}, {"turn_ids": nullable(many(text))}))
 GROUPS = {"builtin::clock", "builtin::clock/current_time"}
 
 
+def is_format(response_format: Mapping[str, Any]) -> bool:
+    """Tell whether it is no grammar, or one as it is written."""
+    if response_format.get("type") != "grammar":
+        return True
+    grammar = response_format["bnf"].get("grammar")
+    return isinstance(grammar, str) and bool(grammar.strip()) and len(response_format["bnf"]) == 1
+
+
 def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
     """Grade what fields that are right each for itself ask for together, of a server that has no more than it has.
 
@@ -204,9 +212,8 @@ def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
     is_served = (
         deprecated.get("tool_choice") in (None, choice)
         and deprecated.get("tool_prompt_format") in (None, offer.get("tool_prompt_format"))
-        and offer.get("tool_prompt_format") in (None, "json")
-        and offer.get("system_message_behavior") in (None, "append")
-        and (config.get("response_format") or {}).get("type") != "grammar"
+        and (offer.get("tool_prompt_format") or offer.get("system_message_behavior") in (None, "append"))
+        and is_format(config.get("response_format") or {})
         and (groups <= GROUPS or not names_count)
         and "" not in own
         and len(own) == len(set(own))
@@ -316,7 +323,10 @@ FULL_OVERRIDES = TOOLS | {
     "max_infer_iters": 5,
 }
 PLAIN = {"model": "offline", "instructions": "", "client_tools": [{"name": "add"}]}
+SCHEMA_FORMAT = {"type": "json_schema", "json_schema": {"type": "object"}}
 AGENTS = (
+    PLAIN | {"response_format": SCHEMA_FORMAT},
+    PLAIN | {"response_format": {"type": "grammar", "bnf": {"grammar": "root ::= x"}}},
     PLAIN | {"sampling_params": {"strategy": {"type": "top_k", "top_k": 40}}, "tool_config": {"tool_choice": "add"}},
     PLAIN | {"sampling_params": {"strategy": {"type": "greedy"}}, "tool_choice": "required"},
 )
@@ -325,7 +335,6 @@ FULL_AGENT = FULL_OVERRIDES | {
     "instructions": "Be brief.",
     "name": "tester",
     "enable_session_persistence": True,
-    "response_format": {"type": "json_schema", "json_schema": {"type": "object"}},
 }
 MESSAGES = [
     {"role": "user", "content": {"type": "text", "text": "hello"}, "context": "in a low voice"},

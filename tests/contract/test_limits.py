@@ -201,14 +201,15 @@ UNKNOWN_NAMES = [
     ("toolgroups", [{"name": "mcp::deepwiki", "args": {}}]),
 ]
 UNSUPPORTED = [
-    ("tool_prompt_format", "function_tag"),
-    ("tool_prompt_format", "python_list"),
-    ("tool_config.tool_prompt_format", "python_list"),
     ("tool_config.system_message_behavior", "replace"),
 ]
 EMPTY = [
     *[(name, value) for name in ("input_shields", "output_shields", "toolgroups") for value in ([], None)],
-    *[(name, value) for name in ("tool_prompt_format", "tool_config.tool_prompt_format") for value in ("json", None)],
+    *[
+        (name, value)
+        for name in ("tool_prompt_format", "tool_config.tool_prompt_format")
+        for value in ("json", "function_tag", "python_list", None)
+    ],
     ("tool_config.system_message_behavior", "append"),
 ]
 

@@ -13,9 +13,10 @@ from turnstone.domain.agents import ToolGroup, toolgroup_name
 from turnstone.domain.content import Content
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.routing import Target
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import TokenUsage
-from turnstone.ports import InferenceRequest, Inferred, OfferedTool, TextChunk, ToolInvocation, ToolResult
+from turnstone.ports import Capability, InferenceRequest, Inferred, OfferedTool, TextChunk, ToolInvocation, ToolResult
 
 GATE_TIMEOUT_S = 10.0
 USAGE = TokenUsage(prompt_tokens=10, completion_tokens=5, total_tokens=15)
@@ -75,7 +76,7 @@ class ScriptedInference:
         with self._lock:
             self.requests.append(request)
             position = len(self.requests) - 1
-        refusal = refusal_of(request_body(request)) if self._strict else None
+        refusal = refusal_of(request_body(request, "vllm")) if self._strict else None
         if refusal is not None:
             raise ModelFailed(refusal)
         assert position < len(self._script), f"the model was asked {position + 1} times, scripted are {position}"
@@ -83,6 +84,9 @@ class ScriptedInference:
 
     def models(self) -> tuple[str, ...]:
         return ("scripted",)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        return frozenset(("grammar",))
 
 
 def spoken(scripted: Scripted, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:

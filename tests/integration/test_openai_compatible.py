@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -23,6 +24,9 @@ from tests.fakes.openai_answers import (
 from tests.fakes.openai_server import ModelServer
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.openai_wire import GrammarServer
+from turnstone.adapters.prompted_tools import PromptedTools
+from turnstone.domain.agents import GrammarFormat
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.tools import ToolDef
@@ -190,3 +194,34 @@ def test_many_threads_each_get_their_own_answer():
 def test_the_models_are_those_the_server_lists():
     with ModelServer(listed=HttpAnswer(200, {"data": [{"id": "a"}, {"id": "b"}]})) as server:
         assert OpenAICompatibleInference(server.url + "/", None).models() == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("server_kind", "field"), [("vllm", "structured_outputs"), ("llama.cpp", "grammar"), (None, "")]
+)
+def test_a_grammar_is_sent_to_servers_that_are_said_to_take_one(server_kind: GrammarServer | None, field: str):
+    grammar = GrammarFormat(bnf={"grammar": 'root ::= "yes"'})
+    with ModelServer([text_answer("yes")]) as server:
+        inference = OpenAICompatibleInference(server.url, None, grammar_server=server_kind)
+        asked_for = replace(request(), response_format=grammar)
+        assert ("grammar" in inference.capabilities()) == (server_kind is not None)
+        if server_kind is None:
+            with pytest.raises(ModelFailed, match="no grammar"):
+                list(inference.stream(asked_for))
+        else:
+            assert texts_of(list(inference.stream(asked_for))) == ["yes"]
+            assert 'root ::= "yes"' in str(server.requests[0][field])
+
+
+def test_tools_told_in_words_leave_a_strict_server_nothing_to_refuse():
+    tools = (ToolDef(name="f"),)
+    with ModelServer([text_answer("<function=f>", '{"x": 1}</function>'), text_answer("done")]) as server:
+        inference = PromptedTools(OpenAICompatibleInference(server.url, None))
+        asked_for = replace(request(tools=tools), tool_prompt_format="function_tag")
+        (inferred,) = inference.stream(asked_for)
+        (call,) = inferred.message.tool_calls
+        assert (call.tool_name, call.arguments) == ("f", {"x": 1})
+        told = (*asked_for.messages, inferred.message, ToolResponseMessage(call_id=call.call_id, content="42"))
+        assert texts_of(list(inference.stream(replace(asked_for, messages=told)))) == ["done"]
+    assert [message["role"] for message in server.requests[1]["messages"]] == ["system", "user", "assistant", "user"]
+    assert "tools" not in server.requests[1]

@@ -11,6 +11,7 @@ from tests.fakes.openai_server import ModelServer
 from turnstone.adapters.aws_clients import AwsClients
 from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.prompted_tools import PromptedTools
 from turnstone.adapters.sigv4 import SigV4
 from turnstone.bootstrap.models import Means, build_inference
 from turnstone.domain.catalogue import Catalogue
@@ -52,8 +53,9 @@ def test_without_an_address_bedrocks_own_is_asked(credentials: None, monkeypatch
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     catalogue = Catalogue.model_validate({"providers": {"p": {"type": "openai", "auth": "sigv4"}}})
     provider = build_inference(catalogue, Means(10, lambda name, entry: None, AwsClients)).provider("p")
-    assert isinstance(provider, OpenAICompatibleInference)
-    assert provider._base_url == "https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1"
+    assert isinstance(provider, PromptedTools)
+    assert isinstance(provider._inference, OpenAICompatibleInference)
+    assert provider._inference._base_url == "https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1"
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(StoreUnavailable, match="no region"):
         build_inference(catalogue, Means(10, lambda name, entry: None, AwsClients)).provider("p")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from turnstone.adapters.aws_clients import AwsClients
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.local_models import local_models
+from turnstone.bootstrap.models import Means, build_inference
 from turnstone.config import InvalidSettings, LocalSettings
-from turnstone.domain.catalogue import details_of, listed_model, registered_route
+from turnstone.domain.catalogue import Catalogue, details_of, listed_model, registered_route
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.registry import Model
 from turnstone.domain.routing import ModelRoute, Prices, Target
@@ -117,3 +120,11 @@ def test_of_registered_metadata_what_has_an_effect_is_checked_and_the_rest_is_le
     with pytest.raises(InvalidRequest, match=r"^metadata\.context_tokens: ") as raised:
         details_of(model.model_copy(update={"metadata": {"context_tokens": "many"}}))
     assert raised.value.location == ("metadata", "context_tokens")
+
+
+@pytest.mark.parametrize(("options", "capabilities"), [({"grammar": "vllm"}, {"grammar"}), ({}, set())])
+def test_a_provider_takes_grammars_if_the_file_says_which_server_it_is(options: Any, capabilities: set[str]) -> None:
+    entry = {"type": "openai", "url": "http://localhost:8000/v1", **options}
+    catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
+    inference = build_inference(catalogue, Means(10, lambda *_: None, AwsClients))
+    assert inference.capabilities() == capabilities

@@ -18,6 +18,7 @@ from functions.server import health
 from functions.turns import create_turn, get_turn, resume_turn
 from turnstone.adapters.offline import OfflineInference
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.prompted_tools import PromptedTools
 from turnstone.adapters.routed import RoutedInference
 from turnstone.adapters.secrets import secret_text
 from turnstone.bootstrap.aws import AwsPorts
@@ -239,8 +240,9 @@ def ports_with(secrets: Secrets, monkeypatch: pytest.MonkeyPatch) -> AwsPorts:
 def key_of(model: Inference) -> str:
     assert isinstance(model, RoutedInference)
     provider = model.provider("default")
-    assert isinstance(provider, OpenAICompatibleInference)
-    return provider._access.key(NO_PROVIDER_DATA)
+    assert isinstance(provider, PromptedTools)
+    assert isinstance(provider._inference, OpenAICompatibleInference)
+    return provider._inference._access.key(NO_PROVIDER_DATA)
 
 
 @pytest.fixture

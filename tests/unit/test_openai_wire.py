@@ -154,6 +154,19 @@ def test_a_grammar_is_refused_rather_than_ignored():
         body_of(response_format=GrammarFormat(bnf={}))
 
 
+@pytest.mark.parametrize(
+    ("server", "fields"),
+    [
+        ("vllm", {"structured_outputs": {"grammar": "root ::= x"}, "guided_grammar": "root ::= x"}),
+        ("llama.cpp", {"grammar": "root ::= x"}),
+    ],
+)
+def test_a_grammar_is_in_the_fields_of_its_server(server, fields):
+    grammar = GrammarFormat(bnf={"grammar": "root ::= x"})
+    asked = InferenceRequest("m", (UserMessage(content="hello"),), response_format=grammar)
+    assert request_body(asked, server) == {**body_of(), **fields}
+
+
 def test_a_user_message_has_its_context_after_its_content():
     assert wired(UserMessage(content="question", context="facts"))["content"] == "question\n\nfacts"
     several = UserMessage(content=(TextItem(text="a"), TextItem(text="b")), context=TextItem(text="c"))

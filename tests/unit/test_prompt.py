@@ -1,5 +1,7 @@
 """What the model is asked: instructions, the turns before, this turn so far, and the tools on offer."""
 
+from typing import Any
+
 import pytest
 
 from tests.fakes.scripted import call
@@ -74,6 +76,14 @@ def test_model_sampling_and_response_format_are_those_of_the_configuration() -> 
     }
     request = asked(configured(**fields), new_turn())
     assert tuple(fields.values()) == (request.model, request.sampling, request.response_format)
+
+
+@pytest.mark.parametrize("behavior", ["append", "replace"])
+def test_how_tools_are_told_is_that_of_the_configuration(behavior: Any) -> None:
+    told = ToolConfig(tool_prompt_format="python_list", system_message_behavior=behavior)
+    request = asked(configured(tool_config=told), new_turn())
+    assert ("python_list", behavior) == (request.tool_prompt_format, request.system_message_behavior)
+    assert asked(CONFIG, new_turn()).tool_prompt_format is None
 
 
 def test_the_tools_on_offer_are_those_of_the_client_and_of_the_server() -> None:

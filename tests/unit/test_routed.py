@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, 
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
-from turnstone.ports import Inference, InferenceRequest, Inferred, TextChunk
+from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
 
 AWAY = ModelFailed("away", is_outage=True)
 A, B = Target("a", "x"), Target("b", "y")
@@ -49,6 +49,21 @@ def models_asked(inference: RoutedInference, provider_id: str) -> list[str]:
     provider = inference.provider(provider_id)
     assert isinstance(provider, ScriptedInference)
     return [request.model for request in provider.requests]
+
+
+class Unable(ScriptedInference):
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        return frozenset()
+
+
+def test_what_can_be_done_is_what_every_target_can_do() -> None:
+    inference = RoutedInference({"a": lambda: ScriptedInference([]), "b": lambda: Unable([])}, "a")
+    assert [inference.capabilities(targets) for targets in ((), (A,), (A, B), (B,))] == [
+        {"grammar"},
+        {"grammar"},
+        set(),
+        set(),
+    ]
 
 
 def test_the_first_target_answers_under_its_own_name_for_the_model() -> None:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +15,9 @@ from turnstone.adapters.bedrock_wire import BedrockOptions, ConverseRequest, con
 from turnstone.adapters.connections import Line, asking_over
 from turnstone.adapters.openai_answer import call_ids_of
 from turnstone.adapters.quoting import quoted
+from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
+from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
@@ -55,6 +56,10 @@ class BedrockInference:
         line = Line()
         with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
             yield from self._answered(request, line)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
+        """Return what its models can: no grammars."""
+        return frozenset()
 
     def models(self) -> tuple[str, ...]:
         """Return the ids that the operator named."""

@@ -9,10 +9,11 @@ from turnstone.adapters.call_text import CallSyntaxError, calls_in
 from turnstone.domain.agents import JsonSchemaFormat
 from turnstone.domain.content import Content, TextItem, items_of
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.routing import Target
 from turnstone.domain.tool_schemas import input_schema_of
 from turnstone.domain.tools import ToolCall, ToolDef, call_from_json
 from turnstone.domain.turns import TokenUsage
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
+from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
 CHARACTERS_PER_TOKEN = 4
 ECHOED_CHARACTERS = 200
@@ -44,6 +45,10 @@ class OfflineInference:
     def models(self) -> tuple[str, ...]:
         """Return the one id there is; every other is answered as well."""
         return ("offline",)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
+        """Return nothing: it answers by no grammar. Tools it calls however they would be told to a model."""
+        return frozenset()
 
 
 def answer_to(request: InferenceRequest) -> tuple[tuple[ToolCall, ...], str]:

@@ -23,13 +23,14 @@ from urllib3.util import parse_url
 from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
-from turnstone.adapters.openai_wire import request_body
+from turnstone.adapters.openai_wire import GrammarServer, request_body
 from turnstone.adapters.quoting import quoted
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
+from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
+from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
 SILENCE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
@@ -71,7 +72,11 @@ class OpenAICompatibleInference:
     """The models behind one address, asked over connections that are kept."""
 
     def __init__(
-        self, base_url: str, access: ModelAccess | str | None = None, timeout_s: float = SILENCE_TIMEOUT_S
+        self,
+        base_url: str,
+        access: ModelAccess | str | None = None,
+        timeout_s: float = SILENCE_TIMEOUT_S,
+        grammar_server: GrammarServer | None = None,
     ) -> None:
         """Connect to nothing yet.
 
@@ -79,6 +84,7 @@ class OpenAICompatibleInference:
             base_url: the address up to, and without, `/chat/completions`.
             access: how the server knows us; a text is the key to ask with.
             timeout_s: how long the server may be silent, before its answer and within it.
+            grammar_server: what the server is, if it is one that takes grammars.
 
         Raises:
             ValueError: the key can't be sent in a header.
@@ -88,6 +94,7 @@ class OpenAICompatibleInference:
         self._base_url = f"{url.scheme}://{url.netloc}{self._base_path}"
         self._shown_url = url._replace(auth=None, query=None, fragment=None).url
         self._access = access if isinstance(access, ModelAccess) else ModelAccess(access)
+        self._grammar_server = grammar_server
         self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
         self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
 
@@ -110,11 +117,10 @@ class OpenAICompatibleInference:
         quote = partial(quoted, messages=request.messages, secrets=(key,))
         answer = AnswerReader(call_ids_of(request.messages), quote)
         asking = Asking(request.model, key, quote, line)
-        response = self._opened(json.dumps(request_body(request)).encode(), asking)
+        response = self._opened(json.dumps(request_body(request, self._grammar_server)).encode(), asking)
         try:
             for data in self._events(response):
-                text = answer.read(data)
-                if text:
+                if text := answer.read(data):
                     yield TextChunk(text)
                 if answer.is_over:
                     break
@@ -138,6 +144,10 @@ class OpenAICompatibleInference:
             raise ModelFailed(f"{self._shown_url}/models does not list models as an OpenAI-compatible API") from exc
         finally:
             settle(answer, may_be_kept=False)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
+        """Return `grammar` if the server is said to take one; nothing else need be asked for."""
+        return frozenset(("grammar",) if self._grammar_server else ())
 
     def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
         """Return a response of status 200 whose body has not been read. Raises ModelError."""

@@ -6,9 +6,9 @@ Source: the OpenAI API reference; `top_k` and `repetition_penalty` are what vLLM
 import base64
 import json
 import re
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
-from turnstone.domain.agents import Greedy, JsonSchemaFormat, ResponseFormat, SamplingParams, TopK, TopP
+from turnstone.domain.agents import GrammarFormat, Greedy, JsonSchemaFormat, SamplingParams, TopK, TopP
 from turnstone.domain.content import Content, Image, TextItem, items_of, text_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
@@ -16,6 +16,7 @@ from turnstone.domain.tool_schemas import input_schema_of
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import InferenceRequest
 
+GrammarServer = Literal["vllm", "llama.cpp"]
 IMAGE_PLACEHOLDER = "[image]"
 IMAGE_SIGNATURES = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -25,11 +26,14 @@ IMAGE_SIGNATURES = (
 )
 
 
-def request_body(request: InferenceRequest) -> dict[str, Any]:
+def request_body(request: InferenceRequest, grammar_server: GrammarServer | None = None) -> dict[str, Any]:
     """Return the body that asks for a streamed answer.
 
+    Args:
+        grammar_server: whose field carries a grammar; the OpenAI API itself has none.
+
     Raises:
-        ModelFailed: the response format is a grammar, which this wire can't ask for.
+        ModelFailed: the response format is a grammar, and no server that takes one is named.
     """
     body = {
         "model": request.model,
@@ -42,8 +46,15 @@ def request_body(request: InferenceRequest) -> dict[str, Any]:
         body["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = tool_choice_to_wire(request.tool_choice)
-    if request.response_format is not None:
-        body["response_format"] = response_format_to_wire(request.response_format)
+    match request.response_format:
+        case JsonSchemaFormat() as schema:
+            body["response_format"] = json_schema_to_wire(schema)
+        case GrammarFormat() as grammar:
+            body |= grammar_to_wire(grammar, grammar_server)
+        case None:
+            pass
+        case _:
+            assert_never(request.response_format)
     return body
 
 
@@ -81,9 +92,25 @@ def tool_choice_to_wire(tool_choice: str) -> str | dict[str, Any]:
     return {"type": "function", "function": {"name": tool_choice}}
 
 
-def response_format_to_wire(response_format: ResponseFormat) -> dict[str, Any]:
-    if not isinstance(response_format, JsonSchemaFormat):
-        raise ModelFailed("an OpenAI-compatible model takes no grammar as response_format; use json_schema")
+def grammar_to_wire(response_format: GrammarFormat, server: GrammarServer | None) -> dict[str, Any]:
+    """Return the server's own fields for a grammar.
+
+    Source: vLLM from 0.12 on knows `structured_outputs` only, before 0.11 only `guided_grammar`, and either ignores the
+    other without a word; llama.cpp's server knows `grammar`, in GBNF.
+    """
+    grammar = response_format.bnf.get("grammar")
+    match server:
+        case "vllm":
+            return {"structured_outputs": {"grammar": grammar}, "guided_grammar": grammar}
+        case "llama.cpp":
+            return {"grammar": grammar}
+        case None:
+            raise ModelFailed("this model server takes no grammar as response_format; use json_schema")
+        case _:
+            assert_never(server)
+
+
+def json_schema_to_wire(response_format: JsonSchemaFormat) -> dict[str, Any]:
     title = re.sub(r"[^A-Za-z0-9_-]", "_", str(response_format.json_schema.get("title", "")))[:64]
     return {"type": "json_schema", "json_schema": {"name": title or "response", "schema": response_format.json_schema}}
 

@@ -1,7 +1,7 @@
 """Several providers of models as one: each question goes to those its targets name, until one begins to answer."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
@@ -10,7 +10,7 @@ from threading import Lock
 from turnstone.adapters.breaker import CircuitBreaker
 from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.routing import Target
-from turnstone.ports import Inference, InferenceRequest, Inferred, TextChunk
+from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
 
 log = logging.getLogger(__name__)
 Answer = Generator[TextChunk | Inferred, None, None]
@@ -66,6 +66,12 @@ class RoutedInference:
     def models(self) -> tuple[str, ...]:
         """Return the ids that the default provider lists, none if there is no such provider. Raises ModelError."""
         return () if self._default is None else self._provider(Target(self._default, "")).models()
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        """Return what all of them can do, since each may be the one that answers. Raises ModelFailed."""
+        asked = targets or (Target(self._default or "", ""),)
+        first, *others = (self._provider(target).capabilities() for target in asked)
+        return first.intersection(*others)
 
     def _asked(self, target: Target, request: InferenceRequest) -> Answer:
         yield from self._provider(target).stream(replace(request, model=target.model, targets=()))

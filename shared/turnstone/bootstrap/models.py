@@ -14,6 +14,8 @@ from turnstone.domain.routing import MODELS
 
 if TYPE_CHECKING:
     from turnstone.adapters.aws_clients import AwsClients
+    from turnstone.adapters.model_access import ModelAccess
+    from turnstone.adapters.openai_wire import GrammarServer
     from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
     from turnstone.ports import Inference
 
@@ -44,7 +46,7 @@ def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
 def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:
     """Return the model at that address as the one provider, or the offline one if that is the name given."""
     offline = model_url == OFFLINE
-    provider = OfflineInference if offline else lambda: _asked_by_key(model_url, key(), CALLER_KEY, timeout_s)
+    provider = OfflineInference if offline else lambda: _asked(model_url, _access_by_key(key(), CALLER_KEY), timeout_s)
     return RoutedInference({MODELS: provider}, MODELS).load()
 
 
@@ -64,20 +66,26 @@ def _build_openai(name: str, entry: OpenAIProvider, means: Means) -> Inference:
     timeout_s = entry.timeout_seconds or means.timeout_s
     if entry.auth == "bearer":
         caller_key = entry.caller_key or f"{name.replace('-', '_')}_api_key"
-        return _asked_by_key(str(entry.url), means.key(name, entry), caller_key, timeout_s)
+        access = _access_by_key(means.key(name, entry), caller_key)
+        return _asked(str(entry.url), access, timeout_s, entry.grammar)
     from turnstone.adapters.model_access import ModelAccess
-    from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 
     signer = means.aws().signer("bedrock", entry.region)
     url = entry.url or f"https://bedrock-runtime.{signer.region}.amazonaws.com/openai/v1"
-    return OpenAICompatibleInference(url, ModelAccess(sign=signer), timeout_s)
+    return _asked(url, ModelAccess(sign=signer), timeout_s, entry.grammar)
 
 
-def _asked_by_key(url: str, key: str | None, caller_key: str, timeout_s: float) -> Inference:
+def _access_by_key(key: str | None, caller_key: str) -> ModelAccess:
     from turnstone.adapters.model_access import ModelAccess
-    from turnstone.adapters.openai_compatible import OpenAICompatibleInference  # urllib3: only where a model is called
 
-    return OpenAICompatibleInference(url, ModelAccess(key, caller_key), timeout_s)
+    return ModelAccess(key, caller_key)
+
+
+def _asked(url: str, access: ModelAccess, timeout_s: float, grammar: GrammarServer | None = None) -> Inference:
+    from turnstone.adapters.openai_compatible import OpenAICompatibleInference  # urllib3: only where a model is called
+    from turnstone.adapters.prompted_tools import PromptedTools
+
+    return PromptedTools(OpenAICompatibleInference(url, access, timeout_s, grammar))
 
 
 def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
@@ -85,10 +93,11 @@ def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
     from turnstone.adapters.bedrock import BedrockInference  # botocore's parsers: only where Bedrock is asked
     from turnstone.adapters.bedrock_client import build_bedrock_client
     from turnstone.adapters.bedrock_wire import BedrockOptions
+    from turnstone.adapters.prompted_tools import PromptedTools
 
     options = BedrockOptions(is_streaming=entry.streams, has_cache_points=entry.caches)
     if entry.guardrail is not None:
         guardrail = entry.guardrail
         options = replace(options, guardrail_id=guardrail.identifier, guardrail_version=guardrail.version)
     client = build_bedrock_client(clients, entry.region, entry.timeout_seconds or means.timeout_s)
-    return BedrockInference(client, options)
+    return PromptedTools(BedrockInference(client, options))

@@ -11,6 +11,7 @@ from turnstone.domain.tools import ToolDef
 
 ToolChoice = Literal["auto", "required", "none"]
 ToolPromptFormat = Literal["json", "function_tag", "python_list"]
+SystemMessageBehavior = Literal["append", "replace"]
 
 
 class Greedy(Frozen):
@@ -43,11 +44,15 @@ class SamplingParams(NullMeansDefault):
 
 
 class ToolConfig(NullMeansDefault):
-    """How tools are offered. `tool_choice` is auto, required, none or the name of a tool."""
+    """How tools are offered. `tool_choice` is auto, required, none or the name of a tool.
+
+    A `tool_prompt_format` says that the model has no tools of its own: they are told to it in words, which
+    `system_message_behavior` adds to the instructions or replaces by them. Without one they are offered natively.
+    """
 
     tool_choice: str = "auto"
     tool_prompt_format: ToolPromptFormat | None = None
-    system_message_behavior: Literal["append", "replace"] = "append"
+    system_message_behavior: SystemMessageBehavior = "append"
 
 
 class JsonSchemaFormat(Frozen):
@@ -56,6 +61,8 @@ class JsonSchemaFormat(Frozen):
 
 
 class GrammarFormat(Frozen):
+    """A grammar for providers that take one: `bnf` is `{"grammar": TEXT}`, in the provider's own notation."""
+
     type: Literal["grammar"] = "grammar"
     bnf: JsonObject
 

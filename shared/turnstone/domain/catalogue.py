@@ -36,6 +36,7 @@ class OpenAIProvider(Strict):
         api_key_secret: the secret that holds it, on AWS.
         caller_key: what a caller's own key is called, which takes the place of ours for its request.
         region: of AWS, where requests are signed; None for that of this process.
+        grammar: what the server is, if it is one that takes grammars as response formats.
     """
 
     type: Literal["openai"]
@@ -45,6 +46,7 @@ class OpenAIProvider(Strict):
     api_key_secret: Text | None = None
     caller_key: Text | None = None
     region: Text | None = None
+    grammar: Literal["vllm", "llama.cpp"] | None = None
     timeout_seconds: Seconds | None = None
 
     @model_validator(mode="after")

@@ -1,50 +1,71 @@
 """What an agent or a turn may not ask for, told before anything is stored: a field is never accepted and ignored."""
 
+from collections.abc import Callable, Set
 from contextlib import suppress
 
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents import AgentConfig, GrammarFormat
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.engine.tool_plan import ToolOffer, build_offer
-from turnstone.ports import ToolRuntime
+from turnstone.ports import Capability, ToolRuntime
+
+# asked for only where a configuration wants what not every model can: it has the model's providers made
+Capabilities = Callable[[], Set[Capability]]
 
 
 def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
     """Raise Unsupported for a function this server does not offer, InvalidRequest for tools that clash.
 
-    Names are not looked up: what they name may come later, and a turn refuses those that nothing has.
+    Neither names nor what a model can do is looked up: they may come later, and a turn refuses what is not there.
     Source: the Agents contract, while the registry is open.
     """
-    refuse_unoffered(config)
+    refuse_contradictions(config)
     with suppress(Unsupported):
         refuse_impossible_choice(config, build_offer(config, tools))
 
 
-def refuse_unsupported(config: AgentConfig, tools: ToolRuntime) -> None:
-    """Raise Unsupported for what this server can't do in a turn, InvalidRequest for tools that clash."""
+def refuse_unsupported(config: AgentConfig, tools: ToolRuntime, capabilities: Capabilities) -> None:
+    """Raise Unsupported for what this server or its model can't do in a turn, InvalidRequest for tools that clash."""
     for field in ("input_shields", "output_shields"):
         if getattr(config, field):
             raise Unsupported(f"{field}: this server runs no shields yet; leave the list empty", (field,))
-    refuse_unoffered(config)
-    refuse_impossible_choice(config, build_offer(config, tools))
-
-
-def refuse_unoffered(config: AgentConfig) -> None:
-    """Raise Unsupported for a function no server of this version offers, InvalidRequest for tools that clash."""
-    if config.tool_config.tool_prompt_format not in (None, "json"):
+    refuse_contradictions(config)
+    if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
         raise Unsupported(
-            "tool_prompt_format: this server offers tools to the model in the provider's own (JSON) form only; "
-            "leave it out",
-            ("tool_config", "tool_prompt_format"),
+            "response_format: this agent's model is asked in a way that takes no grammar; json_schema it may take",
+            ("response_format",),
         )
-    if config.tool_config.system_message_behavior != "append":
-        raise Unsupported(
-            "system_message_behavior: this server adds no system prompt of its own that could be replaced; "
-            "leave it out",
+    offer = build_offer(config, tools)
+    refuse_impossible_choice(config, offer)
+    refuse_bound_calls(config, offer)
+
+
+def refuse_contradictions(config: AgentConfig) -> None:
+    """Raise InvalidRequest for fields that mean nothing as they are, whatever the model and the tools."""
+    if config.tool_config.system_message_behavior == "replace" and config.tool_config.tool_prompt_format is None:
+        raise InvalidRequest(
+            "system_message_behavior: without a tool_prompt_format the server adds no prompt of its own that could be "
+            "replaced; set one, or leave this out",
             ("tool_config", "system_message_behavior"),
         )
-    if config.response_format is not None and config.response_format.type == "grammar":
-        raise Unsupported("response_format: grammars are not offered, json_schema is", ("response_format",))
+    if isinstance(config.response_format, GrammarFormat):
+        grammar = config.response_format.bnf.get("grammar")
+        if not (isinstance(grammar, str) and grammar.strip()) or len(config.response_format.bnf) > 1:
+            raise InvalidRequest(
+                'bnf must be {"grammar": TEXT}, a grammar in the notation of the model\'s server',
+                ("response_format", "bnf"),
+            )
     refuse_clashing_tools(config)
+
+
+def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:
+    """Raise InvalidRequest if the model shall write calls, in words, where its whole answer is bound to a format."""
+    offers_in_words = config.tool_config.tool_prompt_format is not None and config.tool_config.tool_choice != "none"
+    if offers_in_words and offer.definitions and config.response_format is not None:
+        raise InvalidRequest(
+            "tool_prompt_format: response_format binds all that the model writes, so it could not write a call; "
+            "leave one of the two out",
+            ("tool_config", "tool_prompt_format"),
+        )
 
 
 def refuse_impossible_choice(config: AgentConfig, offer: ToolOffer) -> None:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
@@ -106,8 +107,8 @@ class Turns:
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
-        refuse_unsupported(config, self._deps.tools)
-        self._deps.route(ref.tenant, config.model)
+        route = self._deps.route(ref.tenant, config.model)
+        refuse_unsupported(config, self._deps.tools, partial(self._deps.inference.capabilities, route.targets))
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:

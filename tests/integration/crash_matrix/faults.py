@@ -15,9 +15,11 @@ from typing import Any
 from tests.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
+from turnstone.domain.routing import Target
 from turnstone.domain.sessions import SessionLock, TurnRef
 from turnstone.ports import (
     BlobStore,
+    Capability,
     Inference,
     InferenceRequest,
     Inferred,
@@ -190,6 +192,9 @@ class FaultyModel:
 
     def models(self) -> tuple[str, ...]:
         return self._inner.models()
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        return self._inner.capabilities(targets)
 
 
 class FaultyTools:

@@ -1,0 +1,368 @@
+"""Every field of an agent and of a turn has its effect, which is shown here, or is refused by name.
+
+The fields are found in the models themselves: a new one without a row fails.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.contract.asgi_client import Answered, Served, served
+from tests.contract.field_paths import paths_of
+from tests.fakes.openai_answers import Answer, call_answer, text_answer
+from tests.fakes.openai_server import ModelServer
+from turnstone.dialects.llama_stack.turn_requests import CreateTurn
+from turnstone.domain.agents import AgentConfig, TurnOverrides
+
+Body = Mapping[str, Any]
+Fields = Mapping[str, Any]
+AGENT: Fields = {"model": "m", "instructions": "Be brief."}
+HELLO: Fields = {"messages": [{"role": "user", "content": "hello"}]}
+PNG = "iVBORw0KGgoAAAANSUhEUg=="
+PICTURE = "https://example.org/a.png"
+LOOK: Fields = {"name": "look"}
+SCHEMA: Fields = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
+PARAMETER: Fields = {"name": "at", "parameter_type": "string", "description": "Where."}
+IN_WORDS = "function_tag"
+
+
+@dataclass
+class World:
+    """A server, and the model server behind it, which answers "ok" unless told what to answer."""
+
+    model: ModelServer
+    serving: Served
+    answers: list[Answer] = field(default_factory=list)
+
+    def post(self, path: str, body: Fields) -> Answered:
+        return self.serving.client.post(path, body)
+
+    def session(self, config: Fields) -> str:
+        """Return the path of a new session of a new agent."""
+        made = self.post("/v1/agents", {"agent_config": {**AGENT, **config}})
+        assert made.status == 200, made
+        agent = f"/v1/agents/{made.json()['agent_id']}"
+        return f"{agent}/session/{self.post(f'{agent}/session', {'session_name': 's'}).json()['session_id']}"
+
+    def turn(self, config: Fields, turn: Fields, *answers: Answer) -> tuple[list[Body], Answered]:
+        """Return what the model was asked in a turn, and the turn."""
+        self.answers[:] = answers
+        before = len(self.model.requests)
+        answered = self.post(f"{self.session(config)}/turn", {**HELLO, **turn})
+        assert answered.status == 200, answered
+        return self.model.requests[before:], answered
+
+    def asked(self, config: Fields, turn: Fields) -> Body:
+        """Return the first question of a turn to the model."""
+        return self.turn(config, turn)[0][0]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    answers: list[Answer] = []
+    with (
+        ModelServer(lambda _: answers.pop(0) if answers else text_answer("ok")) as model,
+        served(tmp_path_factory.mktemp("fields"), model_url=model.url) as serving,
+    ):
+        yield World(model, serving, answers)
+
+
+Row = Callable[[World, str], None]  # shows a field's effect, sent with an `agent` or with a `turn`
+
+
+def parted(sent_with: str, fields: Fields) -> tuple[Fields, Fields]:
+    """Return the fields of the agent and those of the turn."""
+    return (fields, {}) if sent_with == "agent" else ({}, fields)
+
+
+def sees(fields: Fields, look: Callable[[Body], Any], expected: Any, *, beside: Fields | None = None) -> Row:
+    """Return a row for what the model is asked: it is as expected with the fields, and otherwise without them."""
+
+    def row(world: World, sent_with: str) -> None:
+        assert look(world.asked(*parted(sent_with, fields))) == expected
+        assert look(world.asked(*parted(sent_with, beside or {}))) != expected
+
+    return row
+
+
+def refuses(fields: Fields, *location: str | int) -> Row:
+    """Return a row for what is refused, at the latest by the turn, at its place in the body."""
+
+    def row(world: World, sent_with: str) -> None:
+        config, turn = parted(sent_with, fields)
+        before = len(world.model.requests)
+        answer = world.post("/v1/agents", {"agent_config": {**AGENT, **config}})
+        if answer.status == 200:
+            agent = f"/v1/agents/{answer.json()['agent_id']}"
+            session = world.post(f"{agent}/session", {"session_name": "s"}).json()["session_id"]
+            answer = world.post(f"{agent}/session/{session}/turn", {**HELLO, **turn})
+        assert answer.status == 400, answer
+        assert any(tuple(problem["loc"])[-len(location) :] == location for problem in problems_of(answer)), answer
+        assert len(world.model.requests) == before
+
+    return row
+
+
+def problems_of(answer: Answered) -> list[dict[str, Any]]:
+    problems = answer.json()["error"]["detail"]["errors"]
+    assert isinstance(problems, list)
+    return problems
+
+
+def tells_readers_only(tool: Fields, name: str) -> Row:
+    """Return a row for what a tool's definition tells those who read the agent, and no model."""
+
+    def row(world: World, sent_with: str) -> None:
+        session = world.session({"client_tools": [{**LOOK, **tool}]})
+        agent = world.serving.client.get(session.partition("/session/")[0]).json()
+        assert agent["agent_config"]["client_tools"][0][name] == tool[name]
+        with_it, without = (parted(sent_with, {"client_tools": [each]}) for each in ({**LOOK, **tool}, LOOK))
+        assert world.asked(*with_it) == world.asked(*without)
+
+    return row
+
+
+def system_of(body: Body) -> str:
+    first = body["messages"][0]
+    return str(first["content"]) if first["role"] == "system" else ""
+
+
+def tools_of(body: Body) -> list[str]:
+    return [tool["function"]["name"] for tool in body.get("tools", ())]
+
+
+def function_of(body: Body) -> Fields:
+    tools: list[Fields] = [tool["function"] for tool in body.get("tools", ())]
+    return tools[0] if tools else {}
+
+
+def at_of(body: Body) -> Any:
+    return function_of(body).get("parameters", {}).get("properties", {}).get("at")
+
+
+def strategy(**fields: Any) -> Fields:
+    return {"sampling_params": {"strategy": fields}}
+
+
+def sampling(name: str, value: Any) -> Row:
+    return sees({"sampling_params": {name: value}}, lambda body: body.get(name), value)
+
+
+def tool(**fields: Any) -> Fields:
+    return {"client_tools": [{**LOOK, **fields}]}
+
+
+def parameter(**fields: Any) -> Fields:
+    return tool(parameters=[{**PARAMETER, **fields}])
+
+
+def choice(fields: Fields, expected: Any) -> Row:
+    return sees({**tool(), **fields}, lambda body: body.get("tool_choice"), expected, beside=tool())
+
+
+def in_words(fields: Fields) -> Row:
+    """Return a row for a format: tools are told, not offered, and calls are read out of the text."""
+
+    def row(world: World, sent_with: str) -> None:
+        told = world.asked(*parted(sent_with, {**tool(), **fields}))
+        assert ("<function=" in system_of(told), tools_of(told)) == (True, [])
+        assert tools_of(world.asked(*parted(sent_with, tool()))) == ["look"]
+        said = text_answer("Let me ", 'see. <function=look>{"at": "x"}</function>')
+        _, answered = world.turn(*parted(sent_with, {**tool(), **fields}), said)
+        output = answered.json()["output_message"]
+        assert (output["content"], output["stop_reason"]) == ("Let me see.", "end_of_message")
+        assert [(call["tool_name"], call["arguments"]) for call in output["tool_calls"]] == [("look", {"at": "x"})]
+
+    return row
+
+
+def replaces(world: World, sent_with: str) -> None:
+    """The instructions are the whole prompt, with the functions in their place, and mean nothing without a format."""
+    config = {"tool_prompt_format": IN_WORDS, "system_message_behavior": "replace"}
+    instructions = {"instructions": "X {{ function_description }} Y", **tool()}
+    system = system_of(world.asked(*parted(sent_with, {**instructions, "tool_config": config})))
+    assert (system[:2], system[-2:], '"name": "look"' in system) == ("X ", " Y", True)
+    appended = {**instructions, "tool_config": {**config, "system_message_behavior": "append"}}
+    assert "function_description" in system_of(world.asked(*parted(sent_with, appended)))
+    refused = {"tool_config": {"system_message_behavior": "replace"}}
+    refuses(refused, "tool_config", "system_message_behavior")(world, sent_with)
+
+
+def fixes_arguments(world: World, sent_with: str) -> None:
+    groups = {"toolgroups": [{"name": "builtin::clock", "args": {"timezone": "Asia/Tokyo"}}]}
+    asked, _ = world.turn(*parted(sent_with, groups), call_answer(("current_time", "{}")))
+    assert asked[1]["messages"][-1]["content"].endswith("+09:00")
+
+
+def limits_inferences(world: World, sent_with: str) -> None:
+    answers = [call_answer(("current_time", "{}"))] * 5
+    fields = {"toolgroups": ["builtin::clock"], "max_infer_iters": 2}
+    asked, _ = world.turn(*parted(sent_with, fields), *answers)
+    assert len(asked) == 2
+
+
+def names_the_agent(world: World, _: str) -> None:
+    world.session({"name": "Ann"})
+    listed = world.serving.client.get("/v1/agents?name=Ann").json()["data"]
+    assert [agent["agent_config"]["name"] for agent in listed] == ["Ann"]
+
+
+def keeps_sessions(world: World, _: str) -> None:
+    """Sessions of an agent without it have a job that removes them after their last use."""
+    jobs = []
+    for is_kept in (True, False):
+        session_id = world.session({"enable_session_persistence": is_kept}).rpartition("/")[2]
+        with closing(sqlite3.connect(world.serving.data_dir / "turnstone.db")) as store:
+            keys = store.execute("SELECT pk FROM items WHERE pk LIKE ?", (f"job:%{session_id}",))
+            jobs.append(len(keys.fetchall()))
+    assert jobs == [0, 1]
+
+
+def says(content: Any, expected: Any, *, name: str = "content") -> Row:
+    """Return a row for what a user's message shows to the model."""
+
+    def row(world: World, _: str) -> None:
+        message = {"role": "user", "content": "q", **{name: content}}
+        assert world.asked({}, {"messages": [message]})["messages"][-1]["content"] == expected
+
+    return row
+
+
+def context(content: Any, expected: Any) -> Row:
+    return says(content, expected, name="context")
+
+
+def returns(content: Any, expected: str, call_id: str | None = None) -> Row:
+    """Return a row for a tool's message, which answers the call a turn waits for, or is refused."""
+
+    def row(world: World, _: str) -> None:
+        session = world.session(tool())
+        world.answers[:] = [call_answer(("look", "{}"))]
+        (call,) = world.post(f"{session}/turn", HELLO).json()["output_message"]["tool_calls"]
+        message = {"role": "tool", "call_id": call_id or call["call_id"], "content": content}
+        answer = world.post(f"{session}/turn", {"messages": [message]})
+        if call_id is None:
+            assert world.model.requests[-1]["messages"][-1]["content"] == expected
+        assert answer.status == (200 if call_id is None else 400), answer
+
+    return row
+
+
+def streams(world: World, _: str) -> None:
+    _, whole = world.turn({}, {"stream": False})
+    _, streamed = world.turn({}, {"stream": True})
+    assert whole.headers["content-type"].startswith("application/json")
+    assert streamed.headers["content-type"].startswith("text/event-stream")
+
+
+TEXT = {"type": "text", "text": "t"}
+BY_ADDRESS = {"type": "image", "image": {"url": {"uri": PICTURE}}}
+BY_VALUE = {"type": "image", "image": {"data": PNG}}
+SHOWN_BY_ADDRESS = {"type": "image_url", "image_url": {"url": PICTURE}}
+SHOWN_BY_VALUE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+QUESTION = {"type": "text", "text": "q"}
+GRAMMAR = {"response_format": {"type": "grammar", "bnf": {"grammar": "root ::= x"}}}
+JSON_ONLY = {"response_format": {"type": "json_schema", "json_schema": {**SCHEMA, "title": "Place"}}}
+OF_EITHER: Mapping[str, Row] = {
+    "sampling_params.strategy.greedy": sees(
+        strategy(type="greedy"), lambda body: body.get("temperature"), 0, beside=strategy(type="top_k", top_k=3)
+    ),
+    "sampling_params.strategy.top_p.temperature": sees(
+        strategy(type="top_p", temperature=0.7), lambda body: body.get("temperature"), 0.7
+    ),
+    "sampling_params.strategy.top_p.top_p": sees(
+        strategy(type="top_p", temperature=None, top_p=0.5), lambda body: body.get("top_p"), 0.5
+    ),
+    "sampling_params.strategy.top_k.top_k": sees(strategy(type="top_k", top_k=3), lambda body: body.get("top_k"), 3),
+    "sampling_params.max_tokens": sampling("max_tokens", 7),
+    "sampling_params.repetition_penalty": sampling("repetition_penalty", 1.5),
+    "sampling_params.stop": sampling("stop", ["END"]),
+    "input_shields": refuses({"input_shields": ["guard"]}, "input_shields"),
+    "output_shields": refuses({"output_shields": ["guard"]}, "output_shields"),
+    "toolgroups": sees({"toolgroups": ["builtin::clock"]}, tools_of, ["current_time"]),
+    "toolgroups.name": sees({"toolgroups": [{"name": "builtin::clock", "args": {}}]}, tools_of, ["current_time"]),
+    "toolgroups.args": fixes_arguments,
+    "client_tools.name": sees(tool(), tools_of, ["look"]),
+    "client_tools.description": sees(tool(description="D"), lambda body: function_of(body).get("description"), "D"),
+    "client_tools.parameters.name": sees(parameter(), lambda body: at_of(body) is not None, True),
+    "client_tools.parameters.parameter_type": sees(
+        parameter(parameter_type="integer"), lambda body: (at_of(body) or {}).get("type"), "integer", beside=parameter()
+    ),
+    "client_tools.parameters.description": sees(
+        parameter(), lambda body: (at_of(body) or {}).get("description"), "Where.", beside=parameter(description="W")
+    ),
+    "client_tools.parameters.required": sees(
+        parameter(required=False), lambda body: function_of(body)["parameters"]["required"], [], beside=parameter()
+    ),
+    "client_tools.parameters.default": sees(
+        parameter(default="x"), lambda body: (at_of(body) or {}).get("default"), "x", beside=parameter()
+    ),
+    "client_tools.metadata": tells_readers_only({"metadata": {"a": 1}}, "metadata"),
+    "client_tools.input_schema": sees(
+        tool(input_schema=SCHEMA), lambda body: function_of(body).get("parameters"), SCHEMA, beside=tool()
+    ),
+    "client_tools.output_schema": tells_readers_only({"output_schema": {"type": "string"}}, "output_schema"),
+    "client_tools.toolgroup_id": refuses(tool(toolgroup_id="g"), "client_tools", 0, "toolgroup_id"),
+    "tool_choice": choice({"tool_choice": "required"}, "required"),
+    "tool_prompt_format": in_words({"tool_prompt_format": IN_WORDS}),
+    "tool_config.tool_choice": choice(
+        {"tool_config": {"tool_choice": "look"}}, {"type": "function", "function": {"name": "look"}}
+    ),
+    "tool_config.tool_prompt_format": in_words({"tool_config": {"tool_prompt_format": IN_WORDS}}),
+    "tool_config.system_message_behavior": replaces,
+    "max_infer_iters": limits_inferences,
+    "instructions": sees({"instructions": "Rhyme."}, system_of, "Rhyme."),
+}
+OF_AGENTS: Mapping[str, Row] = {
+    "model": sees({"model": "other"}, lambda body: body["model"], "other"),
+    "name": names_the_agent,
+    "enable_session_persistence": keeps_sessions,
+    "response_format.json_schema.json_schema": sees(
+        JSON_ONLY,
+        lambda body: body.get("response_format"),
+        {"type": "json_schema", "json_schema": {"name": "Place", "schema": {**SCHEMA, "title": "Place"}}},
+    ),
+    "response_format.grammar.bnf": refuses(GRAMMAR, "response_format"),
+}
+OF_TURNS: Mapping[str, Row] = {
+    "messages.user.content": says("hi", "hi"),
+    "messages.user.content.text.text": says([TEXT], "t"),
+    "messages.user.content.image.image.url.uri": says([TEXT, BY_ADDRESS], [TEXT, SHOWN_BY_ADDRESS]),
+    "messages.user.content.image.image.data": says(BY_VALUE, [SHOWN_BY_VALUE]),
+    "messages.user.context": context("more", "q\n\nmore"),
+    "messages.user.context.text.text": context(TEXT, "q\n\nt"),
+    "messages.user.context.image.image.url.uri": context([BY_ADDRESS], [QUESTION, SHOWN_BY_ADDRESS]),
+    "messages.user.context.image.image.data": context(BY_VALUE, [QUESTION, SHOWN_BY_VALUE]),
+    "messages.tool.call_id": returns("seen", "", call_id="another"),
+    "messages.tool.content": returns("seen", "seen"),
+    "messages.tool.content.text.text": returns([TEXT], "t"),
+    "messages.tool.content.image.image.url.uri": returns([TEXT, BY_ADDRESS], "t\n[image]"),
+    "messages.tool.content.image.image.data": returns(BY_VALUE, "[image]"),
+    "stream": streams,
+    "documents": refuses({"documents": [{"content": "x", "mime_type": "text/plain"}]}, "documents"),
+}
+ROWS = [
+    *(("agent", path, row) for path, row in {**OF_EITHER, **OF_AGENTS}.items()),
+    *(("turn", path, row) for path, row in {**OF_EITHER, **OF_TURNS}.items()),
+]
+
+
+def test_every_field_of_an_agent_and_of_a_turn_has_a_row() -> None:
+    assert set(paths_of(AgentConfig)) == {*OF_EITHER, *OF_AGENTS}
+    assert set(paths_of(CreateTurn)) == {*OF_EITHER, *OF_TURNS}
+    assert set(TurnOverrides.model_fields) == {path.partition(".")[0] for path in OF_EITHER}
+
+
+@pytest.mark.parametrize(("sent_with", "path", "row"), ROWS, ids=[f"{where}: {path}" for where, path, _ in ROWS])
+def test_a_field_has_its_effect_or_is_refused(world: World, sent_with: str, path: str, row: Row) -> None:
+    row(world, sent_with)
+
+
+def test_what_is_no_field_is_ignored(world: World) -> None:
+    assert world.asked({"unknown": 1}, {"unknown": 1}) == world.asked({}, {})
