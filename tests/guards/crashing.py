@@ -15,8 +15,8 @@ CRASHES = (
         (
             ours(
                 "engine/turn.py",
-                "        deps.recorder.save_step(inferred)\n        yield step_completed(step)\n",
-                "        yield step_completed(step)\n        deps.recorder.save_step(inferred)\n",
+                "    deps.recorder.save_step(inferred)\n    yield step_completed(step)\n",
+                "    yield step_completed(step)\n    deps.recorder.save_step(inferred)\n",
             ),
         ),
         (f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_told",),

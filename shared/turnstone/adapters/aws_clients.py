@@ -42,7 +42,7 @@ class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
 
     def list_available_services(self, _: str) -> list[str]:
         """Return the services there are clients for."""
-        return ["dynamodb", "s3", "secretsmanager", "sqs", "stepfunctions"]
+        return ["bedrock-runtime", "dynamodb", "s3", "secretsmanager", "sqs", "stepfunctions"]
 
 
 class AwsClients:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
+    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, ShieldKinds, Supervisor, ToolRuntime
 
 
 class AnyPorts(Protocol):
@@ -33,6 +33,9 @@ class AnyPorts(Protocol):
     @property
     def jobs(self) -> Jobs: ...
 
+    @property
+    def shields(self) -> ShieldKinds: ...
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -45,3 +48,4 @@ class Ports:
     clock: Clock
     ids: IdGenerator
     jobs: Jobs
+    shields: ShieldKinds

@@ -8,7 +8,7 @@ from turnstone.adapters.s3 import S3BlobStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.core import Core
 from turnstone.config import InvalidSettings, LambdaSettings
-from turnstone.ports import Inference, Jobs, Supervisor, ToolRuntime
+from turnstone.ports import Inference, Jobs, ShieldKinds, Supervisor, ToolRuntime
 from turnstone.store.oversize import OversizeStore
 
 
@@ -48,6 +48,13 @@ class AwsPorts:
         from turnstone.adapters.tools.builtin import BuiltinTools
 
         return BuiltinTools(self.clock)
+
+    @cached_property
+    def shields(self) -> ShieldKinds:
+        from turnstone.adapters.shields.kinds import EveryShieldKind
+
+        bedrock = self._clients.lazy_client("bedrock-runtime")
+        return EveryShieldKind(lambda: self.inference, lambda: bedrock)
 
     @cached_property
     def supervisor(self) -> Supervisor:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 from turnstone.config import OFFLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from turnstone.bootstrap.adapters import AnyPorts
+    from turnstone.bootstrap.shielding import ShieldServices
     from turnstone.config import Settings
     from turnstone.domain.agents import AgentConfig
+    from turnstone.domain.registry import Shield
     from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
@@ -29,9 +31,10 @@ if TYPE_CHECKING:
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
-    from turnstone.services.registry import Models, Providers, Shields, Toolgroups
+    from turnstone.services.registry import Models, Providers, Toolgroups
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
+    from turnstone.services.shields import Shields
     from turnstone.services.stopping import RunsHere
     from turnstone.services.sweeping import Sweeper
     from turnstone.services.turn_events import TurnEvents
@@ -48,10 +51,19 @@ class Core:
 
     `is_on_lambda` tells that the process is frozen between requests: it does all its work while somebody waits for it,
     and looks by itself at turns that other processes run, because its supervisor tells nobody here how they went.
+    `configured_shields` are there for every tenant, by their names.
     """
 
-    def __init__(self, ports: AnyPorts, settings: Settings, *, is_on_lambda: bool = False) -> None:
+    def __init__(
+        self,
+        ports: AnyPorts,
+        settings: Settings,
+        *,
+        is_on_lambda: bool = False,
+        configured_shields: Mapping[str, Shield] | None = None,
+    ) -> None:
         self._ports = ports
+        self._configured_shields = configured_shields or {}
         self._settings = settings
         self._is_on_lambda = is_on_lambda
 
@@ -182,11 +194,13 @@ class Core:
 
     @cached_property
     def shields(self) -> Shields:
-        from turnstone.domain.registry import Shield
-        from turnstone.services.registry import Shields
-        from turnstone.store.registry import RegistryStore
+        return self._shielding.shields(self._ports)
 
-        return Shields(RegistryStore(self._ports.store, "shield", Shield), self._ports.clock)
+    @cached_property
+    def _shielding(self) -> ShieldServices:
+        from turnstone.bootstrap.shielding import build_shield_services
+
+        return build_shield_services(self._ports, self._configured_shields)
 
     @cached_property
     def turn_store(self) -> TurnStore:
@@ -257,6 +271,7 @@ class Core:
             turns=self.turn_store,
             inference=self._ports.inference,
             tools=self._ports.tools,
+            shields=self._shielding.shieldings,
             supervisor=self._ports.supervisor,
             clock=self._ports.clock,
             ids=self._ports.ids,

@@ -15,6 +15,7 @@ from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.models import build_inference
+from turnstone.bootstrap.shielding import build_local_shields
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
@@ -36,7 +37,16 @@ class LocalServer:
         self._supervisor = LocalSupervisor(clock)
         inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
         self._jobs = LocalJobs()
-        ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs)
+        ports = Ports(
+            store=store,
+            inference=inference,
+            tools=BuiltinTools(clock),
+            supervisor=self._supervisor,
+            clock=clock,
+            ids=RandomIds(),
+            jobs=self._jobs,
+            shields=build_local_shields(inference),
+        )
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)

@@ -13,6 +13,8 @@ MODELS = "default"
 BUILTIN = "builtin"
 MCP = "model-context-protocol"
 LLAMA_GUARD = "llama-guard"
+BEDROCK = "bedrock"
+PATTERN = "pattern"
 
 
 def refuse_unaddressable(identifier: str) -> str:
@@ -76,7 +78,6 @@ class Provider(Frozen):
 def providers(*, is_offline: bool) -> tuple[Provider, ...]:
     """Return who provides what; `is_offline` tells that the model is the one that needs none."""
     unchecked = Health(status="Not Implemented", message="the model server is asked when it is needed, not for this")
-    later = "can be registered, but this server does not {} yet"
     return (
         Provider(
             api="inference",
@@ -90,12 +91,33 @@ def providers(*, is_offline: bool) -> tuple[Provider, ...]:
             api="tool_runtime",
             provider_id=MCP,
             provider_type=f"remote::{MCP}",
-            health=Health(status="Not Implemented", message=f"toolgroups {later.format('call their tools')}"),
+            health=Health(
+                status="Not Implemented",
+                message="toolgroups can be registered, but this server does not call their tools yet",
+            ),
         ),
+        *_safety(is_offline=is_offline),
+    )
+
+
+def _safety(*, is_offline: bool) -> tuple[Provider, ...]:
+    no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
+    unasked = "{} asked when a shield needs it, not for this"
+    return (
+        Provider(api="safety", provider_id=PATTERN, provider_type=f"inline::{PATTERN}", health=Health(status="OK")),
         Provider(
             api="safety",
             provider_id=LLAMA_GUARD,
             provider_type=f"inline::{LLAMA_GUARD}",
-            health=Health(status="Not Implemented", message=f"shields {later.format('run them')}"),
+            health=Health(
+                status="Not Implemented",
+                message=no_judge if is_offline else unasked.format("the model that judges is"),
+            ),
+        ),
+        Provider(
+            api="safety",
+            provider_id=BEDROCK,
+            provider_type=f"remote::{BEDROCK}",
+            health=Health(status="Not Implemented", message=unasked.format("Bedrock is")),
         ),
     )

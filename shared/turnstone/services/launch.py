@@ -12,6 +12,7 @@ from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
+from turnstone.services.shielding import Shieldings
 from turnstone.store.turns import TurnStore
 
 
@@ -27,6 +28,7 @@ class RunnerDeps:
     turns: TurnStore
     inference: Inference
     tools: ToolRuntime
+    shields: Shieldings
     supervisor: Supervisor
     clock: Clock
     ids: IdGenerator

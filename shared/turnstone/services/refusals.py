@@ -21,9 +21,6 @@ def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
 
 def refuse_unsupported(config: AgentConfig, tools: ToolRuntime) -> None:
     """Raise Unsupported for what this server can't do in a turn, InvalidRequest for tools that clash."""
-    for field in ("input_shields", "output_shields"):
-        if getattr(config, field):
-            raise Unsupported(f"{field}: this server runs no shields yet; leave the list empty", (field,))
     refuse_unoffered(config)
     refuse_impossible_choice(config, build_offer(config, tools))
 

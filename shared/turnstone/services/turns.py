@@ -107,6 +107,7 @@ class Turns:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
         refuse_unsupported(config, self._deps.tools)
+        self._deps.shields.refuse_unusable(ref.tenant, config)
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:
