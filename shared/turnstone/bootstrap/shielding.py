@@ -29,6 +29,8 @@ class ShieldServices:
     shieldings: Shieldings
 
     def shields(self, ports: AnyPorts) -> Shields:
+        import turnstone.adapters.shields.llama_guard
+        import turnstone.adapters.shields.pattern  # noqa: F401 - who registers a shield finds both loaded
         from turnstone.services.shields import Shields
 
         return Shields(self.store, self.known, self.shieldings, ports.shields, ports.clock)
