@@ -74,13 +74,8 @@ def _compiled(patterns: tuple[str, ...]) -> list[Any]:
     for index, pattern in enumerate(patterns):
         try:
             compiled.append(re2.compile(pattern, options))
-        except (re2.error, UnicodeEncodeError) as wrong:
+        except re2.error as wrong:
             location = ("params", "patterns", index)
             said = f"params.patterns.{index}: this is no expression that can be searched for in steady time"
-            raise InvalidRequest(f"{said} ({_reason(wrong)})", location) from wrong
+            raise InvalidRequest(f"{said} ({wrong.args[0].decode()})", location) from wrong
     return compiled
-
-
-def _reason(wrong: Exception) -> str:
-    told = wrong.args[0] if wrong.args else ""
-    return told.decode("utf-8", "replace") if isinstance(told, bytes) else "it has half a character"
