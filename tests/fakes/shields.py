@@ -24,9 +24,14 @@ def found(level: str = "error", told: str | None = "stopped", **metadata: object
     )
 
 
-def stops(word: str) -> Judges:
-    """Return a shield that stops whatever says that word."""
-    return lambda question: found() if any(word in text_said(message) for message in question.judged) else Verdict()
+def stops(*words: str) -> Judges:
+    """Return a shield that stops whatever says one of the words."""
+
+    def judge(question: ShieldQuestion) -> Verdict:
+        texts = [text_said(message) for message in question.judged]
+        return found() if any(word in text for word in words for text in texts) else Verdict()
+
+    return judge
 
 
 def fails(error: BaseException) -> Judges:

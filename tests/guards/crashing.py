@@ -23,6 +23,18 @@ CRASHES = (
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,
+        "a verdict of a shield is stored before it is told",
+        (
+            ours(
+                "engine/shields.py",
+                "    deps.recorder.save_step(state)\n    yield step_completed(state.turn.steps[-1])\n",
+                "    yield step_completed(state.turn.steps[-1])\n    deps.recorder.save_step(state)\n",
+            ),
+        ),
+        ("tests/unit/test_engine_shields.py::test_clean_shields_stand_before_and_behind_the_inference",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
         "an answer of a tool is stored before it is told",
         (
             ours(
