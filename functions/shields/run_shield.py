@@ -9,7 +9,8 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 def run_shield(request: Request) -> Reply:
     body = parse(request, RunShield)
     body.refuse_unsupported()
-    violation = request.application.shields.run(request.caller, body.shield_id, body.messages)
+    keys = request.attempt.provider_data
+    violation = request.application.shields.run(request.caller, body.shield_id, body.messages, keys)
     return reply(ShieldRun(violation=violation))
 
 

@@ -111,6 +111,7 @@ class LocalSettings(AuthSettings):
 
     Attributes:
         allow_open: without authentication, answer whoever reaches the server, by whatever name.
+        config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
     """
 
@@ -119,6 +120,7 @@ class LocalSettings(AuthSettings):
     auth_cache_seconds: Seconds = Field(default=10, ge=0, le=60)
     port: int = Field(default=8321, ge=0, le=65535)
     data_dir: Path = Path(".turnstone")
+    config: Path | None = None
     model_url: ModelUrl = OFFLINE
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
@@ -142,6 +144,7 @@ class LambdaSettings(Settings):
     Attributes:
         model_url: needed where turns run; nothing stands in for it, the offline model must be asked for by name.
         jobs_queue_url: the queue of clean-up jobs; needed where something is deleted.
+        config: name of the parameter, of the Systems Manager, that holds the operator's file of models.
         model_api_key_secret: name of the secret that holds the model's key.
         state_machine_arn: the machine that looks after turns which wait for their clients.
         route_module: whose route the streaming server serves, such as `turns.create_turn`.
@@ -151,6 +154,7 @@ class LambdaSettings(Settings):
     bucket: str
     state_machine_arn: str | None = None
     jobs_queue_url: str | None = None
+    config: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
 
@@ -165,6 +169,11 @@ class TableSettings(LambdaSettings, AuthSettings):
     """The settings of a command that works on a table. It takes what a function has, and needs the table only."""
 
     bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
+
+
+def text_of_variable(name: str) -> str | None:
+    """Return what a variable says whose name an operator's file tells, None if it says nothing."""
+    return os.environ.get(name) or None
 
 
 def names_a_table() -> bool:

@@ -191,6 +191,7 @@ class ShieldQuestion:
     Attributes:
         judged: the messages that may go on only if no shield stops them.
         before: what was said before them, for shields that understand a conversation.
+        targets: who is asked where a model judges, in this order; none: whoever is asked for the shield's model.
         provider_data: the caller's own keys, for this question only.
         stop: tells that nobody wants the verdict any more.
     """
@@ -198,6 +199,7 @@ class ShieldQuestion:
     judged: tuple[Message, ...]
     touchpoint: Touchpoint
     before: tuple[Message, ...] = ()
+    targets: tuple[Target, ...] = ()
     provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
     stop: StopSignal | None = field(default=None, compare=False)
 

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from turnstone.domain.catalogue import Catalogue
     from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, ShieldKinds, Supervisor, ToolRuntime
 
 
 class AnyPorts(Protocol):
-    """One adapter for every port, made beforehand or when it is first asked for."""
+    """One adapter for every port, made beforehand or when it is first asked for; and what the operator says of models.
+
+    Without a catalogue there is one provider, which is asked for every model by its name.
+    """
 
     @property
     def store(self) -> RangeStore: ...
@@ -36,6 +40,9 @@ class AnyPorts(Protocol):
     @property
     def shields(self) -> ShieldKinds: ...
 
+    @property
+    def catalogue(self) -> Catalogue | None: ...
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -49,3 +56,4 @@ class Ports:
     ids: IdGenerator
     jobs: Jobs
     shields: ShieldKinds
+    catalogue: Catalogue | None = None

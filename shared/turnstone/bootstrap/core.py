@@ -6,19 +6,16 @@ Each is loaded when it is first asked for: a Lambda starts in the time that its 
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnstone.config import OFFLINE
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from turnstone.bootstrap.adapters import AnyPorts
-    from turnstone.bootstrap.shielding import ShieldServices
+    from turnstone.bootstrap.registries import Registries
     from turnstone.config import Settings
     from turnstone.domain.agents import AgentConfig
-    from turnstone.domain.registry import Shield
     from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
     from turnstone.services.broadcast import Broadcasts
@@ -51,19 +48,10 @@ class Core:
 
     `is_on_lambda` tells that the process is frozen between requests: it does all its work while somebody waits for it,
     and looks by itself at turns that other processes run, because its supervisor tells nobody here how they went.
-    `configured_shields` are there for every tenant, by their names.
     """
 
-    def __init__(
-        self,
-        ports: AnyPorts,
-        settings: Settings,
-        *,
-        is_on_lambda: bool = False,
-        configured_shields: Mapping[str, Shield] | None = None,
-    ) -> None:
+    def __init__(self, ports: AnyPorts, settings: Settings, *, is_on_lambda: bool = False) -> None:
         self._ports = ports
-        self._configured_shields = configured_shields or {}
         self._settings = settings
         self._is_on_lambda = is_on_lambda
 
@@ -86,7 +74,13 @@ class Core:
         from turnstone.store.agents import AgentStore
 
         ports = self._ports
-        return Agents(AgentStore(ports.store), self._rules, lambda config: self._refuse(config), ports.clock, ports.ids)
+        return Agents(
+            AgentStore(ports.store),
+            self._rules,
+            lambda tenant, config: self._refuse(tenant, config),
+            ports.clock,
+            ports.ids,
+        )
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -167,46 +161,27 @@ class Core:
 
         return Sweeper(self.turn_store, self.recovery.attend, self._ports.clock, duties=(self.cleaning.send_due,))
 
-    @cached_property
+    @property
     def models(self) -> Models:
-        from turnstone.domain.registry import Model
-        from turnstone.services.registry import Models
-        from turnstone.store.registry import RegistryStore
+        return self._registries.models
 
-        ports = self._ports
-        return Models(RegistryStore(ports.store, "model", Model), ports.inference, ports.clock)
-
-    @cached_property
+    @property
     def providers(self) -> Providers:
-        from turnstone.domain.registry import providers
-        from turnstone.services.registry import Providers
+        return self._registries.providers
 
-        return Providers(providers(is_offline=self._settings.model_url == OFFLINE))
-
-    @cached_property
+    @property
     def toolgroups(self) -> Toolgroups:
-        from turnstone.domain.registry import Toolgroup
-        from turnstone.services.registry import Toolgroups
-        from turnstone.store.registry import RegistryStore
+        return self._registries.toolgroups
 
-        ports = self._ports
-        return Toolgroups(RegistryStore(ports.store, "toolgroup", Toolgroup), ports.tools, ports.clock)
-
-    @cached_property
+    @property
     def shields(self) -> Shields:
-        return self._shielding.shields(self._ports)
-
-    @cached_property
-    def _shielding(self) -> ShieldServices:
-        from turnstone.bootstrap.shielding import build_shield_services
-
-        return build_shield_services(self._ports, self._configured_shields)
+        return self._registries.shields
 
     @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.turns import TurnStore
 
-        return TurnStore(self._ports.store)
+        return TurnStore(self._ports.store, self._registries.directory)
 
     @cached_property
     def leases(self) -> LeaseKeeper:
@@ -246,16 +221,28 @@ class Core:
         return Following(self.turn_store, self.broadcasts, FOLLOW_S)
 
     @cached_property
+    def _registries(self) -> Registries:
+        from turnstone.bootstrap.registries import Registries
+
+        return Registries(self._ports, self._settings)
+
+    @cached_property
     def _rules(self) -> AccessRules:
         from turnstone.services.access import AccessRules
 
         return AccessRules(owner_only=self._settings.owner_only)
 
     @cached_property
-    def _refuse(self) -> Callable[[AgentConfig], None]:
+    def _refuse(self) -> Callable[[str, AgentConfig], None]:
         from turnstone.services.refusals import refuse_at_creation
 
-        return partial(refuse_at_creation, tools=self._ports.tools)
+        tools, routing = self._ports.tools, self._registries.routing
+
+        def refuse(tenant: str, config: AgentConfig) -> None:
+            refuse_at_creation(config, tools)
+            routing.refuse_unknown(tenant, config.model)
+
+        return refuse
 
     @cached_property
     def _runner(self) -> TurnRunner:
@@ -271,7 +258,7 @@ class Core:
             turns=self.turn_store,
             inference=self._ports.inference,
             tools=self._ports.tools,
-            shields=self._shielding.shieldings,
+            shields=self._registries.shieldings,
             supervisor=self._ports.supervisor,
             clock=self._ports.clock,
             ids=self._ports.ids,
@@ -279,6 +266,7 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
+            route=self._registries.routing.route,
             follow=self._following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

@@ -14,8 +14,8 @@ from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
-from turnstone.bootstrap.models import build_inference
-from turnstone.bootstrap.shielding import build_local_shields
+from turnstone.bootstrap.local_models import local_models
+from turnstone.bootstrap.local_shields import local_shields
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
@@ -35,7 +35,7 @@ class LocalServer:
         store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
-        inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
+        inference, catalogue = local_models(settings)
         self._jobs = LocalJobs()
         ports = Ports(
             store=store,
@@ -45,7 +45,8 @@ class LocalServer:
             clock=clock,
             ids=RandomIds(),
             jobs=self._jobs,
-            shields=build_local_shields(inference),
+            shields=local_shields(inference),
+            catalogue=catalogue,
         )
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)

@@ -46,7 +46,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.offline import OfflineInference
     from turnstone.adapters.system import RandomIds
     from turnstone.adapters.tools.builtin import BuiltinTools
-    from turnstone.bootstrap.shielding import build_local_shields
+    from turnstone.bootstrap.local_shields import local_shields
     from turnstone.services.operating import OpenTurns
 
     clock = SystemClock()
@@ -60,7 +60,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
         clock=clock,
         ids=RandomIds(),
         jobs=LocalJobs(),
-        shields=build_local_shields(inference),
+        shields=local_shields(inference),
     )
     core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)

@@ -3,18 +3,24 @@
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from turnstone.domain.model import Frozen, JsonObject
+from turnstone.domain.routing import MODELS
 
-MODELS = "default"
 BUILTIN = "builtin"
 MCP = "model-context-protocol"
 LLAMA_GUARD = "llama-guard"
 BEDROCK = "bedrock"
 PATTERN = "pattern"
+PROVIDER_TYPES = {
+    "bedrock": "remote::bedrock",
+    "offline": "inline::offline",
+    "openai": "remote::openai-compatible",
+}
 
 
 def refuse_unaddressable(identifier: str) -> str:
@@ -39,7 +45,7 @@ class Registered(Frozen):
 class Model(Registered):
     provider_id: str = MODELS
     type: Literal["model"] = "model"
-    model_type: Literal["llm"] = "llm"
+    model_type: Literal["llm", "embedding"] = "llm"
     metadata: JsonObject = {}
 
 
@@ -75,15 +81,18 @@ class Provider(Frozen):
     health: Health
 
 
-def providers(*, is_offline: bool) -> tuple[Provider, ...]:
-    """Return who provides what; `is_offline` tells that the model is the one that needs none."""
+def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Return who provides what; those of models are told by their names, each with its kind."""
     unchecked = Health(status="Not Implemented", message="the model server is asked when it is needed, not for this")
     return (
-        Provider(
-            api="inference",
-            provider_id=MODELS,
-            provider_type="inline::offline" if is_offline else "remote::openai-compatible",
-            health=Health(status="OK") if is_offline else unchecked,
+        *(
+            Provider(
+                api="inference",
+                provider_id=provider_id,
+                provider_type=PROVIDER_TYPES[kind],
+                health=Health(status="OK") if kind == "offline" else unchecked,
+            )
+            for provider_id, kind in of_models.items()
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
@@ -96,23 +105,21 @@ def providers(*, is_offline: bool) -> tuple[Provider, ...]:
                 message="toolgroups can be registered, but this server does not call their tools yet",
             ),
         ),
-        *_safety(is_offline=is_offline),
+        *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
     )
 
 
-def _safety(*, is_offline: bool) -> tuple[Provider, ...]:
-    no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
+def _of_shields(*, can_ask_a_model: bool) -> tuple[Provider, ...]:
     unasked = "{} asked when a shield needs it, not for this"
+    no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
+    of_model = unasked.format("the model that judges is") if can_ask_a_model else no_judge
     return (
         Provider(api="safety", provider_id=PATTERN, provider_type=f"inline::{PATTERN}", health=Health(status="OK")),
         Provider(
             api="safety",
             provider_id=LLAMA_GUARD,
             provider_type=f"inline::{LLAMA_GUARD}",
-            health=Health(
-                status="Not Implemented",
-                message=no_judge if is_offline else unasked.format("the model that judges is"),
-            ),
+            health=Health(status="Not Implemented", message=of_model),
         ),
         Provider(
             api="safety",

@@ -35,7 +35,12 @@ def output_shields_left(state: TurnState, ending: Ending, shield_ids: Sequence[s
 
 def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -> Judging:
     """Have the user's messages judged; the turn goes on unless one of the shields stops it."""
-    question = ShieldQuestion(judged=state.turn.input_messages, touchpoint="user-input", stop=deps.stop)
+    question = ShieldQuestion(
+        judged=state.turn.input_messages,
+        touchpoint="user-input",
+        provider_data=deps.provider_data,
+        stop=deps.stop,
+    )
     state, stopped = yield from _judged(shield_ids, question, state, deps)
     if stopped is not None:
         return stopped
@@ -49,6 +54,7 @@ def judge_output(shield_ids: Sequence[str], ending: Ending, deps: EngineDeps) ->
         judged=(ending.output,),
         touchpoint="assistant-output",
         before=ending.state.turn.input_messages,
+        provider_data=deps.provider_data,
         stop=deps.stop,
     )
     state, stopped = yield from _judged(shield_ids, question, ending.state, deps)

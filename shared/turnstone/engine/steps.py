@@ -6,6 +6,8 @@ from typing import Protocol
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import Step, TurnState
 from turnstone.engine.tool_plan import ToolOffer
@@ -34,6 +36,8 @@ class EngineDeps:
         offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
         stop: given when the run has no right to go on.
+        targets: who is asked for the configuration's model, in this order.
+        provider_data: keys of the caller, for this run only.
     """
 
     config: AgentConfig
@@ -46,6 +50,8 @@ class EngineDeps:
     clock: Clock
     ids: IdGenerator
     stop: StopSignal = field(default_factory=StopSignal)
+    targets: tuple[Target, ...] = ()
+    provider_data: ProviderData = NO_PROVIDER_DATA
 
 
 @dataclass(frozen=True, slots=True)

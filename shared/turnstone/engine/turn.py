@@ -17,7 +17,8 @@ from turnstone.domain.events import (
     step_completed,
 )
 from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.turns import InferenceStep, StepTrace, ToolExecutionStep, TurnState
+from turnstone.domain.routing import Target
+from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.engine.prompt import build_request
 from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
@@ -85,6 +86,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         started_at=started_at,
         completed_at=deps.clock.now(),
         model_response=answer.message,
+        answered_by=_named(answer.answered_by),
     )
     inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
     ending = ending_of(inferred, deps)
@@ -93,3 +95,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     deps.recorder.save_step(inferred)
     yield step_completed(step)
     return RunAgain(inferred)
+
+
+def _named(target: Target | None) -> AnsweredBy | None:
+    return None if target is None else AnsweredBy(provider_id=target.provider_id, model=target.model)

@@ -7,6 +7,8 @@ from datetime import timedelta
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.context import Segment
 from turnstone.domain.events import Numbered
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.routing import ModelRoute
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
@@ -21,6 +23,7 @@ class RunnerDeps:
     """What running a turn takes, whatever the turn.
 
     Attributes:
+        route: returns who answers for a tenant's model. Raises InvalidRequest.
         follow: has those who wait here for a turn of another process told how it goes on there.
         tidies_up: whether a run may still work when its end has been told.
     """
@@ -36,6 +39,7 @@ class RunnerDeps:
     broadcasts: Broadcasts
     context_tokens: int
     await_duration: timedelta
+    route: Callable[[str, str], ModelRoute]
     follow: Callable[[TurnRef], None]
     tidies_up: bool
 
@@ -48,6 +52,7 @@ class Launch:
         config: the agent's configuration with the turn's overrides.
         segments: newest context segments, the open one last.
         told: events that come before those of the run.
+        provider_data: keys of the caller, for this run only.
         before: events of earlier runs, for those who want to hear the turn from its start.
     """
 
@@ -58,6 +63,7 @@ class Launch:
     segments: tuple[Segment, ...]
     told: tuple[Numbered, ...]
     before: tuple[Numbered, ...] = ()
+    provider_data: ProviderData = NO_PROVIDER_DATA
 
     @property
     def open_segment(self) -> Segment:

@@ -188,6 +188,7 @@ class _Run:
 
     def _engine(self, state: TurnState) -> EngineDeps:
         config = self.launch.config
+        route = self._deps.route(self.launch.ref.tenant, config.model)
         offer = build_offer(config, self._deps.tools)
         left = self._deps.context_tokens - fixed_tokens(state, config, offer.definitions)
         return EngineDeps(
@@ -201,6 +202,8 @@ class _Run:
             clock=self._deps.clock,
             ids=self._deps.ids,
             stop=self.lease.stop,
+            targets=route.targets,
+            provider_data=self.launch.provider_data,
         )
 
     def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
-from turnstone.domain.registry import Shield
+from turnstone.domain.registry import LLAMA_GUARD
+from turnstone.domain.registry import Shield as Registered
+from turnstone.domain.routing import ModelRoute, Target
 from turnstone.domain.shields import ShieldParams, params_of
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import ShieldKinds, ShieldQuestion, Verdict
+from turnstone.ports import Shield, ShieldKinds, ShieldQuestion, Verdict
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
 
@@ -29,14 +32,16 @@ NOT_JUDGED = "This can't be answered now, because a safety check did not work. P
 class Shieldings:
     """Has the shields of tenants judge."""
 
-    def __init__(self, known: KnownShields, kinds: ShieldKinds) -> None:
+    def __init__(self, known: KnownShields, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
+        """Take what tells who answers for a tenant's model, which may be a shield's."""
         self._known = known
         self._kinds = kinds
+        self._route = route
         self._threads = DaemonThreads(AT_ONCE, "shield")
 
     def of(self, tenant: str) -> TenantShielding:
         """Return what has the tenant's shields judge."""
-        return TenantShielding(tenant, self._known, self._kinds, self._threads)
+        return TenantShielding(self._known, partial(self._made, tenant), self._threads, tenant)
 
     def refuse_unusable(self, tenant: str, config: AgentConfig) -> None:
         """Raise InvalidRequest, naming the field, if the configuration names a shield that can't be used."""
@@ -49,19 +54,39 @@ class Shieldings:
                 if name not in found:
                     raise InvalidRequest(f"{field_name}: there is no shield {name!r}; register it first", (field_name,))
                 try:
-                    self._kinds.build(found[name])
+                    self._made(tenant, found[name])
                 except InvalidRequest as wrong:
                     raise InvalidRequest(f"{field_name}: shield {name!r}: {wrong}", (field_name,)) from wrong
+
+    def refuse_wrong(self, tenant: str, registered: Registered) -> None:
+        """Raise InvalidRequest, naming the field, if no shield can be made like this."""
+        self._made(tenant, registered)
+
+    def _made(self, tenant: str, registered: Registered) -> tuple[Shield, tuple[Target, ...]]:
+        """Return the shield, and who is asked for its model if it has one. Raises InvalidRequest."""
+        shield = self._kinds.build(registered)
+        if registered.provider_id != LLAMA_GUARD:
+            return shield, ()
+        try:
+            return shield, self._route(tenant, registered.provider_resource_id).targets
+        except InvalidRequest as unknown:
+            raise InvalidRequest(f"provider_shield_id: {unknown}", ("provider_shield_id",)) from unknown
 
 
 class TenantShielding:
     """Has one tenant's shields judge. The engine's way to them."""
 
-    def __init__(self, tenant: str, known: KnownShields, kinds: ShieldKinds, threads: DaemonThreads) -> None:
-        self._tenant = tenant
+    def __init__(
+        self,
+        known: KnownShields,
+        make: Callable[[Registered], tuple[Shield, tuple[Target, ...]]],
+        threads: DaemonThreads,
+        tenant: str,
+    ) -> None:
         self._known = known
-        self._kinds = kinds
+        self._make = make
         self._threads = threads
+        self._tenant = tenant
 
     def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
         """Yield the verdict of each shield, in this order, while all of them work. Raises StoreUnavailable."""
@@ -74,17 +99,17 @@ class TenantShielding:
             for one in asked:
                 yield one.verdict()
 
-    def _ask(self, shield_id: str, registered: Shield | None, question: ShieldQuestion) -> _Asked:
+    def _ask(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _Asked:
         asked = _Asked(shield_id)
         try:
             if registered is None:
                 raise ShieldFailed("there is no such shield any more")
             asked.params = params_of(registered)
-            shield = self._kinds.build(registered)
+            shield, targets = self._make(registered)
         except (InvalidRequest, ShieldFailed) as problem:
             asked.answer.set_exception(ShieldFailed(str(problem)))
             return asked
-        own = replace(question, stop=asked.stop)
+        own = replace(question, targets=targets, stop=asked.stop)
         asked.begun_at = time.monotonic()
         asked.answer = self._threads.run(lambda: shield.judge(own))
         asked.answer.add_done_callback(lambda _: asked.is_settled.set())

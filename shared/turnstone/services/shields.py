@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import Shield
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import Clock, ShieldKinds, ShieldQuestion
+from turnstone.ports import Clock, ShieldQuestion
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import Shieldings
 from turnstone.store.registry import RegistryStore
@@ -22,18 +23,10 @@ if TYPE_CHECKING:
 class Shields:
     """Shields registered here, and those that come with the server."""
 
-    def __init__(
-        self,
-        store: RegistryStore[Shield],
-        known: KnownShields,
-        shieldings: Shieldings,
-        kinds: ShieldKinds,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, store: RegistryStore[Shield], known: KnownShields, shieldings: Shieldings, clock: Clock) -> None:
         self._store = store
         self._known = known
         self._shieldings = shieldings
-        self._kinds = kinds
         self._clock = clock
 
     def list(self, caller: Caller) -> tuple[Shield, ...]:
@@ -50,27 +43,31 @@ class Shields:
     def register(self, caller: Caller, shield: Shield, attempt: Attempt) -> Shield:
         """Return the shield as registered. Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch."""
         self._refuse_configured(shield.identifier)
-        self._kinds.build(shield)
+        self._shieldings.refuse_wrong(caller.tenant, shield)
         self._store.register(caller.tenant, shield, attempt, self._clock.now())
-        self._known.forget(caller.tenant, shield.identifier)
         return shield
 
     def unregister(self, caller: Caller, shield_id: str) -> None:
         """Remove the shield. Raises NotFound, InvalidRequest for one that comes with the server."""
         self._refuse_configured(shield_id)
         self._store.remove(caller.tenant, shield_id)
-        self._known.forget(caller.tenant, shield_id)
 
-    def run(self, caller: Caller, shield_id: str, messages: tuple[Message, ...]) -> SafetyViolation | None:
+    def run(
+        self, caller: Caller, shield_id: str, messages: tuple[Message, ...], provider_data: ProviderData
+    ) -> SafetyViolation | None:
         """Return what the shield finds: in the last message if that is the model's, else in all of them.
 
         Raises NotFound, StoreUnavailable.
         """
         if shield_id not in self._known.find(caller.tenant, [shield_id]):
             raise NotFound("shield", shield_id)
-        question = ShieldQuestion(judged=messages, touchpoint="user-input")
-        if messages[-1].role == "assistant":
-            question = ShieldQuestion(judged=messages[-1:], touchpoint="assistant-output", before=messages[:-1])
+        is_output = messages[-1].role == "assistant"
+        question = ShieldQuestion(
+            judged=messages[-1:] if is_output else messages,
+            touchpoint="assistant-output" if is_output else "user-input",
+            before=messages[:-1] if is_output else (),
+            provider_data=provider_data,
+        )
         with closing(self._shieldings.of(caller.tenant).judge((shield_id,), question)) as verdicts:
             return next(verdicts).violation
 

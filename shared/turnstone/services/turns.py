@@ -107,6 +107,7 @@ class Turns:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
         refuse_unsupported(config, self._deps.tools)
+        self._deps.route(ref.tenant, config.model)
         self._deps.shields.refuse_unusable(ref.tenant, config)
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
@@ -133,6 +134,7 @@ class Turns:
                 config=config,
                 segments=segments,
                 told=numbered(state),
+                provider_data=attempt.provider_data,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, token)
@@ -166,6 +168,7 @@ class Turns:
                 segments=view.segments,
                 told=numbered(committed.turns[0])[-1:],
                 before=told_before_resume(state),
+                provider_data=attempt.provider_data,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, state.token)

@@ -164,3 +164,8 @@ def registered_partition(tenant: str, kind: str) -> str:
 
 def registered_key(tenant: str, kind: str, identifier: str) -> Key:
     return Key(registered_partition(tenant, kind), f"id:{component(identifier)}")
+
+
+def directory_key(tenant: str) -> Key:
+    """Return the key of the record that has everything the tenant registered."""
+    return Key(f"{component(tenant)}|directory", SINGLE)

@@ -58,6 +58,7 @@ class LlamaGuardShield:
             model=self._model,
             messages=(UserMessage(content=content),),
             sampling=SamplingParams(max_tokens=MOST_ANSWER_TOKENS),
+            targets=question.targets,
             provider_data=question.provider_data,
             stop=question.stop,
         )
