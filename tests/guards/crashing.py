@@ -31,7 +31,10 @@ CRASHES = (
                 "    yield step_completed(state.turn.steps[-1])\n    deps.recorder.save_step(state)\n",
             ),
         ),
-        ("tests/unit/test_engine_shields.py::test_clean_shields_stand_before_and_behind_the_inference",),
+        (
+            "tests/unit/test_engine_shields.py::"
+            "test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_is_left_to_the_close",
+        ),
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnstone.config import OFFLINE
+from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.domain.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.adapters import AnyPorts
@@ -73,10 +74,16 @@ class Registries:
 
     @cached_property
     def _known_shields(self) -> KnownShields:
+        """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
         from turnstone.services.known_shields import KnownShields
 
-        catalogue = self._ports.catalogue
-        return KnownShields(self.directory, catalogue.known_shields() if catalogue is not None else {})
+        configured = self._ports.catalogue.known_shields() if self._ports.catalogue is not None else {}
+        for name, shield in configured.items():
+            try:
+                self._ports.shields.build(shield)
+            except InvalidRequest as wrong:
+                raise InvalidSettings(f"TURNSTONE_CONFIG: shields.{name}: {wrong}") from wrong
+        return KnownShields(self.directory, configured)
 
     @cached_property
     def routing(self) -> Routing:

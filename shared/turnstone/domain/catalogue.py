@@ -12,7 +12,6 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.model import Frozen, JsonObject
 from turnstone.domain.registry import Identifier, Model, Shield
 from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, Prices, Target
-from turnstone.domain.shields import params_of
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
@@ -164,8 +163,6 @@ class Catalogue(Strict):
     def agree(self) -> Self:
         if self.default_provider is not None:
             self._find(self.default_provider, "default_provider")
-        for shield in self.known_shields().values():
-            _refuse_wrong_params(shield)
         seen = set(self.models)
         for name, entry in self.models.items():
             for target in entry.targets(name):
@@ -202,13 +199,6 @@ class Catalogue(Strict):
         }
         default = (self.default_provider or MODELS) if self.registry == "open" else None
         return KnownModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
-
-
-def _refuse_wrong_params(shield: Shield) -> None:
-    try:
-        params_of(shield)
-    except InvalidRequest as wrong:
-        raise ValueError(f"shields.{shield.identifier}: {wrong}") from None
 
 
 def _route(known_as: str, told: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
