@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.registry import Shield as RegisteredShield
-from turnstone.domain.shields import BedrockParams, LlamaGuardParams, PatternParams, params_of
+from turnstone.domain.shields import AnyParams, BedrockParams, LlamaGuardParams, PatternParams, params_of
 
 if TYPE_CHECKING:
     from turnstone.ports import Inference, Shield
@@ -30,20 +30,20 @@ class EveryShieldKind:
 
     def build(self, registered: RegisteredShield) -> Shield:
         """Return the shield. Raises InvalidRequest, naming what of its definition is wrong."""
-        definition = registered.model_dump_json()
+        params = params_of(registered)
+        definition = f"{registered.provider_id} {registered.provider_resource_id} {params.model_dump_json()}"
         with self._lock:
             kept = self._kept.get(definition)
         if kept is not None:
             return kept
-        made = self._made(registered)
+        made = self._made(registered, params)
         with self._lock:
             if len(self._kept) >= MOST_KEPT:
                 self._kept.clear()
             self._kept[definition] = made
         return made
 
-    def _made(self, registered: RegisteredShield) -> Shield:
-        params = params_of(registered)
+    def _made(self, registered: RegisteredShield, params: AnyParams) -> Shield:
         match params:
             case PatternParams():
                 from turnstone.adapters.shields.pattern import PatternShield
