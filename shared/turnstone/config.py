@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
+USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
@@ -113,6 +114,7 @@ class LocalSettings(AuthSettings):
         allow_open: without authentication, answer whoever reaches the server, by whatever name.
         config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
+        processes: how many serve; each runs `max_running_turns` at most.
     """
 
     host: IPvAnyAddress = IPv4Address("127.0.0.1")
@@ -124,6 +126,12 @@ class LocalSettings(AuthSettings):
     model_url: ModelUrl = OFFLINE
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
+    processes: int = Field(default=1, ge=1, le=64)
+
+    @property
+    def models_file(self) -> Path | None:
+        """The file of models, None if there is none."""
+        return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
 
     def contradictions(self) -> list[str]:
         """Return what else is wrong: a server is open to others only if somebody says so."""

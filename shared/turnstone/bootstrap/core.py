@@ -267,6 +267,6 @@ class Core:
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
             route=self._registries.routing.route,
-            follow=self._following.follow if self._is_on_lambda else lambda _: None,
+            follow=self._following.follow,
             tidies_up=not self._is_on_lambda,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from turnstone.bootstrap.catalogue import build_catalogue
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from turnstone.domain.catalogue import Catalogue, OpenAIProvider
 
 KEY_FIELD = "api_key_env"
-USUAL_FILE = Path("turnstone.toml")
 
 
 def local_models(settings: LocalSettings) -> tuple[RoutedInference, Catalogue | None]:
@@ -38,7 +36,7 @@ def _catalogue(settings: LocalSettings) -> Catalogue | None:
 
     A file that names providers stands for itself: the offline model is beside them only if it was asked for.
     """
-    file = settings.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
+    file = settings.models_file
     if file is None:
         return None
     try:
