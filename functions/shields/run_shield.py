@@ -2,6 +2,7 @@
 
 from turnstone.dialects.llama_stack.registry_replies import ShieldRun
 from turnstone.dialects.llama_stack.registry_requests import RunShield
+from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 
@@ -14,5 +15,5 @@ def run_shield(request: Request) -> Reply:
     return reply(ShieldRun(violation=violation))
 
 
-ROUTE = Route("POST", "/v1/safety/run-shield", run_shield, ShieldRun, RunShield)
+ROUTE = Route("POST", "/v1/safety/run-shield", run_shield, ShieldRun, RunShield, raises=(NotFound,))
 handler = LambdaHandler(__name__, ROUTE, loads="shields")
