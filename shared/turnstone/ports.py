@@ -206,10 +206,11 @@ class ShieldQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a shield found, None if nothing; the tokens it took, where a model judged."""
+    """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
 
     violation: SafetyViolation | None = None
     usage: TokenUsage | None = None
+    model: str = ""
 
 
 class Shield(Protocol):

@@ -66,9 +66,9 @@ class LlamaGuardShield:
         hazards = hazards_named(text_of(answer.message.content))
         counted = hazards if hazards is None else [hazard for hazard in hazards if hazard in self._params.categories]
         if counted is None or (hazards and not counted):
-            return Verdict(usage=answer.usage)
+            return Verdict(None, answer.usage, self._model)
         found = {"violation_type": ",".join(counted), "hazards": [HAZARDS[hazard] for hazard in counted]}
-        return Verdict(SafetyViolation(violation_level="error", metadata=found), answer.usage)
+        return Verdict(SafetyViolation(violation_level="error", metadata=found), answer.usage, self._model)
 
     def _answer(self, request: InferenceRequest) -> Inferred:
         try:
