@@ -134,6 +134,7 @@ class Inference(Protocol):
         Closing the generator early breaks off the request.
 
         Raises:
+            InvalidRequest: it asks for what its provider does not offer.
             ModelFailed: the provider refused the request or broke off.
             ModelTimedOut: it was silent for too long.
         """

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import signal
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -44,6 +45,7 @@ class ModelServer:
         requests: the bodies of the chat completions asked for, in order.
         headers: their headers, names in lower case.
         connections: how many connections were ever opened.
+        tls: what to speak TLS with, set before the block; None for plain HTTP.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class ModelServer:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.connections = 0
+        self.tls: ssl.SSLContext | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
@@ -102,7 +105,7 @@ class ModelServer:
     async def serve(self, on_start: Callable[[int], None] = lambda port: None) -> None:
         """Serve until stopped."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._accept, HOST, self.port)
+        server = await asyncio.start_server(self._accept, HOST, self.port, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         on_start(self.port)
@@ -186,7 +189,7 @@ class ModelServer:
             if isinstance(item, BreakOff):
                 return False
             await asyncio.sleep(item.seconds)
-            if reader.at_eof():
+            if reader.at_eof() or writer.is_closing():
                 return False
         writer.write(head + self._chunked(unsent) + b"0\r\n\r\n")
         await writer.drain()

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.scripted import Says, Scripted, ScriptedInference
 from turnstone.adapters.breaker import FAILURES, REST_S, CircuitBreaker
 from turnstone.adapters.routed import RoutedInference
-from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut, StoreUnavailable
+from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
@@ -63,8 +63,10 @@ def test_without_targets_the_default_is_asked_by_the_name_given_and_nothing_is_s
     assert models_asked(inference, "a") == ["m"]
 
 
-@pytest.mark.parametrize("problem", [AWAY, ModelTimedOut("silent"), ModelFailed("refused")])
-def test_who_fails_before_the_first_word_is_made_up_for(problem: ModelError) -> None:
+@pytest.mark.parametrize(
+    "problem", [AWAY, ModelTimedOut("silent"), ModelFailed("refused"), InvalidRequest("takes no top_k")]
+)
+def test_who_fails_before_the_first_word_is_made_up_for(problem: TurnstoneError) -> None:
     assert told(routed(a=[problem], b=["yes"]), question(A, B)) == ("yes", B)
 
 

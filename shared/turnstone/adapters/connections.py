@@ -31,6 +31,12 @@ class Line:
             if self.is_cut:
                 _shut(sock)
 
+    def hurry(self, timeout_s: float) -> None:
+        """Have the thread that asks, which calls this, wait no longer than so for each part of what is left."""
+        with self._lock:
+            if self._sock is not None:
+                self._sock.settimeout(timeout_s)
+
     def cut(self) -> None:
         """End the wait for an answer, in the thread that waits by an error."""
         with self._lock:

@@ -3,7 +3,7 @@
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,10 +24,9 @@ from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
 from turnstone.adapters.openai_wire import request_body
+from turnstone.adapters.quoting import quoted
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
-from turnstone.domain.content import text_of
 from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
-from turnstone.domain.messages import Message, UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
@@ -38,9 +37,6 @@ MODELS_TIMEOUT_S = 5.0
 POOL_SIZE = 64
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 READ_BYTES = 64 * 1024
-QUOTED_CHARACTERS = 500
-REDACTED = "[redacted]"
-SHORTEST_REDACTED_TEXT = 12
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
 LONGEST_WAIT_S = 5.0
@@ -111,7 +107,7 @@ class OpenAICompatibleInference:
 
     def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         key = self._access.key(request.provider_data)
-        quote = partial(self._quoted, request.messages, key)
+        quote = partial(quoted, messages=request.messages, secrets=(key,))
         answer = AnswerReader(call_ids_of(request.messages), quote)
         asking = Asking(request.model, key, quote, line)
         response = self._opened(json.dumps(request_body(request)).encode(), asking)
@@ -129,7 +125,7 @@ class OpenAICompatibleInference:
     def models(self) -> tuple[str, ...]:
         """Return the ids the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        asking = Asking(None, key, partial(self._quoted, (), key), Line())
+        asking = Asking(None, key, partial(quoted, messages=(), secrets=(key,)), Line())
         answer = self._attempt("/models", None, asking)
         if isinstance(answer, Refusal):
             raise answer.error from answer.cause
@@ -243,15 +239,6 @@ class OpenAICompatibleInference:
             raise ModelTimedOut(f"the model server at {self._shown_url} fell silent while it answered") from exc
         except HTTPError as exc:
             raise ModelFailed(f"the answer of the model server at {self._shown_url} broke off", is_outage=True) from exc
-
-    def _quoted(self, messages: Sequence[Message], key: str, text: str) -> str:
-        """Return the server's text cut short, without the key and without messages that it repeats."""
-        repeated = {text_of(message.content) for message in messages}
-        repeated |= {text_of(m.context) for m in messages if isinstance(m, UserMessage) and m.context is not None}
-        secrets = [secret for secret in repeated if len(secret) >= SHORTEST_REDACTED_TEXT]
-        for secret in (*sorted(secrets, key=len, reverse=True), key):
-            text = text.replace(secret, REDACTED) if secret else text
-        return " ".join(text.split())[:QUOTED_CHARACTERS]
 
 
 def error_text_of(response: BaseHTTPResponse) -> str:

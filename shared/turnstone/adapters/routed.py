@@ -8,7 +8,7 @@ from functools import cached_property
 from threading import Lock
 
 from turnstone.adapters.breaker import CircuitBreaker
-from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
+from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.routing import Target
 from turnstone.ports import Inference, InferenceRequest, Inferred, TextChunk
 
@@ -42,7 +42,7 @@ class RoutedInference:
         A target that failed again and again of late is passed over, as long as another is left.
 
         Raises:
-            ModelError: of the last target that was asked.
+            ModelError, InvalidRequest: of the last target that was asked.
         """
         targets = request.targets or (Target(self._default or "", request.model),)
         asked = [target for target in targets[:-1] if self._breaker.may_ask(target)]
@@ -50,7 +50,7 @@ class RoutedInference:
             with closing(self._asked(target, request)) as answer:
                 try:
                     first = next(answer)
-                except ModelError as error:
+                except (ModelError, InvalidRequest) as error:
                     self._note(target, error)
                     if target is targets[-1] or (request.stop is not None and request.stop.is_given):
                         raise
@@ -82,8 +82,8 @@ class RoutedInference:
             self._note(target, error)
             raise
 
-    def _note(self, target: Target, error: ModelError) -> None:
-        if error.is_outage:
+    def _note(self, target: Target, error: ModelError | InvalidRequest) -> None:
+        if isinstance(error, ModelError) and error.is_outage:
             self._breaker.failed(target)
 
     def _provider(self, target: Target) -> Inference:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from turnstone.adapters.offline import OfflineInference
 from turnstone.adapters.routed import RoutedInference
-from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.config import OFFLINE
 from turnstone.domain.routing import MODELS
 
 if TYPE_CHECKING:
@@ -81,4 +81,14 @@ def _asked_by_key(url: str, key: str | None, caller_key: str, timeout_s: float) 
 
 
 def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
-    raise InvalidSettings("bedrock is merged later")
+    clients = means.aws()
+    from turnstone.adapters.bedrock import BedrockInference  # botocore's parsers: only where Bedrock is asked
+    from turnstone.adapters.bedrock_client import build_bedrock_client
+    from turnstone.adapters.bedrock_wire import BedrockOptions
+
+    options = BedrockOptions(is_streaming=entry.streams, has_cache_points=entry.caches)
+    if entry.guardrail is not None:
+        guardrail = entry.guardrail
+        options = replace(options, guardrail_id=guardrail.identifier, guardrail_version=guardrail.version)
+    client = build_bedrock_client(clients, entry.region, entry.timeout_seconds or means.timeout_s)
+    return BedrockInference(client, options)

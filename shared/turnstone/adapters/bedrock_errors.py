@@ -1,0 +1,147 @@
+"""What Bedrock's refusals and failures mean, and which of them may pass."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.eventstream import ParserError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    CredentialRetrievalError,
+    EndpointConnectionError,
+    NoAuthTokenError,
+    NoCredentialsError,
+    ParamValidationError,
+    PartialCredentialsError,
+    ReadTimeoutError,
+    SSOError,
+    TokenRetrievalError,
+)
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ReadTimeoutError as SilentStream
+
+from turnstone.adapters.quoting import REDACTED
+from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
+
+# everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
+FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
+# what a stream tells of failures by, which has no status of HTTP for each
+BUSY = "ThrottlingException"
+BROKEN = frozenset({"InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"})
+TIMED_OUT = "ModelTimeoutException"
+LONGEST_WAIT_S = 5.0
+# whose account and which role asks is the operator's to know, not a caller's
+IDENTITIES = re.compile(r"arn:[\w-]+:(?:iam|sts)::\S+|(?<!\d)\d{12}(?!\d)")
+Quote = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An attempt without an answer, or with a part of one.
+
+    Attributes:
+        wait_s: the least to wait before the next attempt, None if there shall be none.
+        cause: None where its text repeats what was asked.
+    """
+
+    error: ModelError
+    wait_s: float | None = None
+    cause: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who was asked for what, and how what was said is made fit to be shown."""
+
+    model: str
+    region: str
+    quote: Quote
+
+    @property
+    def place(self) -> str:
+        return f"Bedrock in {self.region}"
+
+
+def refusal_of(failure: Exception, asked: Asked) -> Refusal:
+    """Return what a failure means that came before the answer began."""
+    match failure:
+        case ClientError():
+            return _refused(failure, asked)
+        case ParamValidationError():
+            error_text = "the question can't be put as Bedrock takes it; check the model's id and the tools"
+            return Refusal(ModelFailed(error_text))
+        case ConnectTimeoutError():
+            return Refusal(ModelTimedOut(f"no connection to {asked.place} in time"), None, failure)
+        case ReadTimeoutError() | SilentStream():
+            return Refusal(ModelTimedOut(f"{asked.place} did not answer in time"), None, failure)
+        case EndpointConnectionError():
+            error_text = f"can't connect to {asked.place}; is there a way to it from here, and is it there at all?"
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, failure)
+        case ConnectionClosedError():
+            return Refusal(ModelFailed(f"{asked.place} hung up before it answered", is_outage=True), 0.0, failure)
+        case NoCredentialsError() | PartialCredentialsError() | CredentialRetrievalError() | NoAuthTokenError():
+            return _without_credentials(failure, asked)
+        case SSOError() | TokenRetrievalError():
+            return _without_credentials(failure, asked)
+        case _:
+            error_text = f"can't talk to {asked.place} ({type(failure).__name__})"
+            return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
+
+
+def broken_off(failure: Exception, asked: Asked) -> Refusal:
+    """Return what a failure means that came when the answer had begun."""
+    match failure:
+        case ClientError():
+            refused = _refused(failure, asked).error
+            if isinstance(refused, ModelTimedOut):
+                return Refusal(refused)
+            error_text = f"{asked.place} failed while it answered: {refused}"
+            return Refusal(ModelFailed(error_text, is_outage=refused.is_outage))
+        case ReadTimeoutError() | SilentStream():
+            return Refusal(ModelTimedOut(f"{asked.place} fell silent while it answered"), None, failure)
+        case _:
+            error_text = f"the answer of {asked.place} broke off ({type(failure).__name__})"
+            return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
+
+
+def _without_credentials(failure: Exception, asked: Asked) -> Refusal:
+    error_text = f"there are no AWS credentials to ask {asked.place} with ({type(failure).__name__})"
+    return Refusal(ModelFailed(error_text), None, failure)
+
+
+def _refused(failure: ClientError, asked: Asked) -> Refusal:
+    told: dict[str, Any] = failure.response.get("Error", {})
+    status = failure.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    code = str(told.get("Code") or "unknown")
+    code = code[0].upper() + code[1:]  # those in a stream begin with a small letter
+    said = asked.quote(IDENTITIES.sub(REDACTED, str(told.get("Message") or "")))
+    error_text = f"{_meaning(code, status, asked)} ({code})" + (f": {said}" if said else "")
+    if code == TIMED_OUT:
+        return Refusal(ModelTimedOut(error_text))
+    may_pass = code == BUSY or code in BROKEN or status == 429 or status >= 500
+    return Refusal(ModelFailed(error_text, is_outage=may_pass), _wait_s(failure) if may_pass else None)
+
+
+def _meaning(code: str, status: int, asked: Asked) -> str:
+    if code == TIMED_OUT:
+        return f"model {asked.model!r} of {asked.place} did not answer in time"
+    if code == BUSY or status == 429:
+        return f"{asked.place} takes no more requests for model {asked.model!r} now"
+    if status in (401, 403):
+        return f"{asked.place} does not let us ask model {asked.model!r}; check credentials, rights and access to it"
+    if status == 404:
+        return f"model {asked.model!r} not found: {asked.place} does not know it; check the agent's model"
+    return f"{asked.place} refused or failed"
+
+
+def _wait_s(failure: ClientError) -> float | None:
+    """Return the seconds to wait that were asked for, None if they are too many."""
+    headers = failure.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    told = str(headers.get("retry-after", ""))
+    wait_s = float(told) if told.isdecimal() else 0.0
+    return wait_s if wait_s <= LONGEST_WAIT_S else None
