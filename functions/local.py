@@ -20,7 +20,7 @@ from functions.models import get_model, get_provider, list_models, list_provider
 from functions.processes import NotStarted, Processes
 from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
-from functions.shields import get_shield, list_shields, register_shield, unregister_shield
+from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
 from functions.steps import get_step
 from functions.tools import (
     get_tool,
@@ -87,6 +87,7 @@ MODULES = (
     get_shield,
     register_shield,
     unregister_shield,
+    run_shield,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 

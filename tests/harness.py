@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
+from tests.fakes.shields import ScriptedShields
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds
@@ -50,7 +51,7 @@ from turnstone.store.turns import TurnStore
 LEASE_S = 30
 AWAIT_S = 3_600
 PATIENCE_S = 5.0
-_SHORT = {"inference": "infer", "tool_execution": "tool"}
+_SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield"}
 
 
 class ProcessDied(Exception):
@@ -284,9 +285,19 @@ class Server:
         self.inference = ScriptedInference(script)
         self.tools = ScriptedTools(tools or {})
         self.jobs = RecordedJobs()
+        self.shields = ScriptedShields()
 
     def load(self, supervisor: Supervisor, settings: Settings, *, is_on_lambda: bool = False) -> None:
-        ports = Ports(self.store, self.inference, self.tools, supervisor, self.clock, RandomIds(), self.jobs)
+        ports = Ports(
+            store=self.store,
+            inference=self.inference,
+            tools=self.tools,
+            supervisor=supervisor,
+            clock=self.clock,
+            ids=RandomIds(),
+            jobs=self.jobs,
+            shields=self.shields,
+        )
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda).load()
         self.turns = self.core.turns
         self.reader = self.core.reader

@@ -7,6 +7,7 @@ from . import (
     get_shield,
     list_shields,
     register_shield,
+    run_shield,
     unregister_shield,
 )
 
@@ -16,6 +17,7 @@ ROUTES = tuple(
         get_shield,
         list_shields,
         register_shield,
+        run_shield,
         unregister_shield,
     )
 )

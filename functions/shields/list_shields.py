@@ -1,4 +1,4 @@
-"""GET /v1/shields: the shields registered here."""
+"""GET /v1/shields: the shields that agents can name."""
 
 from turnstone.dialects.llama_stack.registry_replies import ShieldList
 from turnstone.domain.errors import StoreUnavailable

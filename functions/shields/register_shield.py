@@ -1,4 +1,4 @@
-"""POST /v1/shields: register a shield; the server does not run it yet."""
+"""POST /v1/shields: register a shield, for agents to name."""
 
 from turnstone.dialects.llama_stack.registry_requests import RegisterShield
 from turnstone.domain.registry import Shield

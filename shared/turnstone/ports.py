@@ -21,11 +21,12 @@ if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.content import Content
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
+    from turnstone.domain.registry import Shield as RegisteredShield
     from turnstone.domain.routing import Target
     from turnstone.domain.sessions import SessionLock, TurnRef
     from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tools import ToolCall, ToolDef
-    from turnstone.domain.turns import TokenUsage
+    from turnstone.domain.turns import SafetyViolation, TokenUsage, Touchpoint
 
 
 class RangeStore(Protocol):
@@ -199,6 +200,57 @@ class ToolRuntime(Protocol):
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         """Run the call. Raises ToolFailed, whose message is shown to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldQuestion:
+    """What shields are to judge.
+
+    Attributes:
+        judged: the messages that may go on only if no shield stops them.
+        before: what was said before them, for shields that understand a conversation.
+        targets: who is asked where a model judges, in this order; none: whoever is asked for the shield's model.
+        provider_data: the caller's own keys, for this question only.
+        stop: tells that nobody wants the verdict any more.
+    """
+
+    judged: tuple[Message, ...]
+    touchpoint: Touchpoint
+    before: tuple[Message, ...] = ()
+    targets: tuple[Target, ...] = ()
+    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+    stop: StopSignal | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
+
+    violation: SafetyViolation | None = None
+    usage: TokenUsage | None = None
+    model: str = ""
+
+
+class Shield(Protocol):
+    """Judges what is said, before it is shown to the model or becomes a turn's output."""
+
+    def judge(self, question: ShieldQuestion) -> Verdict:
+        """Return the verdict. What the shield can't see, such as images for most, it does not judge.
+
+        Raises:
+            ShieldFailed: it could not judge; the message tells nothing of what was said.
+        """
+
+
+class ShieldKinds(Protocol):
+    """Makes shields of what was registered."""
+
+    def build(self, registered: RegisteredShield) -> Shield:
+        """Return the shield; nothing outside is asked before it judges.
+
+        Raises:
+            InvalidRequest: names what of the definition is wrong.
+        """
 
 
 class Supervisor(Protocol):

@@ -10,6 +10,7 @@ from random import Random
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Scripted, ScriptedInference, call
+from tests.fakes.shields import ScriptedShields
 from tests.harness import Held
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.tools.builtin import BuiltinTools
@@ -178,6 +179,7 @@ class Workload:
             clock=self._clock,
             ids=SeededIds(self._clock, self._random),
             jobs=RecordedJobs(),
+            shields=ScriptedShields(),
         )
         core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
         try:

@@ -96,5 +96,10 @@ def _bodies(mark: str, said: str) -> Mapping[str, Any]:
             "mcp_endpoint": endpoint,
             "args": {group: group},
         },
-        "/v1/shields": {"shield_id": f"{mark}-shield", "provider_shield_id": shield, "params": {shield: shield}},
+        "/v1/shields": {
+            "shield_id": f"{mark}-shield",
+            "provider_id": "pattern",
+            "params": {"words": [shield], "user_message": shield},
+        },
+        "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
     }

@@ -109,6 +109,20 @@ def refuses(fields: Fields, *location: str | int) -> Row:
     return row
 
 
+def shields(name: str, *, hears: str, asks_model: bool) -> Row:
+    """Return a row for a list of shields: one that stops a word ends the turn, and nobody's is refused."""
+
+    def row(world: World, sent_with: str) -> None:
+        shield = {"shield_id": name, "provider_id": "pattern", "params": {"words": [hears], "user_message": "No."}}
+        assert world.post("/v1/shields", shield).status == 200
+        asked, answered = world.turn(*parted(sent_with, {name: [name]}))
+        assert (answered.json()["output_message"]["content"], bool(asked)) == ("No.", asks_model)
+        assert world.turn({}, {})[1].json()["output_message"]["content"] == "ok"
+        refuses({name: ["nobody's"]}, name)(world, sent_with)
+
+    return row
+
+
 def problems_of(answer: Answered) -> list[dict[str, Any]]:
     problems = answer.json()["error"]["detail"]["errors"]
     assert isinstance(problems, list)
@@ -283,8 +297,8 @@ OF_EITHER: Mapping[str, Row] = {
     "sampling_params.max_tokens": sampling("max_tokens", 7),
     "sampling_params.repetition_penalty": sampling("repetition_penalty", 1.5),
     "sampling_params.stop": sampling("stop", ["END"]),
-    "input_shields": refuses({"input_shields": ["guard"]}, "input_shields"),
-    "output_shields": refuses({"output_shields": ["guard"]}, "output_shields"),
+    "input_shields": shields("input_shields", hears="hello", asks_model=False),
+    "output_shields": shields("output_shields", hears="ok", asks_model=True),
     "toolgroups": sees({"toolgroups": ["builtin::clock"]}, tools_of, ["current_time"]),
     "toolgroups.name": sees({"toolgroups": [{"name": "builtin::clock", "args": {}}]}, tools_of, ["current_time"]),
     "toolgroups.args": fixes_arguments,

@@ -105,6 +105,19 @@ def record(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None =
     return grade
 
 
+def exactly(optional: Mapping[str, Shape]) -> Shape:
+    """An object that has nothing beyond these fields; whether one more may be null is not said."""
+    fields = record({}, optional)
+
+    def grade(value: Any) -> int:
+        if not isinstance(value, dict):
+            return WRONG
+        more = [value[name] for name in value if name not in optional]
+        return min([fields(value), *(UNSURE if found is None else WRONG for found in more)])
+
+    return grade
+
+
 def tagged(tag: str, shapes: Mapping[str, Shape]) -> Shape:
     def grade(value: Any) -> int:
         if not isinstance(value, dict):
@@ -270,9 +283,18 @@ SHIELD = record(
     {
         "provider_id": nullable(one_of("llama-guard")),
         "provider_shield_id": nullable(text),
-        "params": nullable(mapping),
+        "params": nullable(exactly({"categories": many(one_of("S1", "S2"), least=1), "on_failure": one_of("allow")})),
     },
 )
+ANY_MESSAGE = tagged(
+    "role",
+    {
+        "user": record({"content": CONTENT}, {"context": nullable(CONTENT)}),
+        "tool": record({"content": CONTENT, "call_id": text}),
+        "system": record({"content": CONTENT}),
+    },
+)
+RUN_SHIELD = record({"shield_id": text, "messages": many(ANY_MESSAGE, least=1)}, {"params": nullable(exactly({}))})
 
 
 def turn_grade(body: Any, _: Sequence[str]) -> int:
@@ -379,6 +401,7 @@ def after_grade(query: Mapping[str, list[str]]) -> int:
 
 DELETED = 204
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
 TURN_PATH = SESSION_PATH + "/turn/{turn_id}"
@@ -441,10 +464,24 @@ BODIES = {
                 "shield_id": ENTRY_ID,
                 "provider_shield_id": "guard",
                 "provider_id": "llama-guard",
-                "params": {"a": {}},
+                "params": {"categories": ["S1", "S2"], "on_failure": "allow"},
             },
         ),
         lambda body, _: SHIELD(body),
+    ),
+    RUN: Bodies(
+        (
+            {
+                "shield_id": ENTRY_ID,
+                "messages": [
+                    {"role": "system", "content": "Be kind."},
+                    {"role": "user", "content": "hello", "context": [{"type": "text", "text": "x"}]},
+                    {"role": "tool", "call_id": "c", "content": {"type": "image", "image": {"data": "AAAA"}}},
+                ],
+                "params": {},
+            },
+        ),
+        lambda body, _: RUN_SHIELD(body),
     ),
     ("GET", "/v1/tools/{tool_name}"): UNREAD,
     ("GET", "/v1/tool-runtime/list-tools"): Bodies(
@@ -594,7 +631,7 @@ class World:
             assert answer.body == b""
         else:
             assert answer.refusal()
-        if answer.status not in (200, DELETED) or request.method == "GET":
+        if answer.status not in (200, DELETED) or request.method == "GET" or self._runs_shield:
             assert before == after
             return
         if self._route.path.startswith(REGISTRIES):
@@ -628,7 +665,8 @@ class World:
     def _register(self) -> None:
         """Register what the paths name, where that is what they are about."""
         for path in REGISTRIES:
-            if self._route.path.startswith(path + "/"):
+            is_named = self._runs_shield and path == "/v1/shields"
+            if self._route.path.startswith(path + "/") or is_named:
                 assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
 
     def _make_agent(self) -> None:
@@ -673,12 +711,18 @@ class World:
     def _deletes(self) -> bool:
         return self._route.method == "DELETE" and not self._route.path.startswith(REGISTRIES)
 
+    @property
+    def _runs_shield(self) -> bool:
+        return (self._route.method, self._route.path) == RUN
+
     def _true_statuses(self, request: Raw) -> set[int]:
         path, _, query = request.target.partition(b"?")
         grade = self._grade(b"".join(request.body), query)
         if unquote(path.decode()) == self._at(self._route.path):
             done = DELETED if self._deletes else 200
             true = {WRONG: {400}, UNSURE: {done, 400}, RIGHT: {done}}[grade]
+            if self._runs_shield and grade and understood(b"".join(request.body))["shield_id"] != ENTRY_ID:
+                true = true - {done} | {404}
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}
         named = {name for name, value in request.headers if value}

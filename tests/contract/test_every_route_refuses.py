@@ -11,7 +11,7 @@ from functions.local import ROUTES
 from functions.unserved.methods import ROUTES as UNSERVED
 from tests.contract.asgi_client import Raw, Served, served
 from tests.contract.tenant_world import PARAMETER, Tenant, is_registry
-from tests.contract.test_bad_input import BODIES
+from tests.contract.test_bad_input import BODIES, RUN
 from turnstone.domain.caller import Caller
 from turnstone.http.routes import Route
 
@@ -85,7 +85,7 @@ def expected(route: Route, *, is_of_the_tenant: bool) -> set[int]:
         return {501}
     if (route.method, route.path) in FOR_ALL:
         return {FOR_ALL[route.method, route.path]}
-    if is_of_the_tenant and is_registry(route):
+    if is_of_the_tenant and (is_registry(route) or (route.method, route.path) == RUN):
         return {200}  # what is registered is the whole tenant's
     return REFUSED
 
@@ -103,7 +103,9 @@ def test_who_shares_no_group_with_ann_is_refused_what_is_hers(place: Place, case
 def refuse(place: Place, asker: Tenant, case: tuple[Route, str], *, is_of_the_tenant: bool) -> None:
     route, path = case
     before = place.ann.snapshot()
-    answer = asker.send(route.method, target(place.ann, path), body_of(route))
+    names_hers = (route.method, route.path) == RUN  # in its body, not in its path
+    body = place.ann.bodies[route.path] if names_hers else body_of(route)
+    answer = asker.send(route.method, target(place.ann, path), body)
     assert answer.status in expected(route, is_of_the_tenant=is_of_the_tenant)
     if answer.status != 200:
         assert answer.refusal()

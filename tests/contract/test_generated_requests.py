@@ -56,6 +56,7 @@ BEYOND_SCHEMAS = {
     "register_model": NAMES,
     "register_shield": NAMES,
     "register_toolgroup": NAMES,
+    "run_shield": "a shield has the params it was registered with",
     "resume_turn": "the calls answered have to be those the turn waits for",
     "unregister_toolgroup": "what comes with the server stays",
 }

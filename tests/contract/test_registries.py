@@ -101,7 +101,44 @@ WITHOUT_EFFECT: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/toolgroups", {"toolgroup_id": "builtin::websearch", "provider_id": "builtin"}, "toolgroup_id"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}, "mcp_endpoint"),
     ("/v1/toolgroups", {"toolgroup_id": "builtin::clock", "provider_id": "builtin", "args": {"a": 1}}, "args"),
-    ("/v1/shields", {"shield_id": "s", "provider_id": "bedrock"}, "provider_id"),
+    ("/v1/shields", {"shield_id": "s", "provider_id": "nemo"}, "provider_id"),
+    ("/v1/shields", {"shield_id": "s", "provider_id": "bedrock"}, "provider_shield_id"),
+    (
+        "/v1/shields",
+        {
+            "shield_id": "s",
+            "provider_id": "bedrock",
+            "provider_shield_id": "g",
+            "params": {"checks": {"content_filter": ["HATE"]}},
+        },
+        "provider_shield_id",
+    ),
+    ("/v1/shields", {"shield_id": "s", "provider_id": "bedrock", "params": {"checks": {}}}, "params.checks"),
+    (
+        "/v1/shields",
+        {"shield_id": "s", "provider_id": "bedrock", "provider_shield_id": "g", "params": {"threshold": 0.5}},
+        "params",
+    ),
+    ("/v1/shields", {"shield_id": "s", "params": {"excluded": []}}, "params.excluded"),
+    ("/v1/shields", {"shield_id": "s", "params": {"categories": ["S15"]}}, "params.categories.0"),
+    ("/v1/shields", {"shield_id": "s", "params": {"on_failure": "shrug"}}, "params.on_failure"),
+    ("/v1/shields", {"shield_id": "s", "provider_id": "pattern"}, "params"),
+    ("/v1/shields", {"shield_id": "s", "provider_id": "pattern", "params": {"words": ["!"]}}, "params.words.0"),
+    (
+        "/v1/shields",
+        {"shield_id": "s", "provider_id": "pattern", "params": {"patterns": ["a", "("]}},
+        "params.patterns.1",
+    ),
+    (
+        "/v1/shields",
+        {"shield_id": "s", "provider_id": "pattern", "params": {"patterns": [r"(a)\1"]}},
+        "params.patterns.0",
+    ),
+    (
+        "/v1/shields",
+        {"shield_id": "s", "provider_id": "pattern", "provider_shield_id": "g", "params": {"words": ["a"]}},
+        "provider_shield_id",
+    ),
 ]
 
 
@@ -149,6 +186,7 @@ def test_every_provider_that_is_shown_is_listed(server: Served) -> None:
     assert {name for name, provider in listed.items() if provider["health"]["status"] != "OK"} == {
         "model-context-protocol",
         "llama-guard",
+        "bedrock",
     }
 
 

@@ -42,6 +42,7 @@ REFUSED = {
     "agents.turn.retrieve": "'some-name' not found",
     "agents.retrieve": "agent 'some-name' not found",
     "providers.retrieve": "provider 'some-name' not found",
+    "safety.run_shield": "messages",
     "shields.delete": "registered shield 'some-name' not found",
     "toolgroups.get": "toolgroup 'some-name' not found",
     "toolgroups.register": "provider_id",

@@ -224,3 +224,38 @@ def test_a_server_tool_runs_on_the_server(version: str, server: ServerProcess, m
         "assistant: current_time({})",
         f"tool: {told['time']}",
     ]
+
+
+SHIELD = ["step_start shield_call", "step_complete shield_call"]
+
+
+def test_shields_are_registered_run_and_stop_what_is_asked_and_what_is_answered(
+    version: str, server: ServerProcess, model: ModelServer
+) -> None:
+    told = run_script(version, "shields", server.url)
+    assert (told["registered"], told["listed"]) == (["words", "pattern"], ["words"])
+    assert told["clean"] is None
+    assert (told["found"]["violation_level"], told["found"]["user_message"]) == ("error", "Not here.")
+    assert told["found"]["metadata"] == {"shield_id": "words", "found": ["words.0"]}
+    assert "neither safe nor unsafe" in told["judged"]["metadata"]["failure"]
+
+    clean, stopped, after = told["instant"]
+    assert clean[0] == ["turn_start", *SHIELD, "step_start inference", *TEXT, *SHIELD, "turn_complete"]
+    assert clean[2] == ["user-input", "assistant-output"]
+    assert stopped[0] == ["turn_start", *SHIELD, "turn_complete"]
+    assert (stopped[1]["content"], stopped[1]["steps"]) == ("Not here.", ["shield_call"])
+    assert "No Violation" in clean[3][0]
+    assert "words.0" in stopped[3][0]
+    assert told["instant_kept"] == [clean[1], stopped[1], after[1]]
+    (answered,) = told["chatty"]
+    assert answered[0] == [*START_OF_TURN, *TEXT, *SHIELD, "turn_complete"]
+    assert answered[1]["content"] == "Not here."
+    assert "nobody" in told["refused"]
+
+    questions = [request for request in model.requests if request["model"] == "instant"]
+    assert [seen(request) for request in questions] == [
+        ["system: Be brief.", "user: hello"],
+        ["system: Be brief.", "user: hello", "assistant: ok", "user: and now?"],
+    ]
+    (guarding,) = (request for request in model.requests if request["model"] == "guard-8b")
+    assert "User: hello" in guarding["messages"][0]["content"]

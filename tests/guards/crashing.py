@@ -15,11 +15,26 @@ CRASHES = (
         (
             ours(
                 "engine/turn.py",
-                "        deps.recorder.save_step(inferred)\n        yield step_completed(step)\n",
-                "        yield step_completed(step)\n        deps.recorder.save_step(inferred)\n",
+                "    deps.recorder.save_step(inferred)\n    yield step_completed(step)\n",
+                "    yield step_completed(step)\n    deps.recorder.save_step(inferred)\n",
             ),
         ),
         (f"{LIFECYCLE}test_a_turn_with_a_server_tool_stores_each_step_before_it_is_told",),
+    ),
+    Guard(
+        Race.CRASH_BEFORE_WRITE,
+        "a verdict of a shield is stored before it is told",
+        (
+            ours(
+                "engine/shields.py",
+                "    deps.recorder.save_step(state)\n    yield step_completed(state.turn.steps[-1])\n",
+                "    yield step_completed(state.turn.steps[-1])\n    deps.recorder.save_step(state)\n",
+            ),
+        ),
+        (
+            "tests/unit/test_engine_shields.py::"
+            "test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_is_left_to_the_close",
+        ),
     ),
     Guard(
         Race.CRASH_BEFORE_WRITE,

@@ -45,6 +45,7 @@ SHOWN = {
     "list_shields": {"data"},
     "get_shield": {"identifier", "params"},
     "register_shield": {"identifier", "params"},
+    "run_shield": {"violation"},
     "get_openapi": {"openapi", "paths"},
     "health": {"status"},
     "version": {"version"},

@@ -310,7 +310,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
         assert given <= set(kind.model_fields)
         assert {"table", "bucket", "state_machine_arn"} <= given
-        asks_model = name in RUNNING_TURNS | {"Models"}
+        asks_model = name in RUNNING_TURNS | {"Models", "Shields"}
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)

@@ -16,6 +16,7 @@ LOOK_AFTER = {*READ, "states:StartExecution"}
 RUN = {*LOOK_AFTER, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "states:SendTaskSuccess"}
 REGISTER = {*READ, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 DELETE = {*READ, "dynamodb:DeleteItem", "dynamodb:PutItem", "sqs:SendMessage"}
+ASK_GUARDRAILS = {"bedrock:ApplyGuardrail", "bedrock:InvokeGuardrailChecks"}
 KEYS = {"secretsmanager:GetSecretValue"}
 BEDROCK = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
 MODELS_FILE = {"ssm:GetParameter"}
@@ -35,21 +36,22 @@ MAY = {
     "CreateSession": CREATE | READ,
     "ListSessions": READ,
     "GetSession": LOOK_AFTER,
-    "CreateTurn": RUN | ASK_MODEL,
-    "ResumeTurn": RUN | ASK_MODEL,
+    "CreateTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,
+    "ResumeTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,
     "CancelTurn": REGISTER | {"states:SendTaskSuccess"},
     "GetTurn": LOOK_AFTER,
     "GetEvents": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
     "Models": REGISTER | ASK_MODEL,
     "Tools": REGISTER,
-    "Shields": REGISTER,
+    "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS,
     "Server": set[str](),
     "Unserved": set[str](),
-    "RunTurn": RUN | ASK_MODEL,
-    "Sweeper": RUN | ASK_MODEL | {"sqs:SendMessage"},
+    "RunTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,
+    "Sweeper": RUN | ASK_MODEL | ASK_GUARDRAILS | {"sqs:SendMessage"},
     "Authorize": {"dynamodb:GetItem"},
 }
+NAMES_NOTHING = {"bedrock:InvokeGuardrailChecks"}  # checks without a guardrail are no resource
 OPEN_TURNS = {"Fn::Sub": "${Table.Arn}/index/open"}
 # Source: the service authorization reference knows no resource for these; a machine that logs needs them all
 FOR_ALL_RESOURCES = {
@@ -107,6 +109,7 @@ def test_rights_are_for_one_resource() -> None:
     machine = made.resources["TurnSupervisor"]["Properties"]
     own = {
         "dynamodb": {"Fn::GetAtt": ["Table", "Arn"]},
+        "bedrock": {"Fn::Sub": "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/*"},
         "s3": {"Fn::Sub": "${Bucket.Arn}/blobs/*"},
         "states": variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"],
         "secretsmanager": KEY_ARN,
@@ -120,7 +123,7 @@ def test_rights_are_for_one_resource() -> None:
             actions = set(listed(statement["Action"]))
             assert not [action for action in actions if "*" in action]
             if statement["Resource"] == "*":
-                assert actions == FOR_ALL_RESOURCES
+                assert actions in (FOR_ALL_RESOURCES, NAMES_NOTHING)
                 continue
             (service,) = {action.split(":")[0] for action in actions}
             if actions == {"s3:ListBucket"}:

@@ -43,6 +43,7 @@ FUNCTIONS = {
     "list_tools": "Tools",
     "list_toolgroups": "Tools",
     "register_shield": "Shields",
+    "run_shield": "Shields",
     "list_shields": "Shields",
     "health": "Server",
     "version": "Server",

@@ -3,7 +3,7 @@
 The engine over fakes, `Engine`, also serves the tests of the prompt, of the tool plan, of the context and of replay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -11,6 +11,7 @@ from itertools import count
 import pytest
 
 from tests.fakes.scripted import USAGE, Says, Scripted, ScriptedInference, ScriptedTools, call, calls, cut_off
+from tests.fakes.shields import InOrder, Judges
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import LeaseLost, ModelFailed, ToolFailed
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TextDelta, ToolCallDelta, TurnEvent
@@ -70,7 +71,9 @@ class Engine:
         config: AgentConfig = CONFIG,
         history: Sequence[Message] = (),
         tools: ScriptedTools | None = None,
+        shields: Mapping[str, Judges] | None = None,
     ) -> None:
+        self.shields = InOrder(shields or {})
         self.journal: list[TurnEvent | Saved] = []
         self.inference = ScriptedInference(script)
         self.tools = tools or shop()
@@ -80,6 +83,7 @@ class Engine:
             history=tuple(history),
             inference=self.inference,
             tools=self.tools,
+            shields=self.shields,
             recorder=self,
             clock=StandingClock(),
             ids=CountingIds(),

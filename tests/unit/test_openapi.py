@@ -411,13 +411,13 @@ def ask_registries(asker: Asker) -> None:
     registered = {
         "/v1/models/{model_id}": {"model_id": "meta/llama", "metadata": {"a": [1]}},
         "/v1/toolgroups/{toolgroup_id}": group,
-        "/v1/shields/{identifier}": {"shield_id": "guard/8b", "params": {"b": None}},
+        "/v1/shields/{identifier}": {"shield_id": "guard/8b", "provider_id": "pattern", "params": {"words": ["b"]}},
     }
     for path, body in registered.items():
         assert asker.ask("POST", path.rpartition("/")[0], body).status == 200
         assert asker.ask("GET", path.rpartition("/")[0]).status == 200
         assert asker.ask("GET", path).status == 200
-        changed = body | {"metadata": {}, "args": {"c": 1}, "params": {}}
+        changed = body | {"metadata": {}, "args": {"c": 1}, "params": {"words": ["c"]}}
         assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
         assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
     for path in (
@@ -427,6 +427,12 @@ def ask_registries(asker: Asker) -> None:
         "/v1/tool-runtime/list-tools",
     ):
         assert asker.ask("GET", path).status == 200
+    asker.ask("POST", "/v1/shields", registered["/v1/shields/{identifier}"])
+    for said in ("a", "b"):
+        messages = [{"role": "user", "content": said}]
+        body = {"shield_id": "guard/8b", "messages": messages, "params": {}}
+        violation = asker.ask("POST", "/v1/safety/run-shield", body).json()["violation"]
+        assert (violation is None) is (said == "a")
     asker.ids["toolgroup_id"] = "builtin::clock"
     assert asker.ask("DELETE", "/v1/toolgroups/{toolgroup_id}").status == 400
 

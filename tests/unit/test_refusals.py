@@ -47,8 +47,6 @@ ALWAYS: list[tuple[dict[str, Any], type[InvalidRequest], tuple[str | int, ...], 
 ]
 # what may come later, or may be overridden by a turn, so that only a turn refuses it
 OF_TURNS: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
-    ({"input_shields": ["guard"]}, ("input_shields",), "input_shields: this server runs no shields"),
-    ({"output_shields": ["guard"]}, ("output_shields",), "output_shields: this server runs no shields"),
     ({"toolgroups": ["nowhere"]}, ("toolgroups",), "nowhere"),
     ({"response_format": GRAMMAR}, ("response_format",), "takes no grammar"),
 ]

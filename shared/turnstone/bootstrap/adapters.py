@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.catalogue import Catalogue
-    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
+    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, ShieldKinds, Supervisor, ToolRuntime
 
 
 class AnyPorts(Protocol):
@@ -38,6 +38,9 @@ class AnyPorts(Protocol):
     def jobs(self) -> Jobs: ...
 
     @property
+    def shields(self) -> ShieldKinds: ...
+
+    @property
     def catalogue(self) -> Catalogue | None: ...
 
 
@@ -52,4 +55,5 @@ class Ports:
     clock: Clock
     ids: IdGenerator
     jobs: Jobs
+    shields: ShieldKinds
     catalogue: Catalogue | None = None

@@ -15,7 +15,7 @@ from turnstone.store.oversize import OversizeStore
 
 if TYPE_CHECKING:
     from turnstone.domain.catalogue import Catalogue, OpenAIProvider
-    from turnstone.ports import Inference, Jobs, Supervisor, ToolRuntime
+    from turnstone.ports import Inference, Jobs, ShieldKinds, Supervisor, ToolRuntime
 
 
 def build_lambda_core(settings: LambdaSettings) -> Core:
@@ -83,6 +83,13 @@ class AwsPorts:
         from turnstone.adapters.tools.builtin import BuiltinTools
 
         return BuiltinTools(self.clock)
+
+    @cached_property
+    def shields(self) -> ShieldKinds:
+        from turnstone.adapters.shields.kinds import EveryShieldKind
+
+        bedrock = self._clients.lazy_client("bedrock-runtime")
+        return EveryShieldKind(lambda: self.inference, lambda: bedrock)
 
     @cached_property
     def supervisor(self) -> Supervisor:

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
-    from turnstone.services.registry import Models, Providers, Shields, Toolgroups
+    from turnstone.services.registry import Models, Providers, Toolgroups
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
+    from turnstone.services.shields import Shields
     from turnstone.services.stopping import RunsHere
     from turnstone.services.sweeping import Sweeper
     from turnstone.services.turn_events import TurnEvents
@@ -257,6 +258,7 @@ class Core:
             turns=self.turn_store,
             inference=self._ports.inference,
             tools=self._ports.tools,
+            shields=self._registries.shieldings,
             supervisor=self._ports.supervisor,
             clock=self._ports.clock,
             ids=self._ports.ids,

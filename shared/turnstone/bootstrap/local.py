@@ -15,6 +15,7 @@ from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.local_models import local_models
+from turnstone.bootstrap.local_shields import local_shields
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
@@ -37,7 +38,15 @@ class LocalServer:
         inference, catalogue = local_models(settings)
         self._jobs = LocalJobs()
         ports = Ports(
-            store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs, catalogue
+            store=store,
+            inference=inference,
+            tools=BuiltinTools(clock),
+            supervisor=self._supervisor,
+            clock=clock,
+            ids=RandomIds(),
+            jobs=self._jobs,
+            shields=local_shields(inference),
+            catalogue=catalogue,
         )
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)

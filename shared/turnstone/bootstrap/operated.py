@@ -46,11 +46,22 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.offline import OfflineInference
     from turnstone.adapters.system import RandomIds
     from turnstone.adapters.tools.builtin import BuiltinTools
+    from turnstone.bootstrap.local_shields import local_shields
     from turnstone.services.operating import OpenTurns
 
     clock = SystemClock()
-    # no turn runs here and nothing is deleted, so which model, tools and jobs there are makes no difference
-    ports = Ports(store, OfflineInference(), BuiltinTools(clock), supervisor, clock, RandomIds(), LocalJobs())
+    # no turn runs here and nothing is deleted, so which model, tools, shields and jobs there are makes no difference
+    inference = OfflineInference()
+    ports = Ports(
+        store=store,
+        inference=inference,
+        tools=BuiltinTools(clock),
+        supervisor=supervisor,
+        clock=clock,
+        ids=RandomIds(),
+        jobs=LocalJobs(),
+        shields=local_shields(inference),
+    )
     core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)
 

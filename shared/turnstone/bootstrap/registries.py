@@ -5,14 +5,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnstone.config import OFFLINE
+from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.domain.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.adapters import AnyPorts
     from turnstone.config import Settings
     from turnstone.domain.routing import KnownModels
-    from turnstone.services.registry import Models, Providers, Shields, Toolgroups
+    from turnstone.services.known_shields import KnownShields
+    from turnstone.services.registry import Models, Providers, Toolgroups
     from turnstone.services.routing import Routing
+    from turnstone.services.shielding import Shieldings
+    from turnstone.services.shields import Shields
     from turnstone.store.directory import Directory
 
 
@@ -53,11 +57,33 @@ class Registries:
 
     @cached_property
     def shields(self) -> Shields:
+        import turnstone.adapters.shields.llama_guard
+        import turnstone.adapters.shields.pattern  # noqa: F401 - who registers a shield finds both loaded
         from turnstone.domain.registry import Shield
-        from turnstone.services.registry import Shields
+        from turnstone.services.shields import Shields
         from turnstone.store.registry import RegistryStore
 
-        return Shields(RegistryStore(self._ports.store, "shield", Shield, self.directory.forget), self._ports.clock)
+        store = RegistryStore(self._ports.store, "shield", Shield, self.directory.forget)
+        return Shields(store, self._known_shields, self.shieldings, self._ports.clock)
+
+    @cached_property
+    def shieldings(self) -> Shieldings:
+        from turnstone.services.shielding import Shieldings
+
+        return Shieldings(self._known_shields, self._ports.shields, self.routing.route)
+
+    @cached_property
+    def _known_shields(self) -> KnownShields:
+        """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
+        from turnstone.services.known_shields import KnownShields
+
+        configured = self._ports.catalogue.known_shields() if self._ports.catalogue is not None else {}
+        for name, shield in configured.items():
+            try:
+                self._ports.shields.build(shield)
+            except InvalidRequest as wrong:
+                raise InvalidSettings(f"TURNSTONE_CONFIG: shields.{name}: {wrong}") from wrong
+        return KnownShields(self.directory, configured)
 
     @cached_property
     def routing(self) -> Routing:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.model import Frozen
-from turnstone.domain.registry import Identifier, Model
+from turnstone.domain.model import Frozen, JsonObject
+from turnstone.domain.registry import Identifier, Model, Shield
 from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, Prices, Target
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -135,6 +135,18 @@ class ModelDetails(Frozen):
     embedding_dimension: Tokens | None = None
 
 
+class ShieldEntry(Strict):
+    """A shield that agents of every tenant can name.
+
+    Attributes:
+        shield: what it is at its provider: a model, or a guardrail; the same name unless told.
+    """
+
+    provider: Text
+    shield: Text | None = None
+    params: JsonObject | None = None
+
+
 class Catalogue(Strict):
     """The whole file.
 
@@ -147,6 +159,7 @@ class Catalogue(Strict):
     default_provider: ProviderName | None = None
     providers: dict[ProviderName, ProviderEntry] = {}
     models: dict[Identifier, ModelEntry] = {}
+    shields: dict[Identifier, ShieldEntry] = {}
 
     @model_validator(mode="after")
     def agree(self) -> Self:
@@ -166,6 +179,18 @@ class Catalogue(Strict):
         if provider_id not in (*self.providers, MODELS):
             known = ", ".join(sorted(self.providers)) or "none"
             raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {known}")
+
+    def known_shields(self) -> dict[str, Shield]:
+        """Return the shields by their names, as if they had been registered."""
+        return {
+            name: Shield(
+                identifier=name,
+                provider_id=entry.provider,
+                provider_resource_id=entry.shield or name,
+                params=entry.params,
+            )
+            for name, entry in self.shields.items()
+        }
 
     def known(self) -> KnownModels:
         """Return what a turn needs of all this."""

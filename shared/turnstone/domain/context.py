@@ -17,12 +17,13 @@ from turnstone.domain.messages import (
 )
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import InferenceStep, ToolExecutionStep, Turn, TurnStatus
+from turnstone.domain.turns import InferenceStep, ShieldCallStep, Step, ToolExecutionStep, Turn, TurnStatus
 
 SEALED_TOKENS = 1_000
 INLINE_BYTES = 4_096
 IMAGE_TOKENS = 1_000
 MESSAGE_TOKENS = 4
+EMPTY_ENTRY_TOKENS = 32  # what an entry without messages counts, so that a segment of such ones is sealed, too
 
 
 class Entry(Frozen):
@@ -57,7 +58,7 @@ def entry_of(turn: Turn, order: str, status: TurnStatus) -> Entry:
     """Return the ended turn's place in the log."""
     messages = told_afterwards(turn, status)
     is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
-    return Entry(order=order, tokens=tokens_of(messages), messages=messages if is_small else None)
+    return Entry(order=order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None)
 
 
 def rebuilt(ended: Iterable[tuple[Turn, str, TurnStatus]]) -> tuple[Segment, ...]:
@@ -72,8 +73,8 @@ def rebuilt(ended: Iterable[tuple[Turn, str, TurnStatus]]) -> tuple[Segment, ...
 
 
 def told_afterwards(turn: Turn, status: TurnStatus) -> tuple[Message, ...]:
-    """Return the ended turn's messages: without passing context, every call with an answer."""
-    return answered(_messages(turn, with_context=False), _reason_unanswered(turn, status))
+    """Return the ended turn's messages: without passing context and what shields stopped, every call with an answer."""
+    return answered(_messages(_without_stopped(turn, status), with_context=False), _reason_unanswered(turn, status))
 
 
 def told_now(turn: Turn) -> tuple[Message, ...]:
@@ -139,6 +140,38 @@ def _tokens(message: Message) -> int:
             elif isinstance(item, ImageItem):
                 images += 1
     return MESSAGE_TOKENS + -(-size // 4) + images * IMAGE_TOKENS
+
+
+def _without_stopped(turn: Turn, status: TurnStatus) -> Turn:
+    """Return the turn without what a shield stopped, or what a shield was to judge and never did.
+
+    Of a question that was stopped nothing is left; in the place of an answer stands what the user was told.
+    """
+    stops = [index for index, step in enumerate(turn.steps) if isinstance(step, ShieldCallStep) and step.has_stopped]
+    spoken = [index for index, step in enumerate(turn.steps) if isinstance(step, InferenceStep)]
+    if stops and (not spoken or stops[0] < spoken[0]):
+        return turn.model_copy(update={"input_messages": (), "steps": ()})
+    if stops:
+        told = turn.output_message.model_copy(update={"tool_calls": _run_calls(turn.steps, spoken[-1])})
+        return _with_response(turn, spoken[-1], told)
+    if spoken and status is not TurnStatus.COMPLETED:
+        answer = turn.steps[spoken[-1]]
+        is_last = not any(isinstance(step, ToolExecutionStep) for step in turn.steps[spoken[-1] :])
+        if isinstance(answer, InferenceStep) and is_last and not answer.model_response.tool_calls:
+            return _with_response(turn, spoken[-1], answer.model_response.model_copy(update={"content": ""}))
+    return turn
+
+
+def _run_calls(steps: Sequence[Step], spoken: int) -> tuple[ToolCall, ...]:
+    """Return the calls of that inference that were run."""
+    return tuple(
+        call for step in steps[spoken + 1 :] if isinstance(step, ToolExecutionStep) for call in step.tool_calls
+    )
+
+
+def _with_response(turn: Turn, index: int, response: CompletionMessage) -> Turn:
+    step = turn.steps[index].model_copy(update={"model_response": response})
+    return turn.model_copy(update={"steps": (*turn.steps[:index], step, *turn.steps[index + 1 :])})
 
 
 def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:

@@ -23,6 +23,7 @@ TurnstoneError
 │   ├── ModelFailed            the model refused or broke
 │   └── ModelTimedOut          the model was silent for too long
 ├── ToolFailed                 a server tool could not answer; the model is told
+├── ShieldFailed               a shield could not judge; what it is told to do then is done
 ├── LeaseLost                  this process may no longer write to the turn
 ├── StoreUnavailable           the store can't be read or written now
 ├── IssuerUnavailable          the keys that callers' tokens are signed with can't be had now
@@ -205,6 +206,10 @@ class ModelTimedOut(ModelError):
 
 class ToolFailed(TurnstoneError):
     """A server tool could not answer; its message is shown to the model."""
+
+
+class ShieldFailed(TurnstoneError):
+    """A shield could not judge; its message, which tells nothing of what it was to judge, is kept in the step."""
 
 
 class LeaseLost(TurnstoneError):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from turnstone.domain.content import Content
+from turnstone.domain.content import Content, text_of
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
 from turnstone.domain.tools import ToolCall
 
@@ -39,4 +39,12 @@ class CompletionMessage(NullMeansDefault):
 
 InputMessage = Annotated[UserMessage | ToolResponseMessage, Field(discriminator="role")]
 Message = Annotated[SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage, Field(discriminator="role")]
+
+
+def text_said(message: SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage) -> str:
+    """Return the message's text, with what a model sees beside it in its turn."""
+    context = message.context if isinstance(message, UserMessage) else None
+    return text_of(message.content) if context is None else f"{text_of(message.content)}\n{text_of(context)}"
+
+
 MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...], config=ConfigDict(defer_build=True))

@@ -14,6 +14,8 @@ from turnstone.domain.routing import MODELS
 BUILTIN = "builtin"
 MCP = "model-context-protocol"
 LLAMA_GUARD = "llama-guard"
+BEDROCK = "bedrock"
+PATTERN = "pattern"
 PROVIDER_TYPES = {
     "bedrock": "remote::bedrock",
     "offline": "inline::offline",
@@ -82,7 +84,6 @@ class Provider(Frozen):
 def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
     """Return who provides what; those of models are told by their names, each with its kind."""
     unchecked = Health(status="Not Implemented", message="the model server is asked when it is needed, not for this")
-    later = "can be registered, but this server does not {} yet"
     return (
         *(
             Provider(
@@ -99,12 +100,31 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
             api="tool_runtime",
             provider_id=MCP,
             provider_type=f"remote::{MCP}",
-            health=Health(status="Not Implemented", message=f"toolgroups {later.format('call their tools')}"),
+            health=Health(
+                status="Not Implemented",
+                message="toolgroups can be registered, but this server does not call their tools yet",
+            ),
         ),
+        *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
+    )
+
+
+def _of_shields(*, can_ask_a_model: bool) -> tuple[Provider, ...]:
+    unasked = "{} asked when a shield needs it, not for this"
+    no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
+    of_model = unasked.format("the model that judges is") if can_ask_a_model else no_judge
+    return (
+        Provider(api="safety", provider_id=PATTERN, provider_type=f"inline::{PATTERN}", health=Health(status="OK")),
         Provider(
             api="safety",
             provider_id=LLAMA_GUARD,
             provider_type=f"inline::{LLAMA_GUARD}",
-            health=Health(status="Not Implemented", message=f"shields {later.format('run them')}"),
+            health=Health(status="Not Implemented", message=of_model),
+        ),
+        Provider(
+            api="safety",
+            provider_id=BEDROCK,
+            provider_type=f"remote::{BEDROCK}",
+            health=Health(status="Not Implemented", message=unasked.format("Bedrock is")),
         ),
     )

@@ -45,7 +45,12 @@ class ToolExecutionStep(StepCommon):
     tool_responses: tuple[ToolResponse, ...]
 
 
+Touchpoint = Literal["user-input", "assistant-output"]
+
+
 class SafetyViolation(Frozen):
+    """What a shield found. Only one of level `error` stops what was judged."""
+
     violation_level: Literal["info", "warn", "error"]
     user_message: str | None = None
     metadata: dict[str, Any] = {}
@@ -54,6 +59,10 @@ class SafetyViolation(Frozen):
 class ShieldCallStep(StepCommon):
     step_type: Literal["shield_call"] = "shield_call"
     violation: SafetyViolation | None = None
+
+    @property
+    def has_stopped(self) -> bool:
+        return self.violation is not None and self.violation.violation_level == "error"
 
 
 class MemoryRetrievalStep(StepCommon):
@@ -107,11 +116,18 @@ class TokenUsage(Frozen):
 
 
 class StepTrace(Frozen):
-    """What is kept of a step beside its wire shape: its stream's deltas, whether a client ran it, its tokens."""
+    """What is kept of a step beside its wire shape: its stream's deltas, whether a client ran it, its tokens.
+
+    Attributes:
+        shield_id: of a shield's step, which shield judged.
+        touchpoint: of a shield's step, what it judged.
+    """
 
     deltas: int = 0
     is_from_client: bool = False
     usage: TokenUsage | None = None
+    shield_id: str | None = None
+    touchpoint: Touchpoint | None = None
 
 
 FailureKind = Literal[

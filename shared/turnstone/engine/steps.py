@@ -1,5 +1,6 @@
 """What the engine is given, and what it answers."""
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,12 +11,20 @@ from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import Step, TurnState
 from turnstone.engine.tool_plan import ToolOffer
-from turnstone.ports import Clock, IdGenerator, Inference, ToolRuntime
+from turnstone.ports import Clock, IdGenerator, Inference, ShieldQuestion, ToolRuntime, Verdict
 
 
 class StepRecorder(Protocol):
     def save_step(self, state: TurnState) -> None:
         """Store the newest step of the state durably. Raises LeaseLost."""
+
+
+class Shielding(Protocol):
+    def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
+        """Yield the verdict of each shield, in this order, while all of them work at the same time.
+
+        A shield that can't judge yields what it is told to do then. Raises StoreUnavailable.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,7 @@ class EngineDeps:
     history: tuple[Message, ...]
     inference: Inference
     tools: ToolRuntime
+    shields: Shielding
     recorder: StepRecorder
     clock: Clock
     ids: IdGenerator

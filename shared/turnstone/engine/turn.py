@@ -1,10 +1,11 @@
-"""The turn loop. One call of `advance` makes the next move of a turn: ask the model, or run the tools it called.
+"""The turn loop. One call of `advance` makes the next move of a turn: ask shields or the model, or run its tools.
 
 It is a generator of what happens, and returns what to do next. Nothing here knows who listens, whether the turn was
 resumed, or where it is stored: pausing is a value, resuming is a call with the state that was stored.
 """
 
 from collections.abc import Generator
+from dataclasses import replace
 
 from turnstone.domain.context import unanswered_calls
 from turnstone.domain.events import (
@@ -17,10 +18,11 @@ from turnstone.domain.events import (
 )
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.routing import Target
-from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, TurnState
+from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.engine.prompt import build_request
+from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
-from turnstone.engine.tool_plan import ToolPlan, plan_tools
+from turnstone.engine.tool_plan import plan_tools
 from turnstone.engine.tools import run_tools
 from turnstone.ports import Inferred, TextChunk
 
@@ -29,13 +31,36 @@ Move = Generator[TurnEvent, None, NextStep]
 
 def advance(state: TurnState, deps: EngineDeps) -> Move:
     """Make the turn's next move. Raises ModelError, LeaseLost and StoreUnavailable; everything else is a value."""
+    if left := input_shields_left(state, deps.config.input_shields):
+        return (yield from judge_input(left, state, deps))
+    ending = ending_of(state, deps)
+    if ending is not None:
+        left = output_shields_left(state, ending, deps.config.output_shields)
+        return (yield from judge_output(left, ending, deps)) if left else ending
     calls = unanswered_calls(state.turn)
-    if not calls:
-        return (yield from _infer(state, deps))
+    if calls:
+        return (yield from run_tools(plan_tools(calls, deps.offer), state, deps))
+    return (yield from _infer(state, deps))
+
+
+def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
+    """Return what the turn comes to now, None if there is more to ask or to run. All its steps are stored."""
+    said = [step for step in state.turn.steps if isinstance(step, InferenceStep | ToolExecutionStep)]
+    answer = next((step.model_response for step in reversed(said) if isinstance(step, InferenceStep)), None)
+    if answer is None:
+        return None
+    is_cut_off = answer.stop_reason == "out_of_tokens"
+    is_last = state.inference_count >= deps.config.max_infer_iters
+    if isinstance(said[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
+        stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
+        output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
+        return Finish(state, output, unsaved=None)
+    calls = unanswered_calls(state.turn)
     plan = plan_tools(calls, deps.offer)
-    if plan.ours:
-        return (yield from run_tools(plan, state, deps))
-    return _await_client(state, plan, is_saved=True)
+    if not calls or plan.ours:
+        return None
+    output = CompletionMessage(content=answer.content, stop_reason="end_of_message", tool_calls=plan.client)
+    return AwaitClientTools(state, output, unsaved=None)
 
 
 def _infer(state: TurnState, deps: EngineDeps) -> Move:
@@ -64,31 +89,13 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         answered_by=_named(answer.answered_by),
     )
     inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
-    plan = plan_tools(answer.message.tool_calls, deps.offer)
-    following = _after_inference(inferred, answer.message, plan, deps.config.max_infer_iters)
-    if isinstance(following, RunAgain):
-        deps.recorder.save_step(inferred)
-        yield step_completed(step)
-    return following
+    ending = ending_of(inferred, deps)
+    if ending is not None and not output_shields_left(inferred, ending, deps.config.output_shields):
+        return replace(ending, unsaved=step)
+    deps.recorder.save_step(inferred)
+    yield step_completed(step)
+    return RunAgain(inferred)
 
 
 def _named(target: Target | None) -> AnsweredBy | None:
     return None if target is None else AnsweredBy(provider_id=target.provider_id, model=target.model)
-
-
-def _after_inference(state: TurnState, answer: CompletionMessage, plan: ToolPlan, max_infer_iters: int) -> NextStep:
-    is_cut_off = answer.stop_reason == "out_of_tokens"
-    is_last = state.inference_count >= max_infer_iters
-    if not answer.tool_calls or is_cut_off or is_last:
-        stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
-        output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
-        return Finish(state, output, unsaved=state.turn.steps[-1])
-    if plan.ours:
-        return RunAgain(state)
-    return _await_client(state, plan, is_saved=False)
-
-
-def _await_client(state: TurnState, plan: ToolPlan, *, is_saved: bool) -> AwaitClientTools:
-    said = next(s.model_response.content for s in reversed(state.turn.steps) if isinstance(s, InferenceStep))
-    output = CompletionMessage(content=said, stop_reason="end_of_message", tool_calls=plan.client)
-    return AwaitClientTools(state, output, unsaved=None if is_saved else state.turn.steps[-1])

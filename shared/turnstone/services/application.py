@@ -9,8 +9,9 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.cancelling import Cancelling
     from turnstone.services.deleting import Deleting
     from turnstone.services.reading import TurnReader
-    from turnstone.services.registry import Models, Providers, Shields, Toolgroups
+    from turnstone.services.registry import Models, Providers, Toolgroups
     from turnstone.services.sessions import Sessions
+    from turnstone.services.shields import Shields
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
 

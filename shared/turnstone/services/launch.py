@@ -14,6 +14,7 @@ from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
+from turnstone.services.shielding import Shieldings
 from turnstone.store.turns import TurnStore
 
 
@@ -30,6 +31,7 @@ class RunnerDeps:
     turns: TurnStore
     inference: Inference
     tools: ToolRuntime
+    shields: Shieldings
     supervisor: Supervisor
     clock: Clock
     ids: IdGenerator

@@ -25,9 +25,6 @@ def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
 
 def refuse_unsupported(config: AgentConfig, tools: ToolRuntime, capabilities: Capabilities) -> None:
     """Raise Unsupported for what this server or its model can't do in a turn, InvalidRequest for tools that clash."""
-    for field in ("input_shields", "output_shields"):
-        if getattr(config, field):
-            raise Unsupported(f"{field}: this server runs no shields yet; leave the list empty", (field,))
     refuse_contradictions(config)
     if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
         raise Unsupported(

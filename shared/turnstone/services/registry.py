@@ -6,7 +6,7 @@ from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.catalogue import details_of, listed_model
 from turnstone.domain.errors import InvalidRequest, NotFound, Unsupported
-from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
+from turnstone.domain.registry import BUILTIN, Model, Provider, Toolgroup
 from turnstone.domain.routing import MODELS, KnownModels
 from turnstone.domain.tools import ToolDef
 from turnstone.ports import Clock, Inference, ToolRuntime
@@ -125,32 +125,6 @@ class Toolgroups:
         if not found:
             raise NotFound("tool", name)
         return found[0]
-
-
-class Shields:
-    """Shields registered here; none comes with the server."""
-
-    def __init__(self, store: RegistryStore[Shield], clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-
-    def list(self, caller: Caller) -> tuple[Shield, ...]:
-        return tuple(sorted(self._store.list(caller.tenant), key=lambda shield: shield.identifier))
-
-    def get(self, caller: Caller, shield_id: str) -> Shield:
-        """Return the shield. Raises NotFound."""
-        if registered := self._store.find(caller.tenant, shield_id):
-            return registered
-        raise NotFound("shield", shield_id)
-
-    def register(self, caller: Caller, shield: Shield, attempt: Attempt) -> Shield:
-        """Return the shield as registered. Raises AlreadyRegistered, IdempotencyMismatch."""
-        self._store.register(caller.tenant, shield, attempt, self._clock.now())
-        return shield
-
-    def unregister(self, caller: Caller, shield_id: str) -> None:
-        """Remove the shield. Raises NotFound."""
-        self._store.remove(caller.tenant, shield_id)
 
 
 class Providers:

@@ -101,7 +101,8 @@ def _step(step: Step, trace: StepTrace, last: int) -> list[Numbered]:
     told = [Numbered(event, number) for event, number in zip(progress, numbers, strict=True)]
     if told:
         told[0] = told[0]._replace(first=start + 1)
-    started = StepStarted(step_type=step.step_type, step_id=step.step_id)
+    metadata = {} if trace.touchpoint is None else {"touchpoint": trace.touchpoint}
+    started = StepStarted(step_type=step.step_type, step_id=step.step_id, metadata=metadata)
     return [Numbered(started, start), *told, Numbered(step_completed(step), end + 1)]
 
 

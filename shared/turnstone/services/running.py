@@ -197,6 +197,7 @@ class _Run:
             history=self._deps.turns.history(self.launch.ref, self.launch.segments, left),
             inference=self._deps.inference,
             tools=self._deps.tools,
+            shields=self._deps.shields.of(self.launch.ref.tenant),
             recorder=self,
             clock=self._deps.clock,
             ids=self._deps.ids,

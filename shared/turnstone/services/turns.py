@@ -109,6 +109,7 @@ class Turns:
         config = new.overrides.applied_to(view.agent.agent_config)
         route = self._deps.route(ref.tenant, config.model)
         refuse_unsupported(config, self._deps.tools, partial(self._deps.inference.capabilities, route.targets))
+        self._deps.shields.refuse_unusable(ref.tenant, config)
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tests.harness import ProcessDied, answer, attempt, finished_steps, outline
-from tests.integration.crash_matrix.processes import Process
+from tests.integration.crash_matrix.processes import OVERRIDES, SHIELDS, Process, word_of
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
@@ -64,7 +64,14 @@ class Client:
     def say(self, server: Process, said: str, *, leaves: bool = False, key: str | None = None) -> str:
         """Start a turn and hear it, or leave at once; return how it was heard."""
         self.said.append(said)
-        return self._ask(server, lambda at, by: at.start(self.ref, said, by=by), attempt(key=key), leaves=leaves)
+        overrides = OVERRIDES.get(word_of(said), {})
+        return self._ask(
+            server, lambda at, by: at.start(self.ref, said, by=by, **overrides), attempt(key=key), leaves=leaves
+        )
+
+    def register_shields(self, server: Process) -> None:
+        for shield in SHIELDS:
+            server.core.shields.register(LOCAL_CALLER, shield, attempt())
 
     def answer(self, server: Process, content: str = "seen", key: str | None = None) -> str:
         """Answer the calls of the waiting turn, if there is one."""

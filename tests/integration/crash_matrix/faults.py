@@ -13,8 +13,9 @@ from enum import StrEnum
 from typing import Any
 
 from tests.harness import ProcessDied
-from turnstone.domain.errors import ModelFailed, StoreUnavailable, ToolFailed
+from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
+from turnstone.domain.registry import Shield as RegisteredShield
 from turnstone.domain.routing import Target
 from turnstone.domain.sessions import SessionLock, TurnRef
 from turnstone.ports import (
@@ -25,15 +26,19 @@ from turnstone.ports import (
     Inferred,
     Jobs,
     RangeStore,
+    Shield,
+    ShieldKinds,
+    ShieldQuestion,
     Supervisor,
     TextChunk,
     ToolInvocation,
     ToolResult,
     ToolRuntime,
+    Verdict,
 )
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
-PORTS = ("store", "blobs", "model", "tools", "supervisor", "jobs")
+PORTS = ("store", "blobs", "model", "tools", "shields", "supervisor", "jobs")
 
 
 class Moment(StrEnum):
@@ -207,6 +212,26 @@ class FaultyTools:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+
+class FaultyShields:
+    """Kinds of shields all of which judge over the line."""
+
+    def __init__(self, inner: ShieldKinds, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def build(self, registered: RegisteredShield) -> Shield:
+        return _FaultyShield(self._inner.build(registered), self._line)
+
+
+class _FaultyShield:
+    def __init__(self, inner: Shield, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def judge(self, question: ShieldQuestion) -> Verdict:
+        return self._line.call("shields", "judge", lambda: self._inner.judge(question), ShieldFailed)
 
 
 class FaultySupervisor:

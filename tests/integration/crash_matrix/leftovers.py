@@ -69,6 +69,8 @@ class _Walk:
             self._walk_agents(tenant)
         for tenant in {pk.split("|")[0] for pk in self._partitions}:
             self._walk_idempotency(tenant)
+            for registry in ("shields", "directory"):
+                self._reach_all(f"{tenant}|{registry}")
         for pk in [pk for pk in self._partitions if pk.startswith("job:")]:
             self._walk_job(self._partitions[pk])
         orphans = self._by_key.keys() - self._reached

@@ -13,11 +13,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, call, calls
+from tests.fakes.shields import ScriptedShields, clean, registered, stops
 from tests.harness import CountingStore, ManualSupervisor, Server
 from tests.integration.crash_matrix.faults import (
     FaultyBlobs,
     FaultyJobs,
     FaultyModel,
+    FaultyShields,
     FaultyStore,
     FaultySupervisor,
     FaultyTools,
@@ -53,6 +55,8 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "look-twice": (call("look", "l1"), call("look", "l2"), LAST_WORDS),
     "look-and-roll": (calls(call("look", "l1"), call("roll", "r1")), LAST_WORDS),
     "shuffle": (call("shuffle", "s1"), LAST_WORDS),
+    "guarded": (call("roll", "r1"), LAST_WORDS),
+    "leaky": ("A secret.",),
 }
 KINDS = {
     "plain": ["inference"],
@@ -61,6 +65,15 @@ KINDS = {
     "look-twice": ["inference", "tool_execution", "inference", "tool_execution", "inference"],
     "look-and-roll": ["inference", "tool_execution", "tool_execution", "inference"],
     "shuffle": ["inference", "tool_execution", "inference"],
+    "guarded": [*["shield_call"] * 2, "inference", "tool_execution", "inference", *["shield_call"] * 2],
+    "forbidden": ["shield_call"],
+    "leaky": ["inference", "shield_call"],
+}
+SHIELDS = (registered("one", on_failure="allow"), registered("two", on_failure="allow"), registered("strict"))
+OVERRIDES: dict[str, dict[str, tuple[str, ...]]] = {
+    "guarded": {"input_shields": ("one", "two"), "output_shields": ("one", "two")},
+    "forbidden": {"input_shields": ("strict", "one")},
+    "leaky": {"output_shields": ("strict",)},
 }
 
 
@@ -78,6 +91,8 @@ class Process(Server):
         self.on_question: Callable[[], object] = lambda: None
         self.inference = FaultyModel(ScriptedInference([self._reply] * ENOUGH), line)  # type: ignore[assignment]
         self.tools = FaultyTools(self.scripted_tools, line)  # type: ignore[assignment]
+        judges = {"one": clean, "two": clean, "strict": stops("forbidden", "secret")}
+        self.shields = FaultyShields(ScriptedShields(judges), line)  # type: ignore[assignment]
         self.supervisor = ManualSupervisor(world.clock)
         self.queue = world.queue
         self.jobs = FaultyJobs(world.queue, line)  # type: ignore[assignment]

@@ -43,6 +43,23 @@ def server_tools(world: World, client: Client) -> None:
     client.say(server, "roll")
 
 
+def shields(world: World, client: Client) -> None:
+    """Shields judge the question and the answer, and find nothing; where one fails, what it was to judge goes on."""
+    server = world.process()
+    client.register_shields(server)
+    world.faults.begin()
+    client.say(server, "guarded")
+
+
+def shields_that_stop(world: World, client: Client) -> None:
+    """A question is stopped, then an answer; where the shield fails, too."""
+    server = world.process()
+    client.register_shields(server)
+    world.faults.begin()
+    client.say(server, "forbidden", key="a key")
+    client.say(server, "leaky")
+
+
 def two_pauses(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
@@ -223,6 +240,8 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     plain_turn: {"store": 5, "model": 1},
     client_leaves: {"store": 10, "model": 2, "tools": 3},
     server_tools: {"store": 10, "model": 2, "tools": 3},
+    shields: {"store": 13, "model": 2, "tools": 1, "shields": 4},
+    shields_that_stop: {"store": 13, "model": 1, "shields": 3},
     two_pauses: {"store": 17, "model": 3, "supervisor": 2},
     mixed_calls: {"store": 13, "model": 2, "tools": 1, "supervisor": 1},
     superseding: {"store": 14, "model": 2, "tools": 3, "supervisor": 1},

@@ -10,6 +10,7 @@ from turnstone.domain.model import Frozen
 from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
 from turnstone.domain.tool_schemas import input_schema_of
 from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.domain.turns import SafetyViolation
 
 
 class ModelList(Frozen):
@@ -26,6 +27,10 @@ class ToolgroupList(Frozen):
 
 class ShieldList(Frozen):
     data: tuple[Shield, ...]
+
+
+class ShieldRun(Frozen):
+    violation: SafetyViolation | None
 
 
 class Tool(Frozen):

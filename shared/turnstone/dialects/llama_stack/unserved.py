@@ -125,7 +125,6 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         V1,
         "",
         """
-        POST /safety/run-shield safety.run_shield
         GET /scoring-functions scoring_functions.list
         POST /scoring-functions scoring_functions.register
         GET /scoring-functions/{scoring_fn_id} scoring_functions.retrieve

@@ -1,0 +1,19 @@
+"""POST /v1/safety/run-shield: have a shield judge messages, outside of any turn."""
+
+from turnstone.dialects.llama_stack.registry_replies import ShieldRun
+from turnstone.dialects.llama_stack.registry_requests import RunShield
+from turnstone.domain.errors import NotFound
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, parse, reply
+
+
+def run_shield(request: Request) -> Reply:
+    body = parse(request, RunShield)
+    body.refuse_unsupported()
+    keys = request.attempt.provider_data
+    violation = request.application.shields.run(request.caller, body.shield_id, body.messages, keys)
+    return reply(ShieldRun(violation=violation))
+
+
+ROUTE = Route("POST", "/v1/safety/run-shield", run_shield, ShieldRun, RunShield, raises=(NotFound,))
+handler = LambdaHandler(__name__, ROUTE, loads="shields")

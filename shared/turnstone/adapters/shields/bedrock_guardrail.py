@@ -1,0 +1,156 @@
+"""Shields of Bedrock: a guardrail of the account, or checks that need none.
+
+Source: the operations ApplyGuardrail and InvokeGuardrailChecks as botocore describes them.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from turnstone.domain.content import ImageItem, items_of
+from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
+from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage, text_said
+from turnstone.domain.shields import BedrockParams, Checks
+from turnstone.domain.turns import SafetyViolation
+from turnstone.ports import Shield, ShieldQuestion, Verdict
+
+DEFAULT_THRESHOLD = 0.5
+DRAFT = "DRAFT"
+IMAGE_FORMATS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
+
+
+def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> Shield:
+    """Return the shield that asks a guardrail, or the one that has checks made where those are named."""
+    if params.checks is not None:
+        return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)
+    if not guardrail:
+        raise InvalidRequest("provider_shield_id: names no guardrail", ("provider_shield_id",))
+    return GuardrailShield(client, guardrail, params.guardrail_version or DRAFT)
+
+
+class GuardrailShield:
+    """Has a guardrail judge texts and images, the latter as PNG or JPEG by value."""
+
+    def __init__(self, client: Callable[[], Any], guardrail: str, version: str) -> None:
+        self._client = client
+        self._guardrail = guardrail
+        self._version = version
+
+    def judge(self, question: ShieldQuestion) -> Verdict:
+        """Return why the guardrail intervened. Raises ShieldFailed, for an image that it can't be shown, too."""
+        content = [block for message in question.judged for block in _blocks(message)]
+        if not content:
+            return Verdict()
+        is_output = question.touchpoint == "assistant-output"
+        answer = _asked(
+            self._client,
+            "apply_guardrail",
+            guardrailIdentifier=self._guardrail,
+            guardrailVersion=self._version,
+            source="OUTPUT" if is_output else "INPUT",
+            content=content,
+        )
+        if answer["action"] != "GUARDRAIL_INTERVENED":
+            return Verdict()
+        found = list(_interventions(answer.get("assessments", [])))
+        only_masked = bool(found) and all(action == "ANONYMIZED" for _, action in found)
+        texts = [output["text"] for output in answer.get("outputs", []) if output.get("text")]
+        # a masked question is no answer to it
+        told = "\n".join(texts) if texts and (is_output or not only_masked) else None
+        metadata = {"guardrail": self._guardrail, "found": [name for name, _ in found]}
+        return Verdict(SafetyViolation(violation_level="error", user_message=told, metadata=metadata))
+
+
+class GuardrailChecksShield:
+    """Has Bedrock look for what is named, in texts only; a score from the threshold on is a finding."""
+
+    def __init__(self, client: Callable[[], Any], checks: Checks, threshold: float) -> None:
+        self._client = client
+        self._checks = _wanted(checks)
+        self._threshold = threshold
+
+    def judge(self, question: ShieldQuestion) -> Verdict:
+        """Return what was found with which score. Raises ShieldFailed."""
+        said = [(_role(message), text_said(message)) for message in question.judged]
+        messages = [{"role": role, "content": [{"text": text}]} for role, text in said if text]
+        if not messages:
+            return Verdict()
+        answer = _asked(self._client, "invoke_guardrail_checks", messages=messages, checks=self._checks)
+        scores: dict[str, float] = {}
+        for check, result in answer["results"].items():
+            for entry in result.get("results", []):
+                name = f"{check}.{entry.get('category') or entry.get('type')}"
+                score = entry.get("severityScore", entry.get("confidenceScore", 0.0))
+                if score >= self._threshold:
+                    scores[name] = max(score, scores.get(name, 0.0))
+        return Verdict(SafetyViolation(violation_level="error", metadata={"found": scores}) if scores else None)
+
+
+def _asked(client: Callable[[], Any], operation: str, **request: Any) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = getattr(client(), operation)(**request)
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        raise ShieldFailed(f"Bedrock refused to judge: {code}") from error
+    except BotoCoreError as error:
+        raise ShieldFailed(f"Bedrock can't be asked: {type(error).__name__}") from error
+    except StoreUnavailable as error:
+        raise ShieldFailed(str(error)) from error
+    return answer
+
+
+def _wanted(checks: Checks) -> dict[str, Any]:
+    wanted: dict[str, dict[str, Any]] = {
+        "contentFilter": {"categories": [{"category": name} for name in checks.content_filter]},
+        "promptAttack": {"categories": [{"category": name} for name in checks.prompt_attack]},
+        "sensitiveInformation": {"entities": [{"type": name} for name in checks.sensitive_information]},
+    }
+    return {name: check for name, check in wanted.items() if any(check.values())}
+
+
+def _role(message: Message) -> str:
+    if isinstance(message, CompletionMessage):
+        return "assistant"
+    return "system" if isinstance(message, SystemMessage) else "user"
+
+
+def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+    if text := text_said(message):
+        yield {"text": {"text": text}}
+    contents = [message.content]
+    if isinstance(message, UserMessage) and message.context is not None:
+        contents.append(message.context)
+    for content in contents:
+        yield from (_image_block(item) for item in items_of(content) if isinstance(item, ImageItem))
+
+
+def _image_block(item: ImageItem) -> dict[str, Any]:
+    if item.image.data is None:
+        raise ShieldFailed("an image that is told by its address can't be judged; send it as data")
+    try:
+        value = b64decode(item.image.data, validate=True)
+    except binascii.Error as wrong:
+        raise ShieldFailed("an image is no base64") from wrong
+    kinds = [kind for mark, kind in IMAGE_FORMATS.items() if value.startswith(mark)]
+    if not kinds:
+        raise ShieldFailed("an image that is neither PNG nor JPEG can't be judged")
+    return {"image": {"format": kinds[0], "source": {"bytes": value}}}
+
+
+def _interventions(assessments: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield what the guardrail found and what it did about it, without the words it found it in."""
+    for assessment in assessments:
+        for policy, entries in assessment.items():
+            if not policy.endswith("Policy"):
+                continue
+            for found in (entry for entries_of in entries.values() for entry in entries_of):
+                action = found.get("action", "NONE")
+                if action != "NONE":
+                    name = found.get("type") or "custom"
+                    named = found.get("name")
+                    yield f"{policy}.{name}" + (f".{named}" if named else ""), action

@@ -1,0 +1,67 @@
+"""Every kind of shield; each is loaded when one of its shields is first made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any, assert_never
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.registry import Shield as RegisteredShield
+from turnstone.domain.shields import AnyParams, BedrockParams, LlamaGuardParams, PatternParams, params_of
+
+if TYPE_CHECKING:
+    from turnstone.ports import Inference, Shield
+
+MOST_KEPT = 256
+
+
+class EveryShieldKind:
+    """Makes shields, and keeps them for as long as their definitions stay the same.
+
+    Models and Bedrock are given as calls that make them: who registers a shield needs neither.
+    """
+
+    def __init__(self, inference: Callable[[], Inference], bedrock: Callable[[], Any]) -> None:
+        self._inference = inference
+        self._bedrock = bedrock
+        self._lock = Lock()
+        self._kept: dict[str, Shield] = {}
+
+    def build(self, registered: RegisteredShield) -> Shield:
+        """Return the shield. Raises InvalidRequest, naming what of its definition is wrong."""
+        params = params_of(registered)
+        definition = f"{registered.provider_id} {registered.provider_resource_id} {params.model_dump_json()}"
+        with self._lock:
+            kept = self._kept.get(definition)
+        if kept is not None:
+            return kept
+        made = self._made(registered, params)
+        with self._lock:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[definition] = made
+        return made
+
+    def _made(self, registered: RegisteredShield, params: AnyParams) -> Shield:
+        match params:
+            case PatternParams():
+                from turnstone.adapters.shields.pattern import PatternShield
+
+                return PatternShield(params)
+            case LlamaGuardParams():
+                from turnstone.adapters.shields.llama_guard import LlamaGuardShield
+
+                return LlamaGuardShield(self._inference, registered.provider_resource_id, params)
+            case BedrockParams():
+                return self._of_bedrock(registered, params)
+            case _:
+                assert_never(params)
+
+    def _of_bedrock(self, registered: RegisteredShield, params: BedrockParams) -> Shield:
+        try:
+            from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
+        except ModuleNotFoundError as missing:
+            said = f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install '.[aws]'"
+            raise InvalidRequest(said, ("provider_id",)) from missing
+        return bedrock_shield(self._bedrock, registered.provider_resource_id, params)

@@ -1,0 +1,101 @@
+"""Having shields judge: the user's messages before the first inference, each output before it is one.
+
+Which shields have judged already is told by the steps that are stored, so that none is asked twice after a crash.
+"""
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from turnstone.domain.content import text_of
+from turnstone.domain.events import StepStarted, TurnEvent, step_completed
+from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.turns import InferenceStep, SafetyViolation, ShieldCallStep, StepTrace, TurnState
+from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
+from turnstone.ports import ShieldQuestion, Verdict
+
+Ending = Finish | AwaitClientTools
+Judging = Generator[TurnEvent, None, NextStep]
+
+
+def input_shields_left(state: TurnState, shield_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the shields that have still to judge the user's messages, each once; none once the model was asked."""
+    if state.inference_count:
+        return ()
+    return _left(shield_ids, state.traces)
+
+
+def output_shields_left(state: TurnState, ending: Ending, shield_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the shields that have still to judge the output; a pause in which nothing is said needs none."""
+    if isinstance(ending, AwaitClientTools) and not text_of(ending.output.content):
+        return ()
+    spoken = max(index for index, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep))
+    return _left(shield_ids, state.traces[spoken + 1 :])
+
+
+def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -> Judging:
+    """Have the user's messages judged; the turn goes on unless one of the shields stops it."""
+    question = ShieldQuestion(
+        judged=state.turn.input_messages,
+        touchpoint="user-input",
+        provider_data=deps.provider_data,
+        stop=deps.stop,
+    )
+    state, stopped = yield from _judged(shield_ids, question, state, deps)
+    if stopped is not None:
+        return stopped
+    yield from _kept(state, deps)
+    return RunAgain(state)
+
+
+def judge_output(shield_ids: Sequence[str], ending: Ending, deps: EngineDeps) -> Judging:
+    """Have the output judged; the turn comes to this ending unless one of the shields stops it."""
+    question = ShieldQuestion(
+        judged=(ending.output,),
+        touchpoint="assistant-output",
+        before=ending.state.turn.input_messages,
+        provider_data=deps.provider_data,
+        stop=deps.stop,
+    )
+    state, stopped = yield from _judged(shield_ids, question, ending.state, deps)
+    return stopped or replace(ending, state=state, unsaved=state.turn.steps[-1])
+
+
+def _judged(
+    shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps
+) -> Generator[TurnEvent, None, tuple[TurnState, Blocked | None]]:
+    """Tell each shield's step in order; every one but the last is stored, and told when it is complete."""
+    started_at = deps.clock.now()
+    with closing(deps.shields.judge(shield_ids, question)) as verdicts:
+        for index, shield_id in enumerate(shield_ids):
+            if index:
+                yield from _kept(state, deps)
+            step_id = deps.ids.new_id()
+            yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": question.touchpoint})
+            verdict: Verdict = next(verdicts)
+            step = ShieldCallStep(
+                turn_id=state.turn_id,
+                step_id=step_id,
+                started_at=started_at,
+                completed_at=deps.clock.now(),
+                violation=verdict.violation,
+            )
+            trace = StepTrace(usage=verdict.usage, shield_id=shield_id, touchpoint=question.touchpoint)
+            state = state.with_step(step, trace)
+            if verdict.violation is not None and step.has_stopped:
+                return state, Blocked(state, _told(verdict.violation), unsaved=step)
+    return state, None
+
+
+def _kept(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, None]:
+    deps.recorder.save_step(state)
+    yield step_completed(state.turn.steps[-1])
+
+
+def _told(violation: SafetyViolation) -> CompletionMessage:
+    return CompletionMessage(content=violation.user_message or "", stop_reason="end_of_turn")
+
+
+def _left(shield_ids: Sequence[str], traces: Sequence[StepTrace]) -> tuple[str, ...]:
+    have_judged = {trace.shield_id for trace in traces}
+    return tuple(shield_id for shield_id in dict.fromkeys(shield_ids) if shield_id not in have_judged)

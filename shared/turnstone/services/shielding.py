@@ -1,0 +1,169 @@
+"""Shields at work: several judge at the same time, each within its time, and one that fails does as it was told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from threading import Event
+
+from turnstone.domain.agents import AgentConfig
+from turnstone.domain.errors import InvalidRequest, ShieldFailed
+from turnstone.domain.registry import LLAMA_GUARD
+from turnstone.domain.registry import Shield as Registered
+from turnstone.domain.routing import ModelRoute, Target
+from turnstone.domain.shields import ShieldParams, params_of
+from turnstone.domain.stopping import StopSignal
+from turnstone.domain.turns import SafetyViolation
+from turnstone.ports import Shield, ShieldKinds, ShieldQuestion, Verdict
+from turnstone.services.daemon_threads import DaemonThreads
+from turnstone.services.known_shields import KnownShields
+
+log = logging.getLogger(__name__)
+AT_ONCE = 64
+STOPPED = "This was stopped by a safety check."
+NOT_JUDGED = "This can't be answered now, because a safety check did not work. Please try again later."
+
+
+class Shieldings:
+    """Has the shields of tenants judge."""
+
+    def __init__(self, known: KnownShields, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
+        """Take what tells who answers for a tenant's model, which may be a shield's."""
+        self._known = known
+        self._kinds = kinds
+        self._route = route
+        self._threads = DaemonThreads(AT_ONCE, "shield")
+
+    def of(self, tenant: str) -> TenantShielding:
+        """Return what has the tenant's shields judge."""
+        return TenantShielding(self._known, partial(self._made, tenant), self._threads, tenant)
+
+    def refuse_unusable(self, tenant: str, config: AgentConfig) -> None:
+        """Raise InvalidRequest, naming the field, if the configuration names a shield that can't be used."""
+        fields = {name: getattr(config, name) for name in ("input_shields", "output_shields")}
+        if not any(fields.values()):
+            return
+        found = self._known.find(tenant, [name for names in fields.values() for name in names])
+        for field_name, names in fields.items():
+            for name in names:
+                if name not in found:
+                    raise InvalidRequest(f"{field_name}: there is no shield {name!r}; register it first", (field_name,))
+                try:
+                    self._made(tenant, found[name])
+                except InvalidRequest as wrong:
+                    raise InvalidRequest(f"{field_name}: shield {name!r}: {wrong}", (field_name,)) from wrong
+
+    def refuse_wrong(self, tenant: str, registered: Registered) -> None:
+        """Raise InvalidRequest, naming the field, if no shield can be made like this."""
+        self._made(tenant, registered)
+
+    def _made(self, tenant: str, registered: Registered) -> tuple[Shield, tuple[Target, ...]]:
+        """Return the shield, and who is asked for its model if it has one. Raises InvalidRequest."""
+        shield = self._kinds.build(registered)
+        if registered.provider_id != LLAMA_GUARD:
+            return shield, ()
+        try:
+            return shield, self._route(tenant, registered.provider_resource_id).targets
+        except InvalidRequest as unknown:
+            raise InvalidRequest(f"provider_shield_id: {unknown}", ("provider_shield_id",)) from unknown
+
+
+class TenantShielding:
+    """Has one tenant's shields judge. The engine's way to them."""
+
+    def __init__(
+        self,
+        known: KnownShields,
+        make: Callable[[Registered], tuple[Shield, tuple[Target, ...]]],
+        threads: DaemonThreads,
+        tenant: str,
+    ) -> None:
+        self._known = known
+        self._make = make
+        self._threads = threads
+        self._tenant = tenant
+
+    def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
+        """Yield the verdict of each shield, in this order, while all of them work. Raises StoreUnavailable."""
+        found = self._known.find(self._tenant, shield_ids)
+        asked = [self._ask(name, found.get(name), question) for name in shield_ids]
+        with ExitStack() as stack:
+            if question.stop is not None:
+                stack.enter_context(question.stop.heeded_by(lambda: _stop(asked)))
+            stack.callback(_stop, asked)  # who stops listening to the first wants none of the others
+            for one in asked:
+                yield one.verdict()
+
+    def _ask(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _Asked:
+        asked = _Asked(shield_id)
+        try:
+            if registered is None:
+                raise ShieldFailed("there is no such shield any more")
+            asked.params = params_of(registered)
+            shield, targets = self._make(registered)
+        except (InvalidRequest, ShieldFailed) as problem:
+            asked.answer.set_exception(ShieldFailed(str(problem)))
+            return asked
+        own = replace(question, targets=targets, stop=asked.stop)
+        asked.begun_at = time.monotonic()
+        asked.answer = self._threads.run(lambda: shield.judge(own))
+        asked.answer.add_done_callback(lambda _: asked.is_settled.set())
+        return asked
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A shield that was asked. It is settled when it has answered, or need not answer any more."""
+
+    shield_id: str
+    params: ShieldParams = field(default_factory=ShieldParams)
+    answer: Future[Verdict] = field(default_factory=Future)
+    stop: StopSignal = field(default_factory=StopSignal)
+    is_settled: Event = field(default_factory=Event)
+    begun_at: float = 0.0
+
+    def verdict(self) -> Verdict:
+        """Return what the shield says, within its time, or what it was told to do when it can't."""
+        left_s = self.begun_at + self.params.timeout_seconds - time.monotonic()
+        if not self.answer.done():
+            self.is_settled.wait(max(0.0, left_s))
+        if not self.answer.done():
+            why = "nobody waits for it any more" if self.stop.is_given else "it took longer than it may"
+            self.stop.give()
+            return self._failed(why)
+        try:
+            verdict = self.answer.result()
+        except ShieldFailed as failed:
+            return self._failed(str(failed))
+        return replace(verdict, violation=self._told(verdict.violation))
+
+    def _told(self, violation: SafetyViolation | None) -> SafetyViolation | None:
+        if violation is None:
+            return None
+        changes = {
+            "violation_level": self.params.violation_level,
+            "user_message": self.params.user_message or violation.user_message or STOPPED,
+            "metadata": {"shield_id": self.shield_id, **violation.metadata},
+        }
+        return violation.model_copy(update=changes)
+
+    def _failed(self, why: str) -> Verdict:
+        log.warning("shield %r could not judge: %s", self.shield_id, why)
+        return Verdict(
+            SafetyViolation(
+                violation_level="error" if self.params.on_failure == "block" else "warn",
+                user_message=NOT_JUDGED if self.params.on_failure == "block" else None,
+                metadata={"shield_id": self.shield_id, "failure": why},
+            )
+        )
+
+
+def _stop(asked: Sequence[_Asked]) -> None:
+    for one in asked:
+        one.stop.give()
+        one.is_settled.set()

@@ -1,0 +1,82 @@
+"""The one double of shields: each does as its name was told, and remembers what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.messages import text_said
+from turnstone.domain.registry import PATTERN, Shield
+from turnstone.domain.turns import SafetyViolation
+from turnstone.ports import ShieldQuestion, Verdict
+
+Judges = Callable[[ShieldQuestion], Verdict]
+
+
+def clean(_: ShieldQuestion) -> Verdict:
+    return Verdict()
+
+
+def found(level: str = "error", told: str | None = "stopped", **metadata: object) -> Verdict:
+    return Verdict(
+        SafetyViolation.model_validate({"violation_level": level, "user_message": told, "metadata": metadata})
+    )
+
+
+def stops(*words: str) -> Judges:
+    """Return a shield that stops whatever says one of the words."""
+
+    def judge(question: ShieldQuestion) -> Verdict:
+        texts = [text_said(message) for message in question.judged]
+        return found() if any(word in text for word in words for text in texts) else Verdict()
+
+    return judge
+
+
+def fails(error: BaseException) -> Judges:
+    def fail(_: ShieldQuestion) -> Verdict:
+        raise error
+
+    return fail
+
+
+@dataclass
+class ScriptedShields:
+    """Kinds of shields that judge as they are told; `asked` tells which was asked what, in the order begun."""
+
+    script: Mapping[str, Judges] = field(default_factory=dict)
+    asked: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
+
+    def build(self, registered: Shield) -> _Scripted:
+        if registered.identifier not in self.script:
+            raise InvalidRequest("params: nobody wrote what it says", ("params",))
+        return _Scripted(self, registered.identifier)
+
+
+@dataclass
+class _Scripted:
+    shields: ScriptedShields
+    name: str
+
+    def judge(self, question: ShieldQuestion) -> Verdict:
+        self.shields.asked.append((self.name, question))
+        return self.shields.script[self.name](question)
+
+
+@dataclass
+class InOrder:
+    """What the engine has shields judge by: one after the other, without a registry."""
+
+    script: Mapping[str, Judges] = field(default_factory=dict)
+    asked: list[tuple[str, ShieldQuestion]] = field(default_factory=list)
+
+    def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
+        for name in shield_ids:
+            self.asked.append((name, question))
+            yield self.script[name](question)
+
+
+def registered(name: str, **params: object) -> Shield:
+    """Return a shield as it stands in the registry; what it says is scripted."""
+    return Shield(identifier=name, provider_resource_id=name, provider_id=PATTERN, params={"words": [name], **params})
