@@ -42,7 +42,7 @@ MAY = {
     "GetTurn": LOOK_AFTER,
     "GetEvents": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
-    "Models": REGISTER | ASK_MODEL,
+    "Models": REGISTER | KEYS | MODELS_FILE,
     "Tools": REGISTER,
     "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS,
     "Server": set[str](),
@@ -146,3 +146,9 @@ def test_of_keys_and_models_those_that_are_named_may_be_used() -> None:
     }
     assert asked["bedrock:InvokeModel"] == MODELS["BedrockModelArns"].split(",")
     assert asked["secretsmanager:GetSecretValue"] == MODELS["ProviderSecretArns"].split(",")
+
+
+def test_no_role_has_more_policies_than_a_role_takes() -> None:
+    """Source: the quotas of IAM; two are left to what SAM adds, for logs and for traces."""
+    made = template(ModelApiKeySecretArn=KEY_ARN, **MODELS)
+    assert max(len(function["Policies"]) for function in made.functions.values() if "Policies" in function) <= 8
