@@ -11,6 +11,7 @@ from turnstone.domain.content import Content, Url
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall, ToolResponse
+from turnstone.domain.usage import Tokens, added, factor_of
 
 
 class StepCommon(Frozen):
@@ -85,19 +86,43 @@ class TurnStatus(StrEnum):
 
 
 class TokenUsage(Frozen):
-    """Tokens of one inference, as the model's provider counted them."""
+    """Tokens of one inference, as the model's provider counted them.
+
+    Attributes:
+        estimated_prompt_tokens: our estimate of the same prompt, 0 where there is none.
+        is_estimated: whether the provider told nothing, so that all are estimates of ours.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     total_tokens: int = 0
+    estimated_prompt_tokens: int = 0
+    is_estimated: bool = False
+
+    @property
+    def spent(self) -> Tokens:
+        return Tokens(
+            inferences=1,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            estimated_inferences=int(self.is_estimated),
+        )
 
 
 class StepTrace(Frozen):
-    """What is kept of a step beside its wire shape: its stream's deltas, whether a client ran it, its tokens."""
+    """What is kept of a step beside its wire shape.
+
+    Attributes:
+        deltas: how many its stream told.
+        is_from_client: whether a client ran it.
+        usage: an inference's tokens.
+        model: whom that asked, as the agent names it.
+    """
 
     deltas: int = 0
     is_from_client: bool = False
     usage: TokenUsage | None = None
+    model: str = ""
 
 
 FailureKind = Literal[
@@ -150,6 +175,19 @@ class TurnState(Frozen):
     def inference_count(self) -> int:
         """How often the model has answered, over all resumes."""
         return sum(isinstance(step, InferenceStep) for step in self.turn.steps)
+
+    @property
+    def spent(self) -> dict[str, Tokens]:
+        """What its finished inferences took, by model."""
+        spent: dict[str, Tokens] = {}
+        for trace in self.traces:
+            if trace.usage is not None:
+                spent = added(spent, {trace.model: trace.usage.spent})
+        return spent
+
+    def token_factor(self, otherwise: float) -> float:
+        """Return how many tokens its model counts for each that we estimate, as far as it told."""
+        return factor_of((trace.usage for trace in self.traces if trace.usage is not None), otherwise)
 
     @property
     def last_moment(self) -> datetime:

@@ -17,6 +17,7 @@ from turnstone.domain.events import (
 )
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.turns import InferenceStep, StepTrace, TurnState
+from turnstone.engine.measuring import measured
 from turnstone.engine.prompt import build_request
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import ToolPlan, plan_tools
@@ -43,7 +44,8 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
     yield StepStarted(step_type="inference", step_id=step_id)
     deltas = 0
     answer: Inferred | None = None
-    for chunk in deps.inference.stream(build_request(state, deps)):
+    request = build_request(state, deps)
+    for chunk in deps.inference.stream(request):
         match chunk:
             case TextChunk(text):
                 deltas += 1
@@ -61,7 +63,8 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         completed_at=deps.clock.now(),
         model_response=answer.message,
     )
-    inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
+    trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
+    inferred = state.with_step(step, trace)
     plan = plan_tools(answer.message.tool_calls, deps.offer)
     following = _after_inference(inferred, answer.message, plan, deps.config.max_infer_iters)
     if isinstance(following, RunAgain):

@@ -22,6 +22,8 @@ def opened(session: Session, new: TurnState, lease_until: datetime, request: str
 
 def superseding(opening: Change, ending: Change) -> Change:
     """The turn that held the lock ends in the same write that opens the new one."""
+    charged = {"spent": ending.session.spent, "token_factor": ending.session.token_factor}
+    opening = replace(opening, session=opening.session.model_copy(update=charged), has_spent=ending.has_spent)
     return replace(opening, turns=(*ending.turns, *opening.turns), segments=ending.segments)
 
 
@@ -58,9 +60,11 @@ def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Cha
 
 def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
     """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
-    released = session.used(ended.last_moment).model_copy(update={"lock": session.lock.released()})
+    spent, at = ended.spent, ended.last_moment
+    charged = session.charged(spent, at, ended.token_factor(session.token_factor))
+    released = charged.used(at).model_copy(update={"lock": session.lock.released()})
     appended = open_segment.appended(entry_of(ended.turn, ended.order, ended.status))
-    return Change(released, (ended,), (appended,))
+    return Change(released, (ended,), (appended,), has_spent=bool(spent))
 
 
 def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:

@@ -33,6 +33,7 @@ from turnstone.store.keys import (
 from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.turn_records import put_step, put_turn, turn_state_of
+from turnstone.store.usage import put_spent
 from turnstone.store.whole_turns import whole_state
 
 log = logging.getLogger(__name__)
@@ -65,12 +66,17 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A transition: the session and turns as they shall be, guarded by the revisions they were read with."""
+    """A transition: the session and turns as they shall be, guarded by the revisions they were read with.
+
+    Attributes:
+        has_spent: whether a turn ends that took tokens, so that what the session spent this day is to be told.
+    """
 
     session: Session
     turns: tuple[TurnState, ...]
     segments: tuple[Segment, ...] = ()
     remembered: tuple[Put, ...] = ()
+    has_spent: bool = False
 
 
 class TurnStore:
@@ -126,6 +132,8 @@ class TurnStore:
         writes: list[Put] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
+        if change.has_spent:
+            writes.append(put_spent(ref, change.session))
         self._store.write([*writes, *change.remembered])
         return replace(
             change,
