@@ -32,6 +32,7 @@ from functions.tools import (
 )
 from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
 from functions.unserved import methods as unserved
+from functions.usage import get_usage
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import OFFLINE, InvalidSettings, LocalSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
@@ -86,6 +87,7 @@ MODULES = (
     get_shield,
     register_shield,
     unregister_shield,
+    get_usage,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 

@@ -36,6 +36,7 @@ MAY = {
     "Models": REGISTER | ASK_MODEL,
     "Tools": REGISTER,
     "Shields": REGISTER,
+    "Usage": READ,
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL,

@@ -44,6 +44,7 @@ FUNCTIONS = {
     "list_toolgroups": "Tools",
     "register_shield": "Shields",
     "list_shields": "Shields",
+    "get_usage": "Usage",
     "health": "Server",
     "version": "Server",
     "get_openapi": "Server",

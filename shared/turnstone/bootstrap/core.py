@@ -27,15 +27,18 @@ if TYPE_CHECKING:
     from turnstone.services.following import Following
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
+    from turnstone.services.limits import Limits
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
+    from turnstone.services.routes import RouteOf
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
     from turnstone.services.stopping import RunsHere
     from turnstone.services.sweeping import Sweeper
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
+    from turnstone.services.usage import Usage
     from turnstone.store.agents import AgentStore
     from turnstone.store.sessions import SessionStore
     from turnstone.store.turns import TurnStore
@@ -59,7 +62,7 @@ class Core:
         """Load everything now, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
-        _ = self.models, self.providers, self.toolgroups, self.shields
+        _ = self.models, self.providers, self.toolgroups, self.shields, self.usage
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -189,6 +192,14 @@ class Core:
         return Shields(RegistryStore(self._ports.store, "shield", Shield), self._ports.clock)
 
     @cached_property
+    def usage(self) -> Usage:
+        from turnstone.services.usage import Usage
+        from turnstone.store.usage import UsageStore
+
+        ports = self._ports
+        return Usage(UsageStore(ports.store), self._stores[0], self._rules, self._route_of, ports.clock)
+
+    @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.turns import TurnStore
 
@@ -244,6 +255,21 @@ class Core:
         return partial(refuse_at_creation, tools=self._ports.tools)
 
     @cached_property
+    def _route_of(self) -> RouteOf:
+        from turnstone.services.routes import route_of_any
+
+        return route_of_any
+
+    @cached_property
+    def _limits(self) -> Limits:
+        from turnstone.services.limits import DayLimit, Limits
+        from turnstone.store.usage import UsageStore
+
+        ports, settings = self._ports, self._settings
+        of_day = DayLimit(UsageStore(ports.store), ports.clock, settings.max_day_tokens)
+        return Limits(settings.max_turn_tokens, of_day)
+
+    @cached_property
     def _runner(self) -> TurnRunner:
         from turnstone.services.running import TurnRunner
 
@@ -264,6 +290,8 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
+            route_of=self._route_of,
+            limits=self._limits,
             follow=self._following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

@@ -126,7 +126,15 @@ class StepTrace(Frozen):
 
 
 FailureKind = Literal[
-    "model_failed", "model_timed_out", "lease_lost", "ended", "gone", "handed_over", "store_unavailable", "internal"
+    "model_failed",
+    "model_timed_out",
+    "limit_reached",
+    "lease_lost",
+    "ended",
+    "gone",
+    "handed_over",
+    "store_unavailable",
+    "internal",
 ]
 
 

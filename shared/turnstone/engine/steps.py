@@ -24,6 +24,7 @@ class EngineDeps:
         config: the agent's configuration with the turn's overrides.
         offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
+        max_turn_tokens: after how many spent tokens the model is asked no more, None for any number.
         stop: given when the run has no right to go on.
     """
 
@@ -35,6 +36,7 @@ class EngineDeps:
     recorder: StepRecorder
     clock: Clock
     ids: IdGenerator
+    max_turn_tokens: int | None = None
     stop: StopSignal = field(default_factory=StopSignal)
 
 

@@ -17,7 +17,7 @@ from turnstone.domain.events import (
 )
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.turns import InferenceStep, StepTrace, TurnState
-from turnstone.engine.measuring import measured
+from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import ToolPlan, plan_tools
@@ -28,7 +28,10 @@ Move = Generator[TurnEvent, None, NextStep]
 
 
 def advance(state: TurnState, deps: EngineDeps) -> Move:
-    """Make the turn's next move. Raises ModelError, LeaseLost and StoreUnavailable; everything else is a value."""
+    """Make the turn's next move.
+
+    Raises ModelError, TurnLimitReached, LeaseLost and StoreUnavailable; everything else is a value.
+    """
     calls = unanswered_calls(state.turn)
     if not calls:
         return (yield from _infer(state, deps))
@@ -39,6 +42,7 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
 
 
 def _infer(state: TurnState, deps: EngineDeps) -> Move:
+    refuse_over_limit(state, deps.max_turn_tokens)
     step_id = deps.ids.new_id()
     started_at = deps.clock.now()
     yield StepStarted(step_type="inference", step_id=step_id)

@@ -12,6 +12,8 @@ from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
+from turnstone.services.limits import Limits
+from turnstone.services.routes import RouteOf
 from turnstone.store.turns import TurnStore
 
 
@@ -20,6 +22,8 @@ class RunnerDeps:
     """What running a turn takes, whatever the turn.
 
     Attributes:
+        context_tokens: what a model is sent at most, in estimated tokens, where nothing is known of its window.
+        route_of: what is known of a model.
         follow: has those who wait here for a turn of another process told how it goes on there.
         tidies_up: whether a run may still work when its end has been told.
     """
@@ -34,6 +38,8 @@ class RunnerDeps:
     broadcasts: Broadcasts
     context_tokens: int
     await_duration: timedelta
+    route_of: RouteOf
+    limits: Limits
     follow: Callable[[TurnRef], None]
     tidies_up: bool
 

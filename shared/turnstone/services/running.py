@@ -13,6 +13,7 @@ from turnstone.domain.errors import (
     ModelTimedOut,
     NotFound,
     StoreUnavailable,
+    TurnLimitReached,
     TurnstoneError,
 )
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
@@ -168,7 +169,7 @@ class _Run:
             while isinstance(following, RunAgain):
                 state = following.state
                 following = self._drained(advance(state, engine))
-        except (ModelError, InvalidRequest) as error:
+        except (ModelError, InvalidRequest, TurnLimitReached) as error:
             return self._failed(state, error)
         return self._settled(following)
 
@@ -199,6 +200,7 @@ class _Run:
             recorder=self,
             clock=self._deps.clock,
             ids=self._deps.ids,
+            max_turn_tokens=self._deps.limits.turn_tokens,
             stop=self.lease.stop,
         )
 
@@ -230,8 +232,7 @@ class _Run:
                 assert_never(following)
 
     def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
-        kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
-        failure = Failure(kind=kind, message=str(error))
+        failure = Failure(kind=_kind_of(error), message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
         self._has_ended = True
@@ -252,6 +253,12 @@ class _Run:
 
 def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
     return () if step is None else (step_completed(step),)
+
+
+def _kind_of(error: TurnstoneError) -> FailureKind:
+    if isinstance(error, TurnLimitReached):
+        return "limit_reached"
+    return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 
 def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:

@@ -57,6 +57,7 @@ class Turns:
             InvalidRequest: the turn asks for what it can't have.
             TurnRunning: another turn of the session runs.
             Overloaded: the server runs as many turns as it takes.
+            DayLimitReached: the tenant has spent its tokens of the day.
         """
         responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
         if responses and len(responses) != len(new.messages):
@@ -111,6 +112,7 @@ class Turns:
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:
             raise TurnRunning(str(lock.order))
+        self._deps.limits.of_day.check(ref.tenant)
         state = self._new_state(view.session, new, now)
         session = view.session.used(now)
         change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
