@@ -375,7 +375,8 @@ class Server:
             step_ids = [step.step_id for step in state.turn.steps]
             assert len(set(step_ids)) == len(step_ids) == len(state.traces)
         ended = [(state.turn, state.order, state.status) for state in states if state.status.is_terminal]
-        assert (rebuilt(ended) if ended else ()) == self.segments(ref)
+        summaries = {state.order: state.summary for state in states if state.summary is not None}
+        assert (rebuilt(ended, summaries) if ended else ()) == self.segments(ref)
         self._assert_counted_once(ref, [state for state in states if state.status.is_terminal])
 
     def _assert_counted_once(self, ref: SessionRef, ended: Sequence[TurnState]) -> None:

@@ -66,6 +66,7 @@ class Settings(BaseModel):
     ephemeral_ttl_s: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
+    summaries: bool = False
     max_turn_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
     max_day_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from turnstone.services.following import Following
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
-    from turnstone.services.limits import Limits
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
@@ -261,15 +260,6 @@ class Core:
         return route_of_any
 
     @cached_property
-    def _limits(self) -> Limits:
-        from turnstone.services.limits import DayLimit, Limits
-        from turnstone.store.usage import UsageStore
-
-        ports, settings = self._ports, self._settings
-        of_day = DayLimit(UsageStore(ports.store), ports.clock, settings.max_day_tokens)
-        return Limits(settings.max_turn_tokens, of_day)
-
-    @cached_property
     def _runner(self) -> TurnRunner:
         from turnstone.services.running import TurnRunner
 
@@ -277,6 +267,7 @@ class Core:
 
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
+        from turnstone.bootstrap.spending import build_limits, build_summarizer
         from turnstone.services.launch import RunnerDeps
 
         return RunnerDeps(
@@ -291,7 +282,8 @@ class Core:
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
             route_of=self._route_of,
-            limits=self._limits,
+            limits=build_limits(self._ports, self._settings),
+            summarizer=build_summarizer(self.turn_store, self._settings),
             follow=self._following.follow if self._is_on_lambda else lambda _: None,
             tidies_up=not self._is_on_lambda,
         )

@@ -125,6 +125,22 @@ class StepTrace(Frozen):
     model: str = ""
 
 
+class Summary(Frozen):
+    """What a model wrote of turns that its window has no room for, to be sent in their place.
+
+    Attributes:
+        first_order, last_order: the first and the last turn it stands for, and with them all in between.
+        usage: what it took.
+        model: who was asked for it.
+    """
+
+    text: str
+    first_order: str
+    last_order: str
+    usage: TokenUsage
+    model: str
+
+
 FailureKind = Literal[
     "model_failed",
     "model_timed_out",
@@ -155,6 +171,7 @@ class TurnState(Frozen):
         overrides: what this turn changes of its agent, remembered over resume.
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
+        summary: what was written at its end of earlier turns.
         takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
         steps_at_takeover: how many steps there were when it was last taken over.
         steps_at_first_takeover: how many there were when it first was; what was told after them may have been lost.
@@ -169,6 +186,7 @@ class TurnState(Frozen):
     overrides: TurnOverrides = TurnOverrides()
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
+    summary: Summary | None = None
     takeovers: int = 0
     steps_at_takeover: int = 0
     steps_at_first_takeover: int | None = None
@@ -186,11 +204,11 @@ class TurnState(Frozen):
 
     @property
     def spent(self) -> dict[str, Tokens]:
-        """What its finished inferences took, by model."""
+        """What its finished inferences took, and that of a summary, by model."""
         spent: dict[str, Tokens] = {}
-        for trace in self.traces:
-            if trace.usage is not None:
-                spent = added(spent, {trace.model: trace.usage.spent})
+        for asked in (*self.traces, *((self.summary,) if self.summary else ())):
+            if asked.usage is not None:
+                spent = added(spent, {asked.model: asked.usage.spent})
         return spent
 
     def token_factor(self, otherwise: float) -> float:

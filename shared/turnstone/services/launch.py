@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.context import Segment
+from turnstone.domain.context import SEALED_TOKENS, Segment
 from turnstone.domain.events import Numbered
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnState
@@ -14,6 +14,7 @@ from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
 from turnstone.services.limits import Limits
 from turnstone.services.routes import RouteOf
+from turnstone.services.summarizing import Summarizer
 from turnstone.store.turns import TurnStore
 
 
@@ -24,6 +25,8 @@ class RunnerDeps:
     Attributes:
         context_tokens: what a model is sent at most, in estimated tokens, where nothing is known of its window.
         route_of: what is known of a model.
+        limits: how many tokens may be spent.
+        summarizer: has models write down what their windows have no room for, None where they shall not.
         follow: has those who wait here for a turn of another process told how it goes on there.
         tidies_up: whether a run may still work when its end has been told.
     """
@@ -40,8 +43,14 @@ class RunnerDeps:
     await_duration: timedelta
     route_of: RouteOf
     limits: Limits
+    summarizer: Summarizer | None
     follow: Callable[[TurnRef], None]
     tidies_up: bool
+
+    @property
+    def read_tokens(self) -> int:
+        """For how many tokens of the log a turn is opened; a summary's segment, and the one it cut short, are more."""
+        return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
 
 @dataclass(frozen=True, slots=True)

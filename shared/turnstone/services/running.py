@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import replace
 from typing import assert_never
 
 from turnstone.domain.errors import (
@@ -18,7 +19,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
-from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
+from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus, silent_output
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
@@ -29,6 +30,7 @@ from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.leases import Lease
 from turnstone.services.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.transitions import closed, paused
+from turnstone.services.window import budget_tokens, segments_for
 from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
@@ -158,6 +160,8 @@ class _Run:
         self.broadcast = broadcast
         self._session = launch.session
         self._has_step_records = len(launch.state.turn.steps) > 0
+        self._segments = launch.segments
+        self._budget_tokens = 0
         self._has_ended = False
 
     def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
@@ -169,6 +173,8 @@ class _Run:
             while isinstance(following, RunAgain):
                 state = following.state
                 following = self._drained(advance(state, engine))
+            if isinstance(following, Finish):
+                following = replace(following, state=self._summed_up(following.state, engine))
         except (ModelError, InvalidRequest, TurnLimitReached) as error:
             return self._failed(state, error)
         return self._settled(following)
@@ -190,11 +196,16 @@ class _Run:
     def _engine(self, state: TurnState) -> EngineDeps:
         config = self.launch.config
         offer = build_offer(config, self._deps.tools)
-        left = self._deps.context_tokens - fixed_tokens(state, config, offer.definitions)
+        route = self._deps.route_of(self.launch.ref.tenant, config.model)
+        otherwise = self._deps.context_tokens
+        self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
+        left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
+        is_wide = route.context_tokens is not None and route.context_tokens > otherwise
+        self._segments = segments_for(self._deps.turns, self.launch, left, is_wide=is_wide)
         return EngineDeps(
             config=config,
             offer=offer,
-            history=self._deps.turns.history(self.launch.ref, self.launch.segments, left),
+            history=self._deps.turns.history(self.launch.ref, self._segments, left),
             inference=self._deps.inference,
             tools=self._deps.tools,
             recorder=self,
@@ -203,6 +214,18 @@ class _Run:
             max_turn_tokens=self._deps.limits.turn_tokens,
             stop=self.lease.stop,
         )
+
+    def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
+        """Return the state of the turn that has its answer, with a summary if its session outgrows the window."""
+        if self._deps.summarizer is None:
+            return state
+        ended = state.completed(silent_output(), self._deps.clock.now())
+        try:
+            summary = self._deps.summarizer.summary(self.launch.ref, self._segments, ended, engine, self._budget_tokens)
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s ends without a summary: %s", self.launch.ref.turn_id, unavailable)
+            return state
+        return state.model_copy(update={"summary": summary})
 
     def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:
         with closing(move):

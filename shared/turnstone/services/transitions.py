@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from turnstone.domain.context import Segment, entry_of
+from turnstone.domain.context import Segment, appended, entry_of
 from turnstone.domain.errors import CallsMismatch
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.sessions import Session
@@ -63,8 +63,8 @@ def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
     spent, at = ended.spent, ended.last_moment
     charged = session.charged(spent, at, ended.token_factor(session.token_factor))
     released = charged.used(at).model_copy(update={"lock": session.lock.released()})
-    appended = open_segment.appended(entry_of(ended.turn, ended.order, ended.status))
-    return Change(released, (ended,), (appended,), has_spent=bool(spent))
+    segments = appended(open_segment, entry_of(ended.turn, ended.order, ended.status), ended.summary)
+    return Change(released, (ended,), segments, has_spent=bool(spent))
 
 
 def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:

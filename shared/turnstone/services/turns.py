@@ -64,7 +64,7 @@ class Turns:
             raise InvalidRequest("tool responses and user messages can't be sent in one turn", ("messages",))
 
         def act() -> TurnBroadcast:
-            view = self._store.view(ref, self._deps.context_tokens, attempt)
+            view = self._store.view(ref, self._deps.read_tokens, attempt)
             check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
@@ -92,7 +92,7 @@ class Turns:
         """
 
         def act() -> TurnBroadcast:
-            view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
+            view = self._store.view(ref, self._deps.read_tokens, attempt, ref.turn_id)
             check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
@@ -182,7 +182,7 @@ class Turns:
         if lock.state is not LockState.AWAITING or lock.order is None:
             raise CallsMismatch("no turn of this session awaits tool responses", ("messages",))
         waiting = turn_of(ref, lock.order)
-        view = self._store.view(ref, self._deps.context_tokens, attempt, lock.order)
+        view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
         if earlier := self._earlier(waiting, view, attempt, is_resume=True):
             return earlier
         names = {call.call_id: call.tool_name for call in view.state.pending_calls} if view.state else {}

@@ -70,6 +70,11 @@ def header_and_segments(ref: SessionRef, segments: int) -> Range:
     return Range(session_partition(ref), start="ctx:", end=HEADER, limit=1 + segments, reverse=True)
 
 
+def segments_before(ref: SessionRef, number: int, limit: int) -> Range:
+    """Return the read of the segments before that one, the newest first."""
+    return Range(session_partition(ref), start="ctx:", end=segment_key(ref, number - 1).sk, limit=limit, reverse=True)
+
+
 def turn_key(ref: SessionRef, order: str) -> Key:
     return Key(session_partition(ref), f"turn:{component(order)}")
 

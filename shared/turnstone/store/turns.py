@@ -11,7 +11,17 @@ from datetime import datetime
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.context import Entry, Segment, newest_within, segments_within, told_afterwards
+from turnstone.domain.context import (
+    Entry,
+    Segment,
+    living,
+    newest_within,
+    segments_within,
+    summary_tokens,
+    tokens_of,
+    told_afterwards,
+    told_of,
+)
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
@@ -25,6 +35,7 @@ from turnstone.store.keys import (
     agent_key,
     header_and_segments,
     open_shards,
+    segments_before,
     session_key,
     steps_of_turn,
     turn_key,
@@ -179,18 +190,31 @@ class TurnStore:
         """Return the newest messages of ended turns that fit the budget, oldest first; whole turns where possible."""
         if budget_tokens <= 0:
             return ()
-        chosen, left = _newest_entries(segments, budget_tokens)
-        by_reference = [entry for entry in chosen if entry.messages is None]
+        summary, entries = living(segments)
+        has_room = summary is not None and summary_tokens(summary) <= budget_tokens
+        summed_up = (told_of(summary),) if summary is not None and has_room else ()
+        chosen, left = _newest_entries(entries, budget_tokens - tokens_of(summed_up))
+        messages = self.messages_of(ref, chosen)
+        if left < 0 and chosen:
+            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
+        return (*summed_up, *(message for turn in messages for message in turn))
+
+    def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
+        """Return what is told of each of the turns; those that the log does not hold itself are read."""
+        by_reference = [entry for entry in entries if entry.messages is None]
         records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
-        told = {entry.order: entry.messages or () for entry in chosen}
+        told = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:
                 state = turn_state_of(record)
                 told[entry.order] = told_afterwards(state.turn, state.status)
-        messages = [told[entry.order] for entry in chosen]
-        if left < 0:
-            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
-        return tuple(message for turn in messages for message in turn)
+        return [told[entry.order] for entry in entries]
+
+    def earlier_segments(self, ref: SessionRef, number: int, limit: int) -> tuple[Segment, ...]:
+        """Return so many segments before that one, the oldest first."""
+        query = segments_before(ref, number, limit)
+        found = records_within(self._store, query, self._store.range(query))
+        return tuple(segment_of(record) for record in reversed(found))
 
     def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
         if header is None:
@@ -232,11 +256,10 @@ def _held(fence: int) -> tuple[Condition, ...]:
     return is_mine, is_running
 
 
-def _newest_entries(segments: Sequence[Segment], budget_tokens: int) -> tuple[list[Entry], int]:
+def _newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[Entry], int]:
     """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
     chosen: list[Entry] = []
     left = budget_tokens
-    entries = [entry for segment in segments for entry in segment.entries]
     for entry in reversed(entries):
         if entry.tokens > left and chosen:
             break
