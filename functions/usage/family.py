@@ -3,7 +3,7 @@
 from turnstone.edge.gateway import LambdaHandler
 
 # relative: in a function this family is a package of its own, here a part of functions
-from . import get_usage
+from . import get_context, get_usage
 
-ROUTES = (get_usage.ROUTE,)
+ROUTES = (get_usage.ROUTE, get_context.ROUTE)
 handler = LambdaHandler(__name__, *ROUTES, loads="usage")

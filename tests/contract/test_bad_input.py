@@ -411,6 +411,7 @@ BODIES = {
     ("GET", TURN_PATH): UNREAD,
     ("GET", TURN_PATH + "/events"): Bodies(UNREAD.valid, by_query=lambda query: after_grade(query)),
     ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
+    ("GET", SESSION_PATH + "/context"): UNREAD,
     ("GET", "/v1/usage"): Bodies(UNREAD.valid, by_query=lambda query: usage_grade(query)),
     ("GET", "/v1/health"): UNREAD,
     ("GET", "/v1/version"): UNREAD,

@@ -45,6 +45,7 @@ SHOWN = {
     "list_shields": {"data"},
     "get_shield": {"identifier", "params"},
     "register_shield": {"identifier", "params"},
+    "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "get_openapi": {"openapi", "paths"},
     "health": {"status"},

@@ -82,7 +82,7 @@ NOT_NEEDED = {
     "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
-    "usage.family": ("engine", "services.running", "store.turns", "domain.turns", "adapters.tools", "adapters.offline"),
+    "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
     "server.family": ("engine", "services", "store.turns", "domain.agents"),
     **dict.fromkeys(DELETES, ("engine", "services.running", "services.cleaning", "adapters.tools", "adapters.offline")),

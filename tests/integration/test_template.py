@@ -314,6 +314,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
+        assert (name in RUNNING_TURNS) == ({"summaries", "max_turn_tokens", "max_day_tokens"} <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
 

@@ -16,6 +16,7 @@ from turnstone.domain.messages import UserMessage
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import NewTurn, TokenUsage, TurnStatus
 from turnstone.domain.usage_report import UsageReport, UsageWanted
+from turnstone.http.errors import error_reply, failure_reply
 from turnstone.records import Range
 from turnstone.store.keys import USAGE_SHARDS, usage_partitions
 from turnstone.store.ranges import all_records
@@ -189,6 +190,7 @@ def test_a_turn_that_spent_what_one_may_fails_before_it_asks_again_and_keeps_its
     assert state.failure is not None
     assert (state.status, state.failure.kind) == (TurnStatus.FAILED, "limit_reached")
     assert "max_turn_tokens" in state.failure.message
+    assert failure_reply(state.failure).status == 429
     assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"]
     assert len(server.inference.requests) == 1
     assert tokens(usage(server, **names(ref))) == (1, 10, 5)
@@ -210,6 +212,9 @@ def test_a_tenant_that_spent_the_days_tokens_begins_no_turn_until_midnight(make:
     with pytest.raises(DayLimitReached, match=r"30 tokens of this day .*max_day_tokens") as refused:
         server.start(server.session())
     assert 0 < refused.value.retry_after_s <= DAY_S
+    reply = error_reply(refused.value)
+    assert reply.status == 429
+    assert reply.headers == {"retry-after": str(refused.value.retry_after_s), "x-should-retry": "false"}
     advance(server, refused.value.retry_after_s)
     server.say(ref)
 

@@ -10,9 +10,11 @@ import pytest
 from tests.either_store import Make
 from tests.fakes.scripted import Reply, Says
 from tests.harness import Server, contents, outline
+from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.context import segments_within
-from turnstone.domain.errors import ModelFailed
+from turnstone.domain.errors import ModelFailed, NotFound
 from turnstone.domain.routing import ModelRoute
+from turnstone.domain.session_context import SummaryInContext
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import Summary, TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of
@@ -27,7 +29,8 @@ TURN_TOKENS = 204
 def with_window(server: Server, tokens: int | None) -> Server:
     """Have it known of every model how much it takes."""
     route_of: Callable[[str, str], ModelRoute] = lambda _, name: ModelRoute(name, (), context_tokens=tokens)  # noqa: E731
-    object.__setattr__(server.core._runner_deps, "route_of", route_of)
+    for told in (server.core._runner_deps, server.core.usage.contexts):
+        object.__setattr__(told, "route_of", route_of)
     return server
 
 
@@ -134,10 +137,15 @@ def test_what_falls_out_of_the_window_is_summed_up_and_the_summary_sent_in_its_p
     ref = server.session()
     say(server, ref, 7)
     (summary,) = summaries(server, ref)
+    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
     orders = [state.order for state in server.states(ref)]
     covered = orders.index(summary.last_order) + 1
     assert (summary.text, summary.first_order) == ("They like tea.", orders[0])
     assert [numbered(QUESTION, number) in model.asked_for[0] for number in range(7)] == [n < covered for n in range(7)]
+    assert shown.summary == SummaryInContext(
+        text="They like tea.", first_turn_id=orders[0], last_turn_id=summary.last_order, model_id="scripted"
+    )
+    assert [turn.turn_id for turn in shown.turns] == orders[covered:]
     server.say(ref, numbered(QUESTION, 7))
     assert asked(server)[0] == "[Summary of the earlier conversation]\nThey like tea."
     assert questions(server) == list(range(covered, 8))
@@ -208,3 +216,26 @@ def test_the_log_is_read_far_enough_to_find_the_summary(make: Make) -> None:
         server.say(ref, numbered(QUESTION, number))
         assert asked(server)[0].startswith("[Summary")
         assert questions(server)[-1] == number
+
+
+# ---- what is told of it
+
+
+@pytest.mark.parametrize(("window", "budget", "turns"), [(None, 2_000, 9), (100_000, 75_000, 20), (1_000, 750, 3)])
+def test_who_asks_is_told_how_much_a_model_is_sent_and_which_turns(
+    make: Make, window: int | None, budget: int, turns: int
+) -> None:
+    server = with_window(make(*[ANSWER] * 20, context_tokens=2_000), window)
+    ref = server.session()
+    say(server, ref, 20)
+    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    assert (shown.window_tokens, shown.budget_tokens, shown.token_factor, shown.summary) == (window, budget, 1.0, None)
+    newest = [state.order for state in server.states(ref)][-turns:]
+    assert [(turn.turn_id, turn.tokens) for turn in shown.turns] == [(order, TURN_TOKENS) for order in newest]
+
+
+def test_nobody_is_told_of_a_session_that_is_not_theirs(make: Make) -> None:
+    server = make("a", owner_only=True)
+    ref = server.session()
+    with pytest.raises(NotFound):
+        server.core.usage.contexts.read(Caller(tenant=ref.tenant, principal="mate"), ref)

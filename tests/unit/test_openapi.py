@@ -391,6 +391,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     for wanted in ([asker.ids["turn_id"]], {"turn_ids": [asker.ids["turn_id"]]}):
         assert len(asker.ask("GET", SESSION, wanted).json()["turns"]) == 1
     assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
+    assert len(asker.ask("GET", SESSION + "/context").json()["turns"]) > 1
     spent = asker.ask("GET", "/v1/usage", query=f"?agent_id={asker.ids['agent_id']}").json()
     assert spent["total"]["inferences"] > len(spent["by_session"]) == spent["sessions"] == 1
     agent_id = asker.ids["agent_id"]

@@ -7,8 +7,8 @@ from turnstone.domain.agents import SamplingParams
 from turnstone.domain.context import Entry, summary_tokens
 from turnstone.domain.routing import ModelRoute
 from turnstone.domain.turns import Summary, TokenUsage
+from turnstone.domain.window import budget_tokens
 from turnstone.services.summarizing import to_be_dropped
-from turnstone.services.window import budget_tokens
 
 
 @pytest.mark.parametrize(

@@ -192,11 +192,9 @@ class Core:
 
     @cached_property
     def usage(self) -> Usage:
-        from turnstone.services.usage import Usage
-        from turnstone.store.usage import UsageStore
+        from turnstone.bootstrap.usage import build_usage
 
-        ports = self._ports
-        return Usage(UsageStore(ports.store), self._stores[0], self._rules, self._route_of, ports.clock)
+        return build_usage(self._ports, self._settings, self._rules, self._route_of)
 
     @cached_property
     def turn_store(self) -> TurnStore:

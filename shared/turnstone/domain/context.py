@@ -150,6 +150,20 @@ def newest_within(messages: Sequence[Message], budget_tokens: int) -> tuple[Mess
     return tuple(messages[start:])
 
 
+def newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[Entry], int]:
+    """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
+    chosen: list[Entry] = []
+    left = budget_tokens
+    for entry in reversed(entries):
+        if entry.tokens > left and chosen:
+            break
+        chosen.insert(0, entry)
+        left -= entry.tokens
+        if left < 0:
+            break
+    return chosen, left
+
+
 def tokens_of(messages: Iterable[Message]) -> int:
     """Return an estimate of the tokens the messages take: four bytes of text each, a thousand for an image."""
     return sum(_tokens(message) for message in messages)

@@ -20,6 +20,7 @@ from turnstone.domain.errors import (
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
 from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus, silent_output
+from turnstone.domain.window import budget_tokens
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
@@ -30,7 +31,6 @@ from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.leases import Lease
 from turnstone.services.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.transitions import closed, paused
-from turnstone.services.window import budget_tokens, segments_for
 from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
@@ -200,8 +200,8 @@ class _Run:
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
         left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
-        is_wide = route.context_tokens is not None and route.context_tokens > otherwise
-        self._segments = segments_for(self._deps.turns, self.launch, left, is_wide=is_wide)
+        if route.context_tokens is not None and route.context_tokens > otherwise:
+            self._segments = self._deps.turns.widened(self.launch.ref, self._segments, left)
         return EngineDeps(
             config=config,
             offer=offer,

@@ -1,6 +1,7 @@
 """What was spent: read by those who may see the agents and sessions that spent it, and by admins all of it."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date
 
 from turnstone.domain.access import ADMIN, Stamp
@@ -11,23 +12,38 @@ from turnstone.domain.usage_report import UsageCount, UsageReport, UsageWanted
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session
 from turnstone.services.routes import RouteOf
+from turnstone.services.session_context import SessionContexts
 from turnstone.store.sessions import SessionStore
 from turnstone.store.usage import Spent, UsageStore
 
 AGENTS_AT_ONCE = 100
 
 
-class Usage:
-    """What deleted agents and sessions spent stays told, to who could see the sessions."""
+@dataclass(frozen=True, slots=True)
+class UsageDeps:
+    """What it takes to tell what was spent. `route_of` tells the prices of a model."""
 
-    def __init__(
-        self, store: UsageStore, sessions: SessionStore, rules: AccessRules, route_of: RouteOf, clock: Clock
-    ) -> None:
-        self._store = store
-        self._sessions = sessions
-        self._rules = rules
-        self._route_of = route_of
-        self._clock = clock
+    store: UsageStore
+    sessions: SessionStore
+    rules: AccessRules
+    route_of: RouteOf
+    clock: Clock
+
+
+class Usage:
+    """What deleted agents and sessions spent stays told, to who could see the sessions.
+
+    Attributes:
+        contexts: what sessions' next turns will take along of the turns before.
+    """
+
+    def __init__(self, deps: UsageDeps, contexts: SessionContexts) -> None:
+        self._store = deps.store
+        self._sessions = deps.sessions
+        self._rules = deps.rules
+        self._route_of = deps.route_of
+        self._clock = deps.clock
+        self.contexts = contexts
 
     def report(self, caller: Caller, wanted: UsageWanted) -> UsageReport:
         """Return what was spent by all the caller may see, by one agent or by one of its sessions.

@@ -15,6 +15,7 @@ from turnstone.domain.context import (
     Entry,
     Segment,
     living,
+    newest_entries,
     newest_within,
     segments_within,
     summary_tokens,
@@ -193,7 +194,7 @@ class TurnStore:
         summary, entries = living(segments)
         has_room = summary is not None and summary_tokens(summary) <= budget_tokens
         summed_up = (told_of(summary),) if summary is not None and has_room else ()
-        chosen, left = _newest_entries(entries, budget_tokens - tokens_of(summed_up))
+        chosen, left = newest_entries(entries, budget_tokens - tokens_of(summed_up))
         messages = self.messages_of(ref, chosen)
         if left < 0 and chosen:
             messages[0] = newest_within(messages[0], chosen[0].tokens + left)
@@ -210,11 +211,14 @@ class TurnStore:
                 told[entry.order] = told_afterwards(state.turn, state.status)
         return [told[entry.order] for entry in entries]
 
-    def earlier_segments(self, ref: SessionRef, number: int, limit: int) -> tuple[Segment, ...]:
-        """Return so many segments before that one, the oldest first."""
-        query = segments_before(ref, number, limit)
+    def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:
+        """Return these newest segments with the earlier ones that the budget may hold beside them, read now."""
+        missing = segments_within(budget_tokens) - len(read)
+        if missing <= 0 or not read or read[0].number == 0:
+            return read
+        query = segments_before(ref, read[0].number, missing)
         found = records_within(self._store, query, self._store.range(query))
-        return tuple(segment_of(record) for record in reversed(found))
+        return (*(segment_of(record) for record in reversed(found)), *read)
 
     def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
         if header is None:
@@ -254,17 +258,3 @@ def _held(fence: int) -> tuple[Condition, ...]:
     is_mine = AttributeIs("fence", fence)
     is_running = AttributeIs("status", LockState.RUNNING.value)
     return is_mine, is_running
-
-
-def _newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[Entry], int]:
-    """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
-    chosen: list[Entry] = []
-    left = budget_tokens
-    for entry in reversed(entries):
-        if entry.tokens > left and chosen:
-            break
-        chosen.insert(0, entry)
-        left -= entry.tokens
-        if left < 0:
-            break
-    return chosen, left

@@ -1,10 +1,7 @@
-"""What of a session a model is sent: how much its window takes, and the part of the log that fits it."""
+"""How much of a model's window there is for what it is sent."""
 
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.context import Segment, segments_within
 from turnstone.domain.routing import ModelRoute
-from turnstone.services.launch import Launch
-from turnstone.store.turns import TurnStore
 
 ROOM_FOR_ANSWERS = 4  # one of so many parts of a window, where the agent says nothing of it
 
@@ -21,12 +18,3 @@ def budget_tokens(route: ModelRoute, config: AgentConfig, otherwise: int, token_
     max_tokens = config.sampling_params.max_tokens
     room = min(max_tokens, window // 2) if max_tokens > 0 else window // ROOM_FOR_ANSWERS
     return int((window - room) / token_factor)
-
-
-def segments_for(turns: TurnStore, launch: Launch, left_tokens: int, *, is_wide: bool) -> tuple[Segment, ...]:
-    """Return the newest segments, and earlier ones, read now, where the window is wider than what was read for."""
-    read = launch.segments
-    missing = segments_within(left_tokens) - len(read)
-    if not is_wide or missing <= 0 or not read or read[0].number == 0:
-        return read
-    return (*turns.earlier_segments(launch.ref, read[0].number, missing), *read)
