@@ -56,7 +56,14 @@ def _keys_url(url: str) -> str:
 
 
 class Settings(BaseModel):
-    """What both places to run in have in common. A field is named as its variable without the prefix, in lower case."""
+    """What both places to run in have in common. A field is named as its variable without the prefix, in lower case.
+
+    Attributes:
+        context_tokens: what a model is sent at most, in estimated tokens, where its window is not known.
+        summaries: have the model sum up the turns that its window has no room for any more.
+        max_turn_tokens: after how many tokens a turn asks the model no more, None for any number.
+        max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
