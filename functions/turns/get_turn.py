@@ -12,5 +12,5 @@ def get_turn(request: Request) -> Reply:
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"
-ROUTE = Route("GET", PATH, get_turn, Turn, headers={"x-turn-status": TurnStatus, "x-turn-tokens": int})
+ROUTE = Route("GET", PATH, get_turn, Turn, headers={"x-turn-status": TurnStatus, "x-turn-tokens": str})
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

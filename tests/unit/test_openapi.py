@@ -376,7 +376,9 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
         for step in turn["steps"]:
             asker.ids |= {"step_id": step["step_id"]}
             assert asker.ask("GET", TURN + "/step/{step_id}").json() == {"step": step}
-        assert asker.ask("GET", TURN).headers["x-turn-status"] in ("completed", "awaiting_input")
+        told = asker.ask("GET", TURN).headers
+        assert told["x-turn-status"] in ("completed", "awaiting_input")
+        assert int(told["x-turn-tokens"]) > 0
     for stream in (False, True):
         (call,) = asker.ask("GET", TURN).json()["output_message"]["tool_calls"]
         response = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "sun"}
