@@ -10,6 +10,7 @@ import pytest
 from tests.either_store import Make
 from tests.fakes.scripted import Says, call, calls
 from tests.harness import LEASE_S, Server, answer, attempt, client_tool, completes_turn, outline
+from turnstone.domain.agents import AgentConfig
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import DayLimitReached, InvalidRequest, NotFound
 from turnstone.domain.messages import UserMessage
@@ -167,15 +168,32 @@ def test_who_sees_an_agent_is_told_what_it_spent_and_admins_are_told_all(make: M
 
 def test_nobody_is_told_of_sessions_of_others_though_the_agent_is_everybodys(make: Make) -> None:
     server = make("a")
-    agent_id = server.agent()
-    session_id = server.core.sessions.create(ANN, agent_id, "hers", attempt())
-    ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session_id)
-    new = NewTurn(messages=(UserMessage(content="hello"),))
-    server.hear(server.turns.start(ANN, ref, new, attempt()))
+    ref = turn_of(server, ANN, server.agent())
+    agent_id = ref.agent_id
     assert tokens(usage(server, ANN)) == (1, 10, 5)
     assert tokens(usage(server, MATE, agent_id=agent_id)) == (0, 0, 0)
     with pytest.raises(NotFound):
         usage(server, MATE, **names(ref))
+
+
+def test_nobody_is_told_of_a_session_of_an_agent_that_is_not_theirs(make: Make) -> None:
+    server = make("a")
+    config = AgentConfig(model="scripted", instructions="")
+    ref = turn_of(server, Caller(tenant=TENANT, principal="ann"), server.core.agents.create(ANN, config, attempt()))
+    assert tokens(usage(server, ANN)) == (1, 10, 5)
+    assert tokens(usage(server, MATE)) == (0, 0, 0)
+    for wanted in ({"agent_id": ref.agent_id}, names(ref)):
+        with pytest.raises(NotFound):
+            usage(server, MATE, **wanted)
+
+
+def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
+    """Have the caller take a turn in a session of their own; return which."""
+    session_id = server.core.sessions.create(caller, agent_id, "hers", attempt())
+    ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session_id)
+    new = NewTurn(messages=(UserMessage(content="hello"),))
+    server.hear(server.turns.start(caller, ref, new, attempt()))
+    return ref
 
 
 # ---- limits
