@@ -29,7 +29,7 @@ class Store:
         self.tokens = tokens
         self.looks = 0
 
-    def of_tenant(self, tenant: str, day: date, agent_id: str | None = None) -> Iterator[Spent]:  # noqa: ARG002 - all
+    def of_tenant(self, tenant: str, day: date, agent_id: str | None = None) -> Iterator[Spent]:
         self.looks += 1
         by_model = {"m": Tokens(inferences=1, prompt_tokens=self.tokens)}
         return iter([Spent(day, "a", "s", by_model, Stamp())] if day == EVENING.date() else [])
