@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
 from functions.http_only import HttpOnly
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
+from functions.processes import NotStarted, Processes
 from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, unregister_shield
@@ -42,7 +43,7 @@ from turnstone.http.surroundings import OneMachine
 
 NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
 KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them
-GREETING = """Turnstone serves on {url} (process {pid}, {provider}). Try, in another terminal:
+GREETING = """Turnstone serves on {url} (process {who}, {provider}). Try, in another terminal:
 
   {curl} {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
   {curl} {url}/v1/agents/AGENT_ID/session -d '{{"session_name": "first"}}'
@@ -145,20 +146,9 @@ def spare_the_collector() -> None:
     gc.set_threshold(NEW_OBJECTS)
 
 
-def main() -> None:
-    """Serve until interrupted."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    note_only_what_is_told()
-    try:
-        settings = load_settings(LocalSettings)
-        listening = listen(settings.host, settings.port)
-        server = LocalServer(settings)
-    except OSError as problem:
-        where = f"TURNSTONE_HOST {settings.host}, TURNSTONE_PORT {settings.port}"
-        sys.exit(f"turnstone: can't listen on {where}: {problem.strerror}")
-    except (InvalidSettings, StoreUnavailable) as problem:
-        sys.exit(f"turnstone: {problem}")
-    config = uvicorn.Config(
+def server_config(settings: LocalSettings, server: LocalServer) -> uvicorn.Config:
+    """Return how uvicorn serves the server."""
+    return uvicorn.Config(
         build_local_app(settings, server),
         log_level="warning",
         http=HttpOnly,
@@ -168,16 +158,43 @@ def main() -> None:
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
+
+
+def greeting(settings: LocalSettings, port: int) -> str:
+    """Return what a server at that port says once it can be used."""
     host = f"[{settings.host}]" if settings.host.version == 6 else str(settings.host)
-    url = f"http://{host}:{listening.getsockname()[1]}"
+    url = f"http://{host}:{port}"
     model = {"model": "MODEL", "provider": f"models of {settings.model_url}, see {url}/v1/models"}
-    if settings.model_url == OFFLINE:
+    if settings.models_file is not None:
+        model["provider"] = f"models of {settings.models_file}, see {url}/v1/models"
+    elif settings.model_url == OFFLINE:
         model = {"model": OFFLINE, "provider": "offline model"}
     curl = "curl" if settings.auth == "off" else 'curl -H "Authorization: Bearer $KEY"'
-    print(GREETING.format(url=url, curl=curl, pid=os.getpid(), data_dir=settings.data_dir, **model), flush=True)
+    who = str(os.getpid()) if settings.processes == 1 else f"{os.getpid()}, {settings.processes} that it started"
+    return GREETING.format(url=url, curl=curl, who=who, data_dir=settings.data_dir, **model)
+
+
+def main() -> None:
+    """Serve until interrupted."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    note_only_what_is_told()
+    try:
+        settings = load_settings(LocalSettings)
+        listening = listen(settings.host, settings.port)
+        hello = greeting(settings, listening.getsockname()[1])
+        if settings.processes > 1:
+            Processes(listening, settings.processes, lambda: print(hello, flush=True)).serve()
+            return
+        server = LocalServer(settings)
+    except OSError as problem:
+        where = f"TURNSTONE_HOST {settings.host}, TURNSTONE_PORT {settings.port}"
+        sys.exit(f"turnstone: can't listen on {where}: {problem.strerror}")
+    except (InvalidSettings, StoreUnavailable, NotStarted) as problem:
+        sys.exit(f"turnstone: {problem}")
+    print(hello, flush=True)
     spare_the_collector()
     with suppress(KeyboardInterrupt):
-        DrainingServer(config, server).run(sockets=[listening])
+        DrainingServer(server_config(settings, server), server).run(sockets=[listening])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
 
 

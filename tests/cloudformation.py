@@ -21,7 +21,7 @@ class Template:
     def __init__(self, path: Path, **parameters: str) -> None:
         self._raw = yaml.load(path.read_text(), _Loader)
         declared = self._raw["Parameters"]
-        self.parameters = {name: parameters.get(name, given.get("Default")) for name, given in declared.items()}
+        self.parameters = {name: _value(given, parameters.get(name)) for name, given in declared.items()}
         assert not set(parameters) - set(declared), "no such parameter"
         assert None not in self.parameters.values(), "a parameter has no value"
         common = self._raw["Globals"]["Function"]
@@ -36,6 +36,11 @@ class Template:
     def declared_parameters(self) -> dict[str, Any]:
         declared: dict[str, Any] = self._raw["Parameters"]
         return declared
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        rules: dict[str, Any] = self._raw["Rules"]
+        return rules
 
     @property
     def outputs(self) -> dict[str, Any]:
@@ -65,6 +70,8 @@ class Template:
                 return self._resolved(yes if self._holds({"Condition": name}) else no)
             case {"Ref": name} if name in self.parameters:
                 return self.parameters[name]
+            case {"Fn::Join": [between, parts]}:
+                return str(between).join(self._resolved(parts))
             case {"Fn::Sub": [text, names]}:
                 return self._substituted(text, {name: self._resolved(given) for name, given in names.items()})
             case {"Fn::Sub": text}:
@@ -79,6 +86,12 @@ class Template:
     def _substituted(self, text: str, names: Mapping[str, Any]) -> dict[str, str]:
         known = {**self.parameters, **names}
         return {"Fn::Sub": _SUBSTITUTED.sub(lambda found: str(known.get(found[1], found[0])), text)}
+
+
+def _value(declared: dict[str, Any], given: str | None) -> Any:
+    """Return what a parameter is; a list of nothing has one empty text."""
+    text = declared.get("Default") if given is None else given
+    return text.split(",") if declared["Type"] == "CommaDelimitedList" and text is not None else text
 
 
 def _with_globals(common: dict[str, Any], resource: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
+USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
@@ -121,7 +122,9 @@ class LocalSettings(AuthSettings):
 
     Attributes:
         allow_open: without authentication, answer whoever reaches the server, by whatever name.
+        config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
+        processes: how many serve; each runs `max_running_turns` at most.
     """
 
     host: IPvAnyAddress = IPv4Address("127.0.0.1")
@@ -129,9 +132,16 @@ class LocalSettings(AuthSettings):
     auth_cache_seconds: Seconds = Field(default=10, ge=0, le=60)
     port: int = Field(default=8321, ge=0, le=65535)
     data_dir: Path = Path(".turnstone")
+    config: Path | None = None
     model_url: ModelUrl = OFFLINE
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
+    processes: int = Field(default=1, ge=1, le=64)
+
+    @property
+    def models_file(self) -> Path | None:
+        """The file of models, None if there is none."""
+        return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
 
     def contradictions(self) -> list[str]:
         """Return what else is wrong: a server is open to others only if somebody says so."""
@@ -152,6 +162,7 @@ class LambdaSettings(Settings):
     Attributes:
         model_url: needed where turns run; nothing stands in for it, the offline model must be asked for by name.
         jobs_queue_url: the queue of clean-up jobs; needed where something is deleted.
+        config: name of the parameter, of the Systems Manager, that holds the operator's file of models.
         model_api_key_secret: name of the secret that holds the model's key.
         state_machine_arn: the machine that looks after turns which wait for their clients.
         route_module: whose route the streaming server serves, such as `turns.create_turn`.
@@ -161,6 +172,7 @@ class LambdaSettings(Settings):
     bucket: str
     state_machine_arn: str | None = None
     jobs_queue_url: str | None = None
+    config: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
 
@@ -175,6 +187,11 @@ class TableSettings(LambdaSettings, AuthSettings):
     """The settings of a command that works on a table. It takes what a function has, and needs the table only."""
 
     bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
+
+
+def text_of_variable(name: str) -> str | None:
+    """Return what a variable says whose name an operator's file tells, None if it says nothing."""
+    return os.environ.get(name) or None
 
 
 def names_a_table() -> bool:

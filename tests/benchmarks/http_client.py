@@ -69,6 +69,12 @@ class Connection:
         status, body = read(bytes(answer))
         return Exchange(status, body, first_event_s or whole_s, whole_s)
 
+    def receive(self, size: int) -> bytes:
+        """Return what there is of an answer, once there is something."""
+        part = self._socket.recv(size)
+        assert part, "the server hung up"
+        return part
+
     def send(self, request: bytes) -> None:
         """Send an encoded request whose answer nobody waits for."""
         self._socket.sendall(request)

@@ -2,10 +2,14 @@
 
 Both servers keep what they are told on the same disk and ask the same instant model server; each kind of request is
 asked of one and the other in turns. Bars are for how many times as many requests a second ours answers at 8 clients.
+
+Ours serves in as many processes as there are cores, unless --processes tells otherwise. The peer is one process, as it
+offers no more: its settings name no number of them, and uvicorn gets its app as an object, which one process serves.
 """
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -35,18 +39,22 @@ def main() -> None:
     try:
         before = state_of_machine(folder)
         with _parties(arguments, folder, sizes) as (parties, model):
+            processes = {party.name: _serving(party.server) for party in parties}
             idle = _memory(parties)
             comparisons = list(_comparisons(parties, model, pace, sizes, arguments.only))
             memory = {name: {"idle_mb": idle[name], **held} for name, held in _memory_now(parties).items()}
         after = state_of_machine(folder)
     finally:
         shutil.rmtree(folder)
+    told_of = {OURS: f"{processes[OURS]} serving", PEER: f"{processes[PEER]}, all that it offers"}
+    print("\nprocesses: " + "; ".join(f"{name} {number}" for name, number in told_of.items()))
     print(f"\n{table_of_rates(comparisons)}\n\n{table_of_times(comparisons)}\n")
     for name, held in memory.items():
         print(f"memory of {name}: " + ", ".join(f"{when} {mb:,.0f} MB" for when, mb in held.items()))
     print(f"\nmachine before: {told(before)}\nmachine after:  {told(after)}")
     found: dict[str, Any] = {
         "machine": {"before": before, "after": after},
+        "processes": processes,
         "memory": memory,
         "comparisons": [one.to_json() for one in comparisons],
     }
@@ -62,6 +70,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each kind is asked of each server")
     parser.add_argument("--rounds", type=int, default=3, help="in how many turns")
     parser.add_argument("--only", action="append", help="kinds whose name begins so; may be repeated")
+    cores = os.cpu_count() or 1
+    parser.add_argument(
+        "--processes", type=int, default=cores, help="how many of ours serve, as many as cores if unset"
+    )
     for name in Sizes.__slots__:
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help="see Sizes")
     return parser.parse_args()
@@ -84,7 +96,7 @@ def _parties(arguments: argparse.Namespace, folder: Path, sizes: Sizes) -> Itera
     models = models_of(arguments.peer_config)
     with (
         model_server(*models) as model,
-        turnstone(folder / OURS, model.port) as ours,
+        turnstone(folder / OURS, model.port, processes=arguments.processes) as ours,
         peer(arguments.peer_python, arguments.peer_config, folder / PEER, model.port) as theirs,
     ):
         print("writing histories", file=sys.stderr, flush=True)
@@ -93,6 +105,11 @@ def _parties(arguments: argparse.Namespace, folder: Path, sizes: Sizes) -> Itera
             their_place = furnished(connection, history, models[0], sizes)
         place = our_place(ours, folder / OURS, models[0], sizes)
         yield (Party(OURS, ours, place), Party(PEER, theirs, their_place)), model
+
+
+def _serving(server: Server) -> int:
+    """Return how many of its processes serve: those that the first one has started, if there are any."""
+    return max(1, len(server.pids()) - 1)
 
 
 def _memory(parties: Sequence[Party]) -> dict[str, float]:

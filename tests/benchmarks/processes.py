@@ -22,7 +22,7 @@ CHOSEN_PORTS = range(20_000, 30_000)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server in a process of its own.
+    """A server in a process of its own, with those that it has started; all are counted together.
 
     Attributes:
         ready_s: how long after its start it answered for the first time.
@@ -35,8 +35,13 @@ class Server:
     def connect(self) -> Connection:
         return Connection(self.port)
 
+    def pids(self) -> tuple[int, ...]:
+        """Return its process, and those that this one has started."""
+        started = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return (self.pid, *map(int, started.split()))
+
     def memory_mb(self) -> float:
-        """Return the memory it holds now."""
+        """Return the memory it holds now; what its processes share is counted for each."""
         return self._memory_mb("VmRSS")
 
     def peak_memory_mb(self) -> float:
@@ -45,12 +50,15 @@ class Server:
 
     def cpu_s(self) -> float:
         """Return the processor time it has taken so far, user and system."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids()]
+        return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
     def _memory_mb(self, name: str) -> float:
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return int(next(line.split()[1] for line in lines if line.startswith(name))) / 1_024
+        held_kb = 0
+        for pid in self.pids():
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            held_kb += int(next(line.split()[1] for line in lines if line.startswith(name)))
+        return held_kb / 1_024
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,9 @@ def test_a_group_without_tools_here_is_named_as_what_was_sent(server: Served, pa
 
 WITHOUT_EFFECT: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/models", {"model_id": "m", "provider_id": "ollama"}, "provider_id"),
-    ("/v1/models", {"model_id": "m", "provider_model_id": "other"}, "provider_model_id"),
-    ("/v1/models", {"model_id": "m", "model_type": "embedding"}, "model_type"),
+    ("/v1/models", {"model_id": "m", "metadata": {"context_tokens": 0}}, "metadata.context_tokens"),
+    ("/v1/models", {"model_id": "m", "metadata": {"prices": {"input": 1}}}, "metadata.prices.output"),
+    ("/v1/models", {"model_id": "m", "metadata": {"fallbacks": [{"provider": "x"}]}}, "metadata.fallbacks.0.provider"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "g", "provider_id": "tavily-search"}, "provider_id"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "g", "mcp_endpoint": None}, "mcp_endpoint"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "g/tool"}, "toolgroup_id"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 import stat
 import threading
@@ -221,6 +223,21 @@ def test_a_write_does_not_wait_for_ever_for_another_thread(
         late = pool.submit(store.write, [Put(A, b"")])
         assert isinstance(late.exception(), StoreUnavailable)
     store.write([Put(A, b"")])
+
+
+def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_done(
+    store: SqliteRangeStore, path: Path
+) -> None:
+    queue = os.open(path.parent, os.O_RDONLY)
+    with ThreadPoolExecutor(1) as pool:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        late = pool.submit(store.write, [Put(A, b"")])
+        with pytest.raises(TimeoutError):
+            late.result(0.1)
+        assert store.get(A) is None
+        os.close(queue)
+        late.result(10)
+    assert store.get(A) is not None
 
 
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:

@@ -46,6 +46,19 @@ class PlainClient:
         answer: Json = response.json()
         return answer
 
+    def port(self) -> int:
+        """Return the port that its connection has on this side."""
+        told = self._http.get("/v1/health").extensions["network_stream"].get_extra_info("client_addr")
+        return int(told[1])
+
+    def delete(self, path: str) -> httpx.Response:
+        return self._http.delete(path)
+
+    def get_events(self, path: str) -> list[Json]:
+        """Return every event of a stream that is read."""
+        with self._http.stream("GET", path) as response:
+            return list(events_in(response.iter_lines()))
+
     @contextmanager
     def streaming(self, path: str, body: Json, **headers: str) -> Iterator[Iterator[Json]]:
         """Ask for a stream and give its events as they come; leaving the block hangs up."""

@@ -52,6 +52,8 @@ def test_a_server_whose_port_is_taken_says_so(tmp_path: Path) -> None:
         ("lease_seconds", "nan"),
         ("model_api_key", "schlüssel"),
         ("colour", "blue"),
+        ("processes", "0"),
+        ("processes", "65"),
         ("host", "0.0.0.0"),
         ("host", "localhost"),
         ("auth", "yes"),
@@ -70,6 +72,8 @@ def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
     assert str(data_dir) in refused_start(port=free_port(), data_dir=data_dir)
 
 
-def test_a_database_that_is_none_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_database_that_is_none_is_named(processes: int, tmp_path: Path) -> None:
     (tmp_path / "turnstone.db").write_text("no database" * 1_000)
-    assert str(tmp_path / "turnstone.db") in refused_start(port=free_port(), data_dir=tmp_path)
+    line = refused_start(port=free_port(), data_dir=tmp_path, processes=processes)
+    assert str(tmp_path / "turnstone.db") in line

@@ -331,11 +331,15 @@ def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever()
 
 
 def test_a_model_must_be_named() -> None:
-    declared = template().declared_parameters["ModelUrl"]
+    made = template()
+    declared = made.declared_parameters["ModelUrl"]
     assert "Default" not in declared
     accepted = re.compile(declared["AllowedPattern"])
-    assert all(accepted.search(url) for url in ("offline", "http://model", "https://host/v1"))
-    assert not any(accepted.search(url) for url in ("", "https://", "Offline", "ftp://host", "https://host /v1"))
+    assert all(accepted.search(url) for url in ("", "offline", "http://model", "https://host/v1"))
+    assert not any(accepted.search(url) for url in ("https://", "Offline", "ftp://host", "https://host /v1"))
+    (asserted,) = made.rules["SomeModelMustBeNamed"]["Assertions"]
+    both_empty = {"Fn::Equals": [{"Fn::Join": ["", [{"Ref": "ModelUrl"}, {"Ref": "ModelsParameter"}]]}, ""]}
+    assert asserted["Assert"] == {"Fn::Not": [both_empty]}
 
 
 def test_defaults_of_the_template_are_those_of_the_settings() -> None:

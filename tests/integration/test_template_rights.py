@@ -16,9 +16,17 @@ LOOK_AFTER = {*READ, "states:StartExecution"}
 RUN = {*LOOK_AFTER, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "states:SendTaskSuccess"}
 REGISTER = {*READ, *BLOBS, "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 DELETE = {*READ, "dynamodb:DeleteItem", "dynamodb:PutItem", "sqs:SendMessage"}
-ASK_MODEL = {"secretsmanager:GetSecretValue"}
+KEYS = {"secretsmanager:GetSecretValue"}
+BEDROCK = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
+MODELS_FILE = {"ssm:GetParameter"}
+ASK_MODEL = KEYS | BEDROCK | MODELS_FILE
+MODELS = {
+    "ModelsParameter": "/turnstone/models",
+    "ProviderSecretArns": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:a,arn:aws:secretsmanager:::secret:b-*",
+    "BedrockModelArns": "arn:aws:bedrock:eu-west-1::foundation-model/m,arn:aws:bedrock:*:1:inference-profile/*",
+}
 MAY = {
-    "CreateAgent": CREATE,
+    "CreateAgent": CREATE | READ | MODELS_FILE,
     "GetAgent": READ,
     "ListAgents": READ,
     "DeleteAgent": DELETE,
@@ -36,7 +44,7 @@ MAY = {
     "Models": REGISTER | ASK_MODEL,
     "Tools": REGISTER,
     "Shields": REGISTER,
-    "Usage": READ,
+    "Usage": READ | MODELS_FILE,
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL,
@@ -66,14 +74,23 @@ def statements(made: Template, function: dict[str, Any]) -> Iterator[dict[str, A
         yield from document["Statement"]
 
 
-@pytest.mark.parametrize("secret", ["", KEY_ARN])
-def test_functions_may_do_what_they_do_and_nothing_else(secret: str) -> None:
-    made = template(ModelApiKeySecretArn=secret)
+@pytest.mark.parametrize(
+    ("models", "asking"),
+    [
+        ({}, set[str]()),
+        ({"ModelApiKeySecretArn": KEY_ARN}, KEYS),
+        ({"ModelsParameter": "/m"}, MODELS_FILE),
+        (MODELS, ASK_MODEL),
+    ],
+    ids=["no key", "key", "file", "file of providers"],
+)
+def test_functions_may_do_what_they_do_and_nothing_else(models: dict[str, str], asking: set[str]) -> None:
+    made = template(**models)
     may = {
         name: {action for statement in statements(made, function) for action in listed(statement["Action"])}
         for name, function in made.functions.items()
     }
-    assert {name: actions - (set() if secret else ASK_MODEL) for name, actions in MAY.items()} == may
+    assert {name: actions - (ASK_MODEL - asking) for name, actions in MAY.items()} == may
 
 
 def test_the_authorizer_reads_api_keys_and_nothing_else() -> None:
@@ -87,13 +104,14 @@ def test_the_authorizer_reads_api_keys_and_nothing_else() -> None:
 
 
 def test_rights_are_for_one_resource() -> None:
-    made = template(ModelApiKeySecretArn=KEY_ARN)
+    made = template(ModelApiKeySecretArn=KEY_ARN, ModelsParameter="/m")
     machine = made.resources["TurnSupervisor"]["Properties"]
     own = {
         "dynamodb": {"Fn::GetAtt": ["Table", "Arn"]},
         "s3": {"Fn::Sub": "${Bucket.Arn}/blobs/*"},
         "states": variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"],
         "secretsmanager": KEY_ARN,
+        "ssm": {"Fn::Sub": "arn:${AWS::Partition}:ssm:${AWS::Region}:${AWS::AccountId}:parameter/m"},
         "sqs": {"Fn::GetAtt": ["Jobs", "Arn"]},
         "lambda": {"Fn::GetAtt": ["RunTurn", "Arn"]},
         "events": {"Fn::Sub": "arn:${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}:event-bus/default"},
@@ -115,3 +133,14 @@ def test_rights_are_for_one_resource() -> None:
                 continue
             assert [own[service]] == listed(statement["Resource"])
     assert machine["Name"]["Fn::Sub"] == own["states"]["Fn::Sub"].split(":stateMachine:")[1]
+
+
+def test_of_keys_and_models_those_that_are_named_may_be_used() -> None:
+    made = template(**MODELS)
+    asked = {
+        action: listed(statement["Resource"])
+        for statement in statements(made, made.functions["CreateTurn"])
+        for action in listed(statement["Action"])
+    }
+    assert asked["bedrock:InvokeModel"] == MODELS["BedrockModelArns"].split(",")
+    assert asked["secretsmanager:GetSecretValue"] == MODELS["ProviderSecretArns"].split(",")

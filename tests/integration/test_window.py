@@ -28,8 +28,8 @@ TURN_TOKENS = 204
 def with_window(server: Server, tokens: int | None) -> Server:
     """Have it known of every model how much it takes."""
     route_of: Callable[[str, str], ModelRoute] = lambda _, name: ModelRoute(name, (), context_tokens=tokens)  # noqa: E731
-    for told in (server.core._runner_deps, server.core.usage.contexts):
-        object.__setattr__(told, "route_of", route_of)
+    object.__setattr__(server.core._runner_deps, "route", route_of)
+    object.__setattr__(server.core.usage.contexts, "route_of", route_of)
     return server
 
 

@@ -31,7 +31,10 @@ MAX_ROUTE_LINES = 40
 MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 5
 # modules that compose the edge, not routes
-COMPOSITION = {*(EDGE / f"{name}.py" for name in ("cli", "local", "openapi", "stream")), *EDGE.glob("*/family.py")}
+COMPOSITION = {
+    *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
+    *EDGE.glob("*/family.py"),
+}
 
 
 def sources() -> list[Path]:

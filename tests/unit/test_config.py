@@ -18,12 +18,15 @@ from functions.server import health
 from functions.turns import create_turn, get_turn, resume_turn
 from turnstone.adapters.offline import OfflineInference
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.routed import RoutedInference
 from turnstone.adapters.secrets import secret_text
 from turnstone.bootstrap.aws import AwsPorts
 from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings, Settings, is_function, load_settings
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.edge.worker import TurnWorker
+from turnstone.ports import Inference
 
 KEY = "sk-0123456789abcdef"
 MODEL = "https://models.example/v1"
@@ -168,7 +171,9 @@ def test_neither_do_the_worker_and_the_list_of_models(environment: SetEnvironmen
 def test_the_offline_model_runs_turns_where_it_is_asked_for_by_name(environment: SetEnvironment, loop: None) -> None:
     environment(PLACE, MACHINE, TURNSTONE_MODEL_URL="offline")
     start(environment, "functions.turns.create_turn")
-    assert isinstance(AwsPorts(load_settings(LambdaSettings)).inference, OfflineInference)
+    model = AwsPorts(load_settings(LambdaSettings)).inference
+    assert isinstance(model, RoutedInference)
+    assert isinstance(model.provider("default"), OfflineInference)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +236,13 @@ def ports_with(secrets: Secrets, monkeypatch: pytest.MonkeyPatch) -> AwsPorts:
     return AwsPorts(load_settings(LambdaSettings))
 
 
+def key_of(model: Inference) -> str:
+    assert isinstance(model, RoutedInference)
+    provider = model.provider("default")
+    assert isinstance(provider, OpenAICompatibleInference)
+    return provider._access.key(NO_PROVIDER_DATA)
+
+
 @pytest.fixture
 def with_key(environment: SetEnvironment) -> None:
     environment(PLACE, TURNSTONE_MODEL_URL=MODEL, TURNSTONE_MODEL_API_KEY_SECRET="model-key")
@@ -247,8 +259,7 @@ def test_the_key_is_read_once_by_its_name_and_stripped(
     model = ports.inference
     assert model is ports.inference
     assert secrets.read == ["model-key"]
-    assert isinstance(model, OpenAICompatibleInference)
-    assert model._headers["Authorization"] == f"Bearer {KEY}"
+    assert key_of(model) == KEY
     assert KEY not in caplog.text + repr(model) + repr(ports)
 
 
@@ -258,8 +269,7 @@ def test_without_the_name_of_a_secret_none_is_read(
     environment(PLACE, TURNSTONE_MODEL_URL=MODEL)
     secrets = Secrets({"SecretString": KEY})
     model = ports_with(secrets, monkeypatch).inference
-    assert isinstance(model, OpenAICompatibleInference)
-    assert (secrets.read, "Authorization" in model._headers) == ([], False)
+    assert (secrets.read, key_of(model)) == ([], "")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import botocore.config
 import botocore.session
@@ -13,6 +13,9 @@ from botocore.exceptions import BotoCoreError
 from botocore.loaders import JSONFileLoader, Loader
 
 from turnstone.domain.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from turnstone.adapters.sigv4 import SigV4
 
 CONFIG = botocore.config.Config(
     connect_timeout=2,
@@ -42,7 +45,7 @@ class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
 
     def list_available_services(self, _: str) -> list[str]:
         """Return the services there are clients for."""
-        return ["dynamodb", "s3", "secretsmanager", "sqs", "stepfunctions"]
+        return ["bedrock-runtime", "dynamodb", "s3", "secretsmanager", "sqs", "ssm", "stepfunctions"]
 
 
 class AwsClients:
@@ -53,13 +56,22 @@ class AwsClients:
         self._session.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
         self._lock = Lock()
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, region: str | None = None, config: botocore.config.Config = CONFIG) -> Any:
         """Return a new client. Raises StoreUnavailable if the region or something else it needs isn't known."""
         try:
             with self._lock:  # sessions are not safe to share between threads
-                return self._session.create_client(service, config=CONFIG)
+                return self._session.create_client(service, region, config=config)
         except BotoCoreError as error:
             raise StoreUnavailable(f"AWS can't be used: {error}") from error
+
+    def signer(self, service: str, region: str | None) -> SigV4:
+        """Return what signs requests to a service. Raises StoreUnavailable if the region isn't known."""
+        from turnstone.adapters.sigv4 import SigV4  # only where requests are signed that no client makes
+
+        region = region or self._session.get_config_variable("region")
+        if region is None:
+            raise StoreUnavailable("AWS can't be used: no region is set")
+        return SigV4(self._session, service, region)
 
     def lazy_client(self, service: str) -> LazyClient:
         """Return what becomes a client when it is first used."""

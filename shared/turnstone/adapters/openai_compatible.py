@@ -21,12 +21,14 @@ from urllib3.exceptions import (
 from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
+from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
 from turnstone.adapters.openai_wire import request_body
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.content import text_of
 from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
 from turnstone.domain.messages import Message, UserMessage
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
@@ -59,32 +61,37 @@ class Refusal:
     cause: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question under way: who asks with which key, what may be quoted, and what can cut it."""
+
+    model: str | None
+    key: str
+    quote: Quote
+    line: Line
+
+
 class OpenAICompatibleInference:
     """The models behind one address, asked over connections that are kept."""
 
-    def __init__(self, base_url: str, api_key: str | None, timeout_s: float = SILENCE_TIMEOUT_S) -> None:
+    def __init__(
+        self, base_url: str, access: ModelAccess | str | None = None, timeout_s: float = SILENCE_TIMEOUT_S
+    ) -> None:
         """Connect to nothing yet.
 
         Args:
             base_url: the address up to, and without, `/chat/completions`.
+            access: how the server knows us; a text is the key to ask with.
             timeout_s: how long the server may be silent, before its answer and within it.
 
         Raises:
             ValueError: the key can't be sent in a header.
         """
-        api_key = (api_key or "").strip()
-        if not (api_key.isascii() and api_key.isprintable()):
-            raise ValueError("the model's API key (TURNSTONE_MODEL_API_KEY) has characters that no header can carry")
         url = parse_url(base_url.strip().rstrip("/"))
         self._base_path = url.request_uri.rstrip("/")
+        self._base_url = f"{url.scheme}://{url.netloc}{self._base_path}"
         self._shown_url = url._replace(auth=None, query=None, fragment=None).url
-        self._api_key = api_key
-        self._headers = {
-            "Accept": "text/event-stream, application/json",
-            "Content-Type": "application/json",
-            "User-Agent": "turnstone",
-            **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
-        }
+        self._access = access if isinstance(access, ModelAccess) else ModelAccess(access)
         self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
         self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
 
@@ -103,9 +110,11 @@ class OpenAICompatibleInference:
             yield from self._streamed(request, line)
 
     def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
-        quote = partial(self._quoted, request.messages)
+        key = self._access.key(request.provider_data)
+        quote = partial(self._quoted, request.messages, key)
         answer = AnswerReader(call_ids_of(request.messages), quote)
-        response = self._opened(json.dumps(request_body(request)).encode(), request.model, (quote, line))
+        asking = Asking(request.model, key, quote, line)
+        response = self._opened(json.dumps(request_body(request)).encode(), asking)
         try:
             for data in self._events(response):
                 text = answer.read(data)
@@ -119,13 +128,14 @@ class OpenAICompatibleInference:
 
     def models(self) -> tuple[str, ...]:
         """Return the ids the server lists. Raises ModelError."""
-        quote = partial(self._quoted, ())
-        answer = self._attempt("GET", "/models", None, Timeout(MODELS_TIMEOUT_S))
+        key = self._access.key(NO_PROVIDER_DATA)
+        asking = Asking(None, key, partial(self._quoted, (), key), Line())
+        answer = self._attempt("/models", None, asking)
         if isinstance(answer, Refusal):
             raise answer.error from answer.cause
         try:
             if answer.status != 200:
-                raise self._refused(answer, None, quote).error
+                raise self._refused(answer, asking).error
             listed = json.loads(b"".join(self._read(answer)))
             return tuple(str(model["id"]) for model in listed["data"])
         except (ValueError, RecursionError, KeyError, TypeError) as exc:
@@ -133,32 +143,33 @@ class OpenAICompatibleInference:
         finally:
             settle(answer, may_be_kept=False)
 
-    def _opened(self, body: bytes, model: str, asking: tuple[Quote, Line]) -> BaseHTTPResponse:
+    def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
         """Return a response of status 200 whose body has not been read. Raises ModelError."""
-        quote, line = asking
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
-            answer = self._attempt("POST", "/chat/completions", body, self._timeout)
+            answer = self._attempt("/chat/completions", body, asking)
             if not isinstance(answer, Refusal):
                 if answer.status == 200:
                     return answer
-                answer = self._refused(answer, model, quote)
-            if answer.wait_s is None or not attempts_left or line.is_cut:
+                answer = self._refused(answer, asking)
+            if answer.wait_s is None or not attempts_left or asking.line.is_cut:
                 raise answer.error from answer.cause
             time.sleep(max(answer.wait_s, backoff_s * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter, not a secret
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, method: str, path: str, body: bytes | None, timeout: Timeout) -> BaseHTTPResponse | Refusal:
+    def _attempt(self, path: str, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
         """Return the response, of whatever status, or why there is none."""
+        method = "GET" if body is None else "POST"
+        headers = self._access.headers(asking.key, method, self._base_url + path, body)
         try:
             return self._pool.urlopen(
                 method,
                 self._base_path + path,
                 body=body,
-                headers=self._headers,
-                timeout=timeout,
+                headers=headers,
+                timeout=Timeout(MODELS_TIMEOUT_S) if body is None else self._timeout,
                 preload_content=False,
                 retries=False,
                 redirect=False,
@@ -167,19 +178,19 @@ class OpenAICompatibleInference:
             return Refusal(ModelTimedOut(f"the model server at {self._shown_url} did not answer in time"), None, exc)
         except NewConnectionError as exc:
             error_text = f"can't connect to the model; is the model server running at {self._shown_url}?"
-            return Refusal(ModelFailed(error_text), 0.0, exc)
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
         except ConnectTimeoutError as exc:
             error = ModelTimedOut(f"no connection to {self._shown_url} in {CONNECT_TIMEOUT_S:g} s")
             return Refusal(error, None, exc)
         except ProtocolError as exc:
             error_text = f"the model server at {self._shown_url} hung up before it answered"
             said_nothing = isinstance(exc.args[-1], ConnectionError)
-            return Refusal(ModelFailed(error_text), 0.0 if said_nothing else None, exc)
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
         except HTTPError as exc:
             error_text = f"can't talk to the model server at {self._shown_url} ({type(exc).__name__})"
-            return Refusal(ModelFailed(error_text), None, exc)
+            return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
 
-    def _refused(self, response: BaseHTTPResponse, model: str | None, quote: Quote) -> Refusal:
+    def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
         """Return what a response of another status than 200 means."""
         status = response.status
         if 300 <= status < 400:
@@ -187,14 +198,15 @@ class OpenAICompatibleInference:
         elif status in (401, 403):
             meaning = f"the model server at {self._shown_url} does not accept the key; check TURNSTONE_MODEL_API_KEY"
         elif status == 404:
-            wanted = "the list of models" if model is None else f"model {model!r}"
+            wanted = "the list of models" if asking.model is None else f"model {asking.model!r}"
             meaning = f"{wanted} not found at {self._shown_url}; check the agent's model and TURNSTONE_MODEL_URL"
         elif status == 429:
             meaning = f"the model server at {self._shown_url} takes no more requests now"
         else:
             meaning = f"the model server at {self._shown_url} refused or failed"
-        said = quote(error_text_of(response))
-        error = ModelFailed(f"{meaning} (HTTP {status})" + (f": {said}" if said else ""))
+        said = asking.quote(error_text_of(response))
+        is_outage = status == 429 or status >= 500
+        error = ModelFailed(f"{meaning} (HTTP {status})" + (f": {said}" if said else ""), is_outage=is_outage)
         return Refusal(error, wait_before_retry(response))
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
@@ -230,14 +242,14 @@ class OpenAICompatibleInference:
         except ReadTimeoutError as exc:
             raise ModelTimedOut(f"the model server at {self._shown_url} fell silent while it answered") from exc
         except HTTPError as exc:
-            raise ModelFailed(f"the answer of the model server at {self._shown_url} broke off") from exc
+            raise ModelFailed(f"the answer of the model server at {self._shown_url} broke off", is_outage=True) from exc
 
-    def _quoted(self, messages: Sequence[Message], text: str) -> str:
-        """Return the server's text cut short, without our key and without messages that it repeats."""
+    def _quoted(self, messages: Sequence[Message], key: str, text: str) -> str:
+        """Return the server's text cut short, without the key and without messages that it repeats."""
         repeated = {text_of(message.content) for message in messages}
         repeated |= {text_of(m.context) for m in messages if isinstance(m, UserMessage) and m.context is not None}
         secrets = [secret for secret in repeated if len(secret) >= SHORTEST_REDACTED_TEXT]
-        for secret in (*sorted(secrets, key=len, reverse=True), self._api_key):
+        for secret in (*sorted(secrets, key=len, reverse=True), key):
             text = text.replace(secret, REDACTED) if secret else text
         return " ".join(text.split())[:QUOTED_CHARACTERS]
 

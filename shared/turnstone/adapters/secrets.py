@@ -1,7 +1,9 @@
-"""Secrets by their names."""
+"""Texts that AWS keeps by their names: secrets, and parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -11,14 +13,27 @@ from turnstone.domain.errors import StoreUnavailable
 
 def secret_text(client: Any, secret_id: str) -> str:
     """Return the text of a secret in Secrets Manager, white space around it left out. Raises StoreUnavailable."""
-    try:
+    with _failures_told(f"the secret {secret_id!r}"):
         answer = client.get_secret_value(SecretId=secret_id)
-    except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "unknown")
-        raise StoreUnavailable(f"the secret {secret_id!r} can't be read: {code}") from error
-    except BotoCoreError as error:
-        raise StoreUnavailable(f"the secret {secret_id!r} can't be read: {error}") from error
     text: str | None = answer.get("SecretString")
     if text is None:
         raise StoreUnavailable(f"the secret {secret_id!r} can't be used: it holds no text")
     return text.strip()
+
+
+def parameter_text(client: Any, name: str) -> str:
+    """Return the text of a parameter of the Systems Manager. Raises StoreUnavailable."""
+    with _failures_told(f"the parameter {name!r}"):
+        text: str = client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
+    return text
+
+
+@contextmanager
+def _failures_told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        raise StoreUnavailable(f"{what} can't be read: {code}") from error
+    except BotoCoreError as error:
+        raise StoreUnavailable(f"{what} can't be read: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import threading
@@ -56,6 +57,7 @@ class SqliteFile:
             self._writer = self.connect(path)
             try:
                 _prepare(self._writer)
+                self._queue = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
             except BaseException:
                 self._writer.close()
                 raise
@@ -96,7 +98,7 @@ class SqliteFile:
         if not self._writing.acquire(timeout=BUSY_TIMEOUT_S):
             raise StoreUnavailable(f"other writes to the database {str(self._path)!r} are taking too long")
         try:
-            with self._failures_told():
+            with self._failures_told(), self._queued():
                 try:
                     if self._was_read_only:
                         self._reopen()
@@ -116,8 +118,22 @@ class SqliteFile:
         """Close the file as soon as the calls that use it are done."""
         self._closed = True
         with self._writing:
+            if self._queue >= 0:
+                os.close(self._queue)
+                self._queue = -1
             self._writer.close()
         self._close_idle_readers()
+
+    @contextmanager
+    def _queued(self) -> Iterator[None]:
+        """Wait for the writes of other processes."""
+        # SQLite would look again after sleeps that grow up to a tenth of a second: a busy neighbour makes them long.
+        # A lock of the folder is woken when it is free, and closing its descriptor does not drop SQLite's own locks.
+        fcntl.flock(self._queue, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._queue, fcntl.LOCK_UN)
 
     def _reopen(self) -> None:
         # What could only be opened for reading stays so while a connection to it is open, also once it may be written.

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from turnstone.domain.catalogue import Catalogue
     from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
 
 
 class AnyPorts(Protocol):
-    """One adapter for every port, made beforehand or when it is first asked for."""
+    """One adapter for every port, made beforehand or when it is first asked for; and what the operator says of models.
+
+    Without a catalogue there is one provider, which is asked for every model by its name.
+    """
 
     @property
     def store(self) -> RangeStore: ...
@@ -33,6 +37,9 @@ class AnyPorts(Protocol):
     @property
     def jobs(self) -> Jobs: ...
 
+    @property
+    def catalogue(self) -> Catalogue | None: ...
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -45,3 +52,4 @@ class Ports:
     clock: Clock
     ids: IdGenerator
     jobs: Jobs
+    catalogue: Catalogue | None = None

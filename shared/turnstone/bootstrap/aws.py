@@ -1,6 +1,9 @@
 """The services as a Lambda has them: over DynamoDB, S3 and Step Functions."""
 
-from functools import cached_property
+from __future__ import annotations
+
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from turnstone.adapters.aws_clients import AwsClients
 from turnstone.adapters.dynamodb import DynamoRangeStore
@@ -8,8 +11,11 @@ from turnstone.adapters.s3 import S3BlobStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.core import Core
 from turnstone.config import InvalidSettings, LambdaSettings
-from turnstone.ports import Inference, Jobs, Supervisor, ToolRuntime
 from turnstone.store.oversize import OversizeStore
+
+if TYPE_CHECKING:
+    from turnstone.domain.catalogue import Catalogue, OpenAIProvider
+    from turnstone.ports import Inference, Jobs, Supervisor, ToolRuntime
 
 
 def build_lambda_core(settings: LambdaSettings) -> Core:
@@ -29,19 +35,48 @@ class AwsPorts:
         self.ids = RandomIds()
 
     @cached_property
+    def catalogue(self) -> Catalogue | None:
+        """What the operator's file says of models, if there is one. Raises InvalidSettings, StoreUnavailable."""
+        if self._settings.config is None:
+            return None
+        from turnstone.adapters.secrets import parameter_text
+        from turnstone.bootstrap.catalogue import build_catalogue
+
+        text = parameter_text(self._clients.client("ssm"), self._settings.config)
+        return build_catalogue(text, self._settings.model_url, "api_key_secret")
+
+    @cached_property
     def inference(self) -> Inference:
-        """The model. Raises InvalidSettings if none is named: nothing stands in for it unasked."""
-        from turnstone.bootstrap.models import build_inference
+        """The models. Raises InvalidSettings if none is named: nothing stands in for it unasked.
+
+        Of many providers each is made, and its key read, when it is asked for the first time.
+        """
+        from turnstone.bootstrap.models import Means, build_inference, build_only_inference
 
         settings = self._settings
+        if self.catalogue is not None:
+            return build_inference(self.catalogue, Means(settings.model_timeout_seconds, self._key, self._aws))
         if settings.model_url is None:
             raise InvalidSettings("TURNSTONE_MODEL_URL: must be set; the offline model is named offline")
-        api_key = None
-        if settings.model_api_key_secret is not None:
-            from turnstone.adapters.secrets import secret_text
+        key = partial(self._secret, settings.model_api_key_secret)
+        return build_only_inference(settings.model_url, key, settings.model_timeout_seconds)
 
-            api_key = secret_text(self._clients.client("secretsmanager"), settings.model_api_key_secret)
-        return build_inference(settings.model_url, api_key, settings.model_timeout_seconds)
+    def _aws(self) -> AwsClients:
+        return self._clients
+
+    def _key(self, name: str, provider: OpenAIProvider) -> str | None:
+        """Return the key of a provider, None if it has none. Raises StoreUnavailable."""
+        from turnstone.domain.routing import MODELS
+
+        is_named_by_environment = name == MODELS and self._settings.model_url is not None
+        return self._secret(self._settings.model_api_key_secret if is_named_by_environment else provider.api_key_secret)
+
+    def _secret(self, name: str | None) -> str | None:
+        if name is None:
+            return None
+        from turnstone.adapters.secrets import secret_text
+
+        return secret_text(self._clients.client("secretsmanager"), name)
 
     @cached_property
     def tools(self) -> ToolRuntime:

@@ -6,15 +6,14 @@ Each is loaded when it is first asked for: a Lambda starts in the time that its 
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
-
-from turnstone.config import OFFLINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.adapters import AnyPorts
+    from turnstone.bootstrap.registries import Registries
     from turnstone.config import Settings
     from turnstone.domain.agents import AgentConfig
     from turnstone.services.access import AccessRules
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
     from turnstone.services.registry import Models, Providers, Shields, Toolgroups
-    from turnstone.services.routes import RouteOf
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
     from turnstone.services.stopping import RunsHere
@@ -76,7 +74,13 @@ class Core:
         from turnstone.store.agents import AgentStore
 
         ports = self._ports
-        return Agents(AgentStore(ports.store), self._rules, lambda config: self._refuse(config), ports.clock, ports.ids)
+        return Agents(
+            AgentStore(ports.store),
+            self._rules,
+            lambda tenant, config: self._refuse(tenant, config),
+            ports.clock,
+            ports.ids,
+        )
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -157,50 +161,33 @@ class Core:
 
         return Sweeper(self.turn_store, self.recovery.attend, self._ports.clock, duties=(self.cleaning.send_due,))
 
-    @cached_property
+    @property
     def models(self) -> Models:
-        from turnstone.domain.registry import Model
-        from turnstone.services.registry import Models
-        from turnstone.store.registry import RegistryStore
+        return self._registries.models
 
-        ports = self._ports
-        return Models(RegistryStore(ports.store, "model", Model), ports.inference, ports.clock)
-
-    @cached_property
+    @property
     def providers(self) -> Providers:
-        from turnstone.domain.registry import providers
-        from turnstone.services.registry import Providers
+        return self._registries.providers
 
-        return Providers(providers(is_offline=self._settings.model_url == OFFLINE))
-
-    @cached_property
+    @property
     def toolgroups(self) -> Toolgroups:
-        from turnstone.domain.registry import Toolgroup
-        from turnstone.services.registry import Toolgroups
-        from turnstone.store.registry import RegistryStore
+        return self._registries.toolgroups
 
-        ports = self._ports
-        return Toolgroups(RegistryStore(ports.store, "toolgroup", Toolgroup), ports.tools, ports.clock)
-
-    @cached_property
+    @property
     def shields(self) -> Shields:
-        from turnstone.domain.registry import Shield
-        from turnstone.services.registry import Shields
-        from turnstone.store.registry import RegistryStore
-
-        return Shields(RegistryStore(self._ports.store, "shield", Shield), self._ports.clock)
+        return self._registries.shields
 
     @cached_property
     def usage(self) -> Usage:
         from turnstone.bootstrap.usage import build_usage
 
-        return build_usage(self._ports, self._settings, self._rules, self._route_of)
+        return build_usage(self._ports, self._settings, self._rules, self._registries)
 
     @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.turns import TurnStore
 
-        return TurnStore(self._ports.store)
+        return TurnStore(self._ports.store, self._registries.directory)
 
     @cached_property
     def leases(self) -> LeaseKeeper:
@@ -240,22 +227,28 @@ class Core:
         return Following(self.turn_store, self.broadcasts, FOLLOW_S)
 
     @cached_property
+    def _registries(self) -> Registries:
+        from turnstone.bootstrap.registries import Registries
+
+        return Registries(self._ports, self._settings)
+
+    @cached_property
     def _rules(self) -> AccessRules:
         from turnstone.services.access import AccessRules
 
         return AccessRules(owner_only=self._settings.owner_only)
 
     @cached_property
-    def _refuse(self) -> Callable[[AgentConfig], None]:
+    def _refuse(self) -> Callable[[str, AgentConfig], None]:
         from turnstone.services.refusals import refuse_at_creation
 
-        return partial(refuse_at_creation, tools=self._ports.tools)
+        tools, routing = self._ports.tools, self._registries.routing
 
-    @cached_property
-    def _route_of(self) -> RouteOf:
-        from turnstone.services.routes import route_of_any
+        def refuse(tenant: str, config: AgentConfig) -> None:
+            refuse_at_creation(config, tools)
+            routing.refuse_unknown(tenant, config.model)
 
-        return route_of_any
+        return refuse
 
     @cached_property
     def _runner(self) -> TurnRunner:
@@ -279,9 +272,9 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
-            route_of=self._route_of,
             limits=build_limits(self._ports, self._settings),
             summarizer=build_summarizer(self.turn_store, self._settings),
-            follow=self._following.follow if self._is_on_lambda else lambda _: None,
+            route=self._registries.routing.route,
+            follow=self._following.follow,
             tidies_up=not self._is_on_lambda,
         )

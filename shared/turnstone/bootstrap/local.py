@@ -14,7 +14,7 @@ from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
-from turnstone.bootstrap.models import build_inference
+from turnstone.bootstrap.local_models import local_models
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
@@ -34,9 +34,11 @@ class LocalServer:
         store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
-        inference = build_inference(settings.model_url, settings.model_api_key, settings.model_timeout_seconds)
+        inference, catalogue = local_models(settings)
         self._jobs = LocalJobs()
-        ports = Ports(store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs)
+        ports = Ports(
+            store, inference, BuiltinTools(clock), self._supervisor, clock, RandomIds(), self._jobs, catalogue
+        )
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)

@@ -1,14 +1,84 @@
-"""Which model answers."""
+"""Which models answer: the providers of the operator's catalogue, each made when it is first asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
 
 from turnstone.adapters.offline import OfflineInference
-from turnstone.config import OFFLINE
-from turnstone.ports import Inference
+from turnstone.adapters.routed import RoutedInference
+from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.domain.routing import MODELS
+
+if TYPE_CHECKING:
+    from turnstone.adapters.aws_clients import AwsClients
+    from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
+    from turnstone.ports import Inference
+
+CALLER_KEY = "openai_api_key"
 
 
-def build_inference(model_url: str, api_key: str | None, timeout_s: float) -> Inference:
-    """Return the model at that address, or the offline one if that is the name given."""
-    if model_url == OFFLINE:
-        return OfflineInference()
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What making providers takes, of the place they are made in.
+
+    Attributes:
+        timeout_s: how long a model may be silent, where its provider says nothing else.
+        key: returns the key of a provider, None if it has none.
+        aws: returns what makes clients of AWS.
+    """
+
+    timeout_s: float
+    key: Callable[[str, OpenAIProvider], str | None]
+    aws: Callable[[], AwsClients]
+
+
+def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
+    """Return all providers of the catalogue as one."""
+    made = {name: partial(_build_provider, name, entry, means) for name, entry in catalogue.providers.items()}
+    return RoutedInference(made, catalogue.known().default)
+
+
+def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:
+    """Return the model at that address as the one provider, or the offline one if that is the name given."""
+    offline = model_url == OFFLINE
+    provider = OfflineInference if offline else lambda: _asked_by_key(model_url, key(), CALLER_KEY, timeout_s)
+    return RoutedInference({MODELS: provider}, MODELS).load()
+
+
+def _build_provider(name: str, entry: ProviderEntry, means: Means) -> Inference:
+    match entry.type:
+        case "offline":
+            return OfflineInference()
+        case "openai":
+            return _build_openai(name, entry, means)
+        case "bedrock":
+            return _build_bedrock(entry, means)
+        case _:
+            assert_never(entry)
+
+
+def _build_openai(name: str, entry: OpenAIProvider, means: Means) -> Inference:
+    timeout_s = entry.timeout_seconds or means.timeout_s
+    if entry.auth == "bearer":
+        caller_key = entry.caller_key or f"{name.replace('-', '_')}_api_key"
+        return _asked_by_key(str(entry.url), means.key(name, entry), caller_key, timeout_s)
+    from turnstone.adapters.model_access import ModelAccess
+    from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+
+    signer = means.aws().signer("bedrock", entry.region)
+    url = entry.url or f"https://bedrock-runtime.{signer.region}.amazonaws.com/openai/v1"
+    return OpenAICompatibleInference(url, ModelAccess(sign=signer), timeout_s)
+
+
+def _asked_by_key(url: str, key: str | None, caller_key: str, timeout_s: float) -> Inference:
+    from turnstone.adapters.model_access import ModelAccess
     from turnstone.adapters.openai_compatible import OpenAICompatibleInference  # urllib3: only where a model is called
 
-    return OpenAICompatibleInference(model_url, api_key, timeout_s)
+    return OpenAICompatibleInference(url, ModelAccess(key, caller_key), timeout_s)
+
+
+def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
+    raise InvalidSettings("bedrock is merged later")

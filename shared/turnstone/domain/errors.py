@@ -214,15 +214,27 @@ class DayLimitReached(LimitReached):
 
 
 class ModelError(TurnstoneError):
-    """Inference did not produce an answer."""
+    """Inference did not produce an answer.
+
+    Attributes:
+        is_outage: whoever provides the model can't answer now, whatever is asked.
+    """
+
+    is_outage = False
 
 
 class ModelFailed(ModelError):
     """The model refused the request or broke."""
 
+    def __init__(self, message: str, *, is_outage: bool = False) -> None:
+        super().__init__(message)
+        self.is_outage = is_outage
+
 
 class ModelTimedOut(ModelError):
     """The model was silent for too long."""
+
+    is_outage = True
 
 
 class ToolFailed(TurnstoneError):

@@ -1,7 +1,12 @@
 """What a caller hands on to providers with one request: keys of its own. Never stored, never logged."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
+
+from turnstone.domain.errors import InvalidRequest
+
+HEADERS = ("x-llamastack-provider-data", "x-llamastack-providerdata")
 
 
 class ProviderData:
@@ -30,3 +35,23 @@ class ProviderData:
 
 
 NO_PROVIDER_DATA = ProviderData({})
+
+
+def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
+    """Return what the header hands on. Its older name counts where the newer is not sent.
+
+    Source: the Llama Stack contract; the value is a JSON object.
+
+    Raises:
+        InvalidRequest: it is no such object. What it holds is not repeated.
+    """
+    name = next((name for name in HEADERS if name in headers), None)
+    if name is None:
+        return NO_PROVIDER_DATA
+    try:
+        values = json.loads(headers[name])
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise InvalidRequest(f"{name}: must be a JSON object with the keys of providers", (name,))
+    return ProviderData(values)

@@ -3,16 +3,22 @@
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from turnstone.domain.model import Frozen, JsonObject
+from turnstone.domain.routing import MODELS
 
-MODELS = "default"
 BUILTIN = "builtin"
 MCP = "model-context-protocol"
 LLAMA_GUARD = "llama-guard"
+PROVIDER_TYPES = {
+    "bedrock": "remote::bedrock",
+    "offline": "inline::offline",
+    "openai": "remote::openai-compatible",
+}
 
 
 def refuse_unaddressable(identifier: str) -> str:
@@ -37,7 +43,7 @@ class Registered(Frozen):
 class Model(Registered):
     provider_id: str = MODELS
     type: Literal["model"] = "model"
-    model_type: Literal["llm"] = "llm"
+    model_type: Literal["llm", "embedding"] = "llm"
     metadata: JsonObject = {}
 
 
@@ -73,16 +79,19 @@ class Provider(Frozen):
     health: Health
 
 
-def providers(*, is_offline: bool) -> tuple[Provider, ...]:
-    """Return who provides what; `is_offline` tells that the model is the one that needs none."""
+def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Return who provides what; those of models are told by their names, each with its kind."""
     unchecked = Health(status="Not Implemented", message="the model server is asked when it is needed, not for this")
     later = "can be registered, but this server does not {} yet"
     return (
-        Provider(
-            api="inference",
-            provider_id=MODELS,
-            provider_type="inline::offline" if is_offline else "remote::openai-compatible",
-            health=Health(status="OK") if is_offline else unchecked,
+        *(
+            Provider(
+                api="inference",
+                provider_id=provider_id,
+                provider_type=PROVIDER_TYPES[kind],
+                health=Health(status="OK") if kind == "offline" else unchecked,
+            )
+            for provider_id, kind in of_models.items()
         ),
         Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
         Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),

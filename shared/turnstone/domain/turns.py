@@ -21,9 +21,23 @@ class StepCommon(Frozen):
     completed_at: datetime | None = None
 
 
+class AnsweredBy(Frozen):
+    """The provider that gave an answer, and the model's name there."""
+
+    provider_id: str
+    model: str
+
+
 class InferenceStep(StepCommon):
+    """An answer of the model.
+
+    Attributes:
+        answered_by: told where several could have been asked.
+    """
+
     step_type: Literal["inference"] = "inference"
     model_response: CompletionMessage
+    answered_by: AnsweredBy | None = Field(default=None, exclude_if=lambda answered_by: answered_by is None)
 
 
 class ToolExecutionStep(StepCommon):

@@ -25,6 +25,8 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         tool_choice="auto" if is_forced and state.inference_count else choice,
         sampling=deps.config.sampling_params,
         response_format=deps.config.response_format,
+        targets=deps.targets,
+        provider_data=deps.provider_data,
         stop=deps.stop,
     )
 

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import Step, TurnState
 from turnstone.engine.tool_plan import ToolOffer
@@ -26,6 +28,8 @@ class EngineDeps:
         history: messages of earlier turns, oldest first.
         max_turn_tokens: after how many spent tokens the model is asked no more, None for any number.
         stop: given when the run has no right to go on.
+        targets: who is asked for the configuration's model, in this order.
+        provider_data: keys of the caller, for this run only.
     """
 
     config: AgentConfig
@@ -38,6 +42,8 @@ class EngineDeps:
     ids: IdGenerator
     max_turn_tokens: int | None = None
     stop: StopSignal = field(default_factory=StopSignal)
+    targets: tuple[Target, ...] = ()
+    provider_data: ProviderData = NO_PROVIDER_DATA
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from turnstone.domain.events import (
     step_completed,
 )
 from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.turns import InferenceStep, StepTrace, TurnState
+from turnstone.domain.routing import Target
+from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, TurnState
 from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
@@ -66,6 +67,7 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         started_at=started_at,
         completed_at=deps.clock.now(),
         model_response=answer.message,
+        answered_by=_named(answer.answered_by),
     )
     trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
     inferred = state.with_step(step, trace)
@@ -75,6 +77,10 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         deps.recorder.save_step(inferred)
         yield step_completed(step)
     return following
+
+
+def _named(target: Target | None) -> AnsweredBy | None:
+    return None if target is None else AnsweredBy(provider_id=target.provider_id, model=target.model)
 
 
 def _after_inference(state: TurnState, answer: CompletionMessage, plan: ToolPlan, max_infer_iters: int) -> NextStep:

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.http.problems import problems_of
 
@@ -69,7 +70,13 @@ class Request:
             is_retry=retries > 0,
             key=self._digest(key.encode()) if key else None,
             repeated_within_s=min(retries * (timeout_s + LONGEST_BACKOFF_S) + SLACK_S, LONGEST_REPEATED_S),
+            provider_data=self.provider_data,
         )
+
+    @property
+    def provider_data(self) -> ProviderData:
+        """Return the keys for providers that the caller hands on. Raises InvalidRequest."""
+        return provider_data_in(self.headers)
 
     def _digest(self, part: bytes) -> str:
         digest = blake2b(digest_size=16)

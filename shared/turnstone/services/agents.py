@@ -22,11 +22,11 @@ class Agents:
         self,
         store: AgentStore,
         rules: AccessRules,
-        refuse_unsupported: Callable[[AgentConfig], None],
+        refuse_unsupported: Callable[[str, AgentConfig], None],
         clock: Clock,
         ids: IdGenerator,
     ) -> None:
-        """Take what refuses a configuration as a function: who only reads agents needs not load it."""
+        """Take what refuses a tenant's configuration as a function: who only reads agents needs not load it."""
         self._store = store
         self._rules = rules
         self._refuse_unsupported = refuse_unsupported
@@ -35,7 +35,7 @@ class Agents:
 
     def create(self, caller: Caller, config: AgentConfig, attempt: Attempt) -> str:
         """Return the new agent's id. Raises Unsupported, InvalidRequest, IdempotencyMismatch."""
-        self._refuse_unsupported(config)
+        self._refuse_unsupported(caller.tenant, config)
         now = self._clock.now()
         agent = Agent(agent_id=self._ids.new_id(), agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._ids.order_key(now, None), stamp_of(caller))

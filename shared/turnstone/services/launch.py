@@ -7,13 +7,14 @@ from datetime import timedelta
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.context import SEALED_TOKENS, Segment
 from turnstone.domain.events import Numbered
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.routing import ModelRoute
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
 from turnstone.services.limits import Limits
-from turnstone.services.routes import RouteOf
 from turnstone.services.summarizing import Summarizer
 from turnstone.store.turns import TurnStore
 
@@ -24,9 +25,9 @@ class RunnerDeps:
 
     Attributes:
         context_tokens: what a model is sent at most, in estimated tokens, where nothing is known of its window.
-        route_of: what is known of a model.
         limits: how many tokens may be spent.
         summarizer: has models write down what their windows have no room for, None where they shall not.
+        route: returns who answers for a tenant's model. Raises InvalidRequest.
         follow: has those who wait here for a turn of another process told how it goes on there.
         tidies_up: whether a run may still work when its end has been told.
     """
@@ -41,7 +42,7 @@ class RunnerDeps:
     broadcasts: Broadcasts
     context_tokens: int
     await_duration: timedelta
-    route_of: RouteOf
+    route: Callable[[str, str], ModelRoute]
     limits: Limits
     summarizer: Summarizer | None
     follow: Callable[[TurnRef], None]
@@ -61,6 +62,7 @@ class Launch:
         config: the agent's configuration with the turn's overrides.
         segments: newest context segments, the open one last.
         told: events that come before those of the run.
+        provider_data: keys of the caller, for this run only.
         before: events of earlier runs, for those who want to hear the turn from its start.
     """
 
@@ -71,6 +73,7 @@ class Launch:
     segments: tuple[Segment, ...]
     told: tuple[Numbered, ...]
     before: tuple[Numbered, ...] = ()
+    provider_data: ProviderData = NO_PROVIDER_DATA
 
     @property
     def open_segment(self) -> Segment:

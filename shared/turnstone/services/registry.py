@@ -4,43 +4,67 @@ from collections.abc import Sequence
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.catalogue import details_of, listed_model
 from turnstone.domain.errors import InvalidRequest, NotFound, Unsupported
 from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
+from turnstone.domain.routing import MODELS, KnownModels
 from turnstone.domain.tools import ToolDef
 from turnstone.ports import Clock, Inference, ToolRuntime
 from turnstone.store.registry import RegistryStore
 
 
 class Models:
-    """Models registered here, and those that the model server lists."""
+    """The models of the operator's catalogue, those registered here, and those that the default provider lists."""
 
-    def __init__(self, store: RegistryStore[Model], inference: Inference, clock: Clock) -> None:
+    def __init__(self, store: RegistryStore[Model], known: KnownModels, inference: Inference, clock: Clock) -> None:
         self._store = store
+        self._known = known
         self._inference = inference
         self._clock = clock
 
     def list(self, caller: Caller) -> tuple[Model, ...]:
-        """Return all models, a registered one in the place of the server's. Raises ModelError."""
-        listed = {name: Model(identifier=name, provider_resource_id=name) for name in self._inference.models()}
+        """Return all models: the operator's, then others, a registered one in the place of its provider's.
+
+        Raises ModelError.
+        """
+        provided = {name: self._provided(name) for name in self._inference.models()}
         registered = {model.identifier: model for model in self._store.list(caller.tenant)}
-        return tuple({**listed, **dict(sorted(registered.items()))}.values())
+        listed = {name: listed_model(route) for name, route in self._known.routes.items()}
+        return tuple({**provided, **dict(sorted(registered.items())), **listed}.values())
 
     def get(self, caller: Caller, model_id: str) -> Model:
         """Return the model. Raises NotFound, ModelError."""
+        if listed := self._known.routes.get(model_id):
+            return listed_model(listed)
         if registered := self._store.find(caller.tenant, model_id):
             return registered
         if model_id not in self._inference.models():
             raise NotFound("model", model_id)
-        return Model(identifier=model_id, provider_resource_id=model_id)
+        return self._provided(model_id)
 
     def register(self, caller: Caller, model: Model, attempt: Attempt) -> Model:
-        """Return the model as registered. Raises AlreadyRegistered, IdempotencyMismatch."""
+        """Return the model as registered. Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch."""
+        if model.identifier in self._known.routes:
+            said = f"model_id: {model.identifier!r} comes with the server and can't be defined anew"
+            raise InvalidRequest(said, ("model_id",))
+        self._refuse_unknown_provider(model.provider_id, ("provider_id",))
+        for index, fallback in enumerate(details_of(model).fallbacks):
+            self._refuse_unknown_provider(fallback.provider, ("metadata", "fallbacks", index, "provider"))
         self._store.register(caller.tenant, model, attempt, self._clock.now())
         return model
 
     def unregister(self, caller: Caller, model_id: str) -> None:
-        """Remove what was registered; the model server's own stays. Raises NotFound."""
+        """Remove what was registered; the operator's and the providers' own stay. Raises NotFound."""
         self._store.remove(caller.tenant, model_id)
+
+    def _provided(self, name: str) -> Model:
+        return Model(identifier=name, provider_resource_id=name, provider_id=self._known.default or MODELS)
+
+    def _refuse_unknown_provider(self, provider_id: str, location: tuple[str | int, ...]) -> None:
+        if provider_id not in self._known.providers:
+            there = ", ".join(self._known.providers)
+            field = ".".join(map(str, location))
+            raise Unsupported(f"{field}: this server has no {provider_id!r}; it has: {there}", location)
 
 
 class Toolgroups:

@@ -195,8 +195,8 @@ class _Run:
 
     def _engine(self, state: TurnState) -> EngineDeps:
         config = self.launch.config
+        route = self._deps.route(self.launch.ref.tenant, config.model)
         offer = build_offer(config, self._deps.tools)
-        route = self._deps.route_of(self.launch.ref.tenant, config.model)
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
         left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
@@ -213,6 +213,8 @@ class _Run:
             ids=self._deps.ids,
             max_turn_tokens=self._deps.limits.turn_tokens,
             stop=self.lease.stop,
+            targets=route.targets,
+            provider_data=self.launch.provider_data,
         )
 
     def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:

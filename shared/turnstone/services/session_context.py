@@ -9,7 +9,7 @@ from turnstone.domain.sessions import SessionRef
 from turnstone.domain.window import budget_tokens
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session
-from turnstone.services.routes import RouteOf
+from turnstone.services.routes import RouteOf, known_of
 from turnstone.store.turns import TurnStore
 
 
@@ -28,7 +28,7 @@ class SessionContexts:
         view = self.turns.view(ref, self.context_tokens + 2 * SEALED_TOKENS)
         check_session(self.rules, caller, view.session, view.agent_stamp, self.clock.now())
         config = view.agent.agent_config
-        route = self.route_of(ref.tenant, config.model)
+        route = known_of(self.route_of, ref.tenant, config.model)
         budget = budget_tokens(route, config, self.context_tokens, view.session.token_factor)
         segments = view.segments
         if route.context_tokens is not None and route.context_tokens > self.context_tokens:

@@ -108,6 +108,7 @@ class Turns:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
         refuse_unsupported(config, self._deps.tools)
+        self._deps.route(ref.tenant, config.model)
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:
@@ -134,6 +135,7 @@ class Turns:
                 config=config,
                 segments=segments,
                 told=numbered(state),
+                provider_data=attempt.provider_data,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, token)
@@ -167,6 +169,7 @@ class Turns:
                 segments=view.segments,
                 told=numbered(committed.turns[0])[-1:],
                 before=told_before_resume(state),
+                provider_data=attempt.provider_data,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, state.token)

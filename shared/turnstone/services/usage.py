@@ -11,7 +11,7 @@ from turnstone.domain.sessions import SessionRef
 from turnstone.domain.usage_report import UsageCount, UsageReport, UsageWanted
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session
-from turnstone.services.routes import RouteOf
+from turnstone.services.routes import RouteOf, known_of
 from turnstone.services.session_context import SessionContexts
 from turnstone.store.sessions import SessionStore
 from turnstone.store.usage import Spent, UsageStore
@@ -61,7 +61,9 @@ class Usage:
         if not has_some:
             self._check_sight(caller, wanted)
         has_sessions = wanted.agent_id is not None
-        return count.report(lambda model: self._route_of(caller.tenant, model).prices, has_sessions=has_sessions)
+        return count.report(
+            lambda model: known_of(self._route_of, caller.tenant, model).prices, has_sessions=has_sessions
+        )
 
     def _spent(self, caller: Caller, wanted: UsageWanted, days: tuple[date, ...]) -> Iterator[Spent]:
         """Yield what the caller may see of what is wanted."""

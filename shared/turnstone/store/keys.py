@@ -172,6 +172,11 @@ def registered_key(tenant: str, kind: str, identifier: str) -> Key:
     return Key(registered_partition(tenant, kind), f"id:{component(identifier)}")
 
 
+def directory_key(tenant: str) -> Key:
+    """Return the key of the record that has everything the tenant registered."""
+    return Key(f"{component(tenant)}|directory", SINGLE)
+
+
 def usage_partitions(tenant: str, day: date) -> tuple[str, ...]:
     """Return the partitions of what a tenant's sessions spent on a day; several, so that none takes too many writes."""
     return tuple(f"{component(tenant)}|usage:{day.isoformat()}:{shard}" for shard in range(USAGE_SHARDS))

@@ -30,6 +30,7 @@ from turnstone.domain.turns import TurnState
 from turnstone.ports import RangeStore
 from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
 from turnstone.store.agents import agent_of, stamp_of_agent
+from turnstone.store.directory import Directory
 from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered
 from turnstone.store.keys import (
@@ -92,8 +93,10 @@ class Change:
 
 
 class TurnStore:
-    def __init__(self, store: RangeStore) -> None:
+    def __init__(self, store: RangeStore, directory: Directory | None = None) -> None:
+        """Take the directory whose reads are made along with those of a turn."""
         self._store = store
+        self._directory = directory
 
     def view(
         self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
@@ -106,10 +109,13 @@ class TurnStore:
         wanted_range = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
         wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
+        beside = self._directory.wanted(ref.tenant) if self._directory else ()
         (agent_record, *found), (newest,) = self._store.gather(
-            [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key],
+            [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key, *beside],
             [wanted_range],
         )
+        if self._directory and beside:
+            self._directory.learn(ref.tenant, found.pop())
         newest_first = records_within(self._store, wanted_range, newest)
         if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)

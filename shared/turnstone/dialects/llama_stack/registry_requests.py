@@ -4,7 +4,9 @@ Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nu
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.model import JsonObject, NullMeansDefault
@@ -12,34 +14,32 @@ from turnstone.domain.registry import (
     BUILTIN,
     LLAMA_GUARD,
     MCP,
-    MODELS,
     Identifier,
     McpEndpoint,
     Model,
     Shield,
     Toolgroup,
 )
+from turnstone.domain.routing import MODELS
+
+Resource = Annotated[str, Field(min_length=1, max_length=2_048)]
 
 
 class RegisterModel(NullMeansDefault):
     model_id: Identifier
-    provider_model_id: str | None = None
+    provider_model_id: Resource | None = None
     provider_id: str = MODELS
     metadata: JsonObject = {}
     model_type: Literal["llm", "embedding"] = "llm"
 
     def to_model(self) -> Model:
-        """Return the model. Raises Unsupported, naming what would have no effect."""
-        refuse_unknown_provider(self.provider_id, MODELS)
-        if self.model_type != "llm":
-            raise Unsupported("model_type: this server makes no embeddings; only llm can be used", ("model_type",))
-        if self.provider_model_id not in (None, self.model_id):
-            raise Unsupported(
-                "provider_model_id: the model server is asked for a model by its model_id; register that, "
-                "and leave this out",
-                ("provider_model_id",),
-            )
-        return Model(identifier=self.model_id, provider_resource_id=self.model_id, metadata=self.metadata)
+        return Model(
+            identifier=self.model_id,
+            provider_resource_id=self.provider_model_id or self.model_id,
+            provider_id=self.provider_id,
+            model_type=self.model_type,
+            metadata=self.metadata,
+        )
 
 
 class RegisterToolgroup(NullMeansDefault):

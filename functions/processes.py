@@ -1,0 +1,215 @@
+"""Several processes that serve at one address: this one takes the connections and hands them out in turns.
+
+`functions/handed.py` is what each of the others does. Between this one and each is a channel: connections go one way;
+that it serves, or why it can't, is told the other way. Whichever of the two dies, the other hears the end of it.
+"""
+
+import logging
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+
+SERVES = b"serves"
+HANDED = b"c"  # goes with each connection, because a descriptor alone can't be sent
+BACKLOG = 2_048
+START_AGAIN_S = 1.0  # after a process could not be replaced
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+log = logging.getLogger(__name__)
+
+
+class NotStarted(Exception):
+    """A process can't serve; the message tells why."""
+
+
+class _Child:
+    """A process that serves, or is about to."""
+
+    def __init__(self) -> None:
+        self.channel, theirs = socket.socketpair()
+        self.channel.setblocking(False)
+        self.reason = ""
+        self.has_served = False
+        command = [sys.executable, "-m", "functions.handed", str(theirs.fileno())]
+        # Ctrl-C is told to all that a terminal has started, but it is for this process to say when the others end.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])  # noqa: S603 (words of our own)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+
+
+class Processes:
+    """Starts so many processes, has them share the connections, and replaces those that die."""
+
+    def __init__(self, listening: socket.socket, number: int, announce: Callable[[], None]) -> None:
+        """Prepare them.
+
+        Args:
+            listening: bound, and not listened on before all of them serve.
+            number: of the processes that serve.
+            announce: called when all of them do, for the first time.
+        """
+        self._listening = listening
+        self._number = number
+        self._announce = announce
+        self._selector = selectors.DefaultSelector()
+        self._children: list[_Child] = []
+        self._serving: deque[_Child] = deque()
+        self._unhanded: socket.socket | None = None
+        self._takes_connections = False
+        self._is_announced = False
+        self._is_stopping = False
+        self._start_at_s = 0.0
+        self._failure: str | None = None
+
+    def serve(self) -> None:
+        """Serve until told to end by a signal, and until the others have ended, too.
+
+        Raises:
+            NotStarted: one of the first processes can't serve.
+        """
+        self._listening.setblocking(False)
+        with self._signals_heard():
+            while not self._is_stopping or self._children:
+                self._start_missing()
+                for key, events in self._selector.select(self._next_start_in_s()):
+                    key.data(events)
+                self._choose_what_to_wait_for()
+        if self._failure is not None:
+            raise NotStarted(self._failure)
+
+    @contextmanager
+    def _signals_heard(self) -> Iterator[None]:
+        heard, telling = socket.socketpair()
+        with heard, telling:
+            telling.setblocking(False)
+            self._selector.register(heard, READ, lambda _: self._told(heard.recv(1)))
+            signal.set_wakeup_fd(telling.fileno())
+            for number in SIGNALS:
+                signal.signal(number, lambda *_: None)
+            yield
+
+    def _told(self, number: bytes) -> None:
+        if not self._is_stopping:
+            self._stop()
+        elif number[0] == signal.SIGINT:  # a second Ctrl-C: somebody does not want to wait
+            for child in self._children:
+                child.process.kill()
+
+    def _stop(self) -> None:
+        self._is_stopping = True
+        self._choose_what_to_wait_for()
+        self._listening.close()
+        if self._unhanded is not None:
+            self._unhanded.close()
+            self._unhanded = None
+        for child in self._children:
+            child.process.terminate()
+
+    def _start_missing(self) -> None:
+        if self._is_stopping or time.monotonic() < self._start_at_s:
+            return
+        while len(self._children) < self._number:
+            child = _Child()
+            self._children.append(child)
+            self._selector.register(child.channel, READ, partial(self._attend, child))
+
+    def _next_start_in_s(self) -> float | None:
+        if self._is_stopping or len(self._children) == self._number:
+            return None
+        return max(0.0, self._start_at_s - time.monotonic())
+
+    def _attend(self, child: _Child, events: int) -> None:
+        if events & WRITE and self._unhanded is not None and self._is_handed(self._unhanded):
+            self._unhanded.close()
+            self._unhanded = None
+        if events & READ:
+            self._hear(child)
+
+    def _hear(self, child: _Child) -> None:
+        try:
+            word = child.channel.recv(1_024)
+        except ConnectionResetError:
+            word = b""  # it died with connections that it had not taken out of the channel
+        if not word:
+            self._bury(child)
+        elif word == SERVES:
+            child.has_served = True
+            self._serving.append(child)
+            if not self._is_announced and len(self._serving) == self._number:
+                self._listening.listen(BACKLOG)
+                self._announce()
+                self._is_announced = True
+        else:
+            child.reason = word.decode()
+
+    def _bury(self, child: _Child) -> None:
+        """Forget one that has ended; it is replaced, unless it was one of the first and never served."""
+        self._selector.unregister(child.channel)
+        child.channel.close()
+        exit_code = child.process.wait()
+        self._children.remove(child)
+        with suppress(ValueError):
+            self._serving.remove(child)
+        if self._is_stopping:
+            return
+        pid = child.process.pid
+        if child.has_served:
+            log.warning("process %d has ended (%d), another takes its place", pid, exit_code)
+            return
+        reason = child.reason or f"process {pid} ended before it served ({exit_code})"
+        if self._is_announced:
+            log.error("no process can be started, which is tried again: %s", reason)
+            self._start_at_s = time.monotonic() + START_AGAIN_S
+        else:
+            self._failure = reason
+            self._stop()
+
+    def _choose_what_to_wait_for(self) -> None:
+        """Take connections while they can be handed out; else leave them where the system keeps them."""
+        awaited = READ if self._unhanded is None else READ | WRITE
+        for child in self._serving:
+            key = self._selector.get_key(child.channel)
+            if key.events != awaited:
+                self._selector.modify(child.channel, awaited, key.data)
+        are_wanted = self._is_announced and bool(self._serving) and self._unhanded is None and not self._is_stopping
+        if are_wanted and not self._takes_connections:
+            self._selector.register(self._listening, READ, self._take)
+        elif self._takes_connections and not are_wanted:
+            self._selector.unregister(self._listening)
+        self._takes_connections = are_wanted
+
+    def _take(self, _: int) -> None:
+        try:
+            connection, _ = self._listening.accept()
+        except OSError as problem:
+            log.warning("a connection can't be taken: %s", problem)
+            return
+        if self._is_handed(connection):
+            connection.close()
+        else:
+            self._unhanded = connection
+
+    def _is_handed(self, connection: socket.socket) -> bool:
+        """Hand it to the next in turn that has room for it; tell whether there was one."""
+        for _ in range(len(self._serving)):
+            child = self._serving.popleft()
+            try:
+                socket.send_fds(child.channel, [HANDED], [connection.fileno()])
+            except BlockingIOError:
+                self._serving.append(child)
+            except OSError:
+                continue  # it is about to end, and will be buried
+            else:
+                self._serving.append(child)
+                return True
+        return False

@@ -1,0 +1,117 @@
+"""Several providers of models as one: each question goes to those its targets name, until one begins to answer."""
+
+import logging
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from threading import Lock
+
+from turnstone.adapters.breaker import CircuitBreaker
+from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
+from turnstone.domain.routing import Target
+from turnstone.ports import Inference, InferenceRequest, Inferred, TextChunk
+
+log = logging.getLogger(__name__)
+Answer = Generator[TextChunk | Inferred, None, None]
+
+
+class RoutedInference:
+    """Asks providers, which are made when they are first asked."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Callable[[], Inference]],
+        default: str | None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        """Take how each provider is made, and which is asked where a question names none; None if none shall be."""
+        self._made = {provider_id: _Once(make) for provider_id, make in providers.items()}
+        self._default = default
+        self._breaker = breaker or CircuitBreaker()
+
+    def load(self) -> "RoutedInference":
+        """Make all providers now, for places that want to know at once whether they can be."""
+        for made in self._made.values():
+            made.get()
+        return self
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        """Yield the answer of the first target that begins one; what it then does is not made up for.
+
+        A target that failed again and again of late is passed over, as long as another is left.
+
+        Raises:
+            ModelError: of the last target that was asked.
+        """
+        targets = request.targets or (Target(self._default or "", request.model),)
+        asked = [target for target in targets[:-1] if self._breaker.may_ask(target)]
+        for target in (*asked, targets[-1]):
+            with closing(self._asked(target, request)) as answer:
+                try:
+                    first = next(answer)
+                except ModelError as error:
+                    self._note(target, error)
+                    if target is targets[-1] or (request.stop is not None and request.stop.is_given):
+                        raise
+                    log.warning("%s of %s did not answer, the next one is asked", target.model, target.provider_id)
+                    continue
+                yield from self._told(target, _begun_with(first, answer), has_choice=len(targets) > 1)
+            return
+
+    def provider(self, provider_id: str) -> Inference:
+        """Return the provider itself. Raises KeyError, and what making it raises."""
+        return self._made[provider_id].get()
+
+    def models(self) -> tuple[str, ...]:
+        """Return the ids that the default provider lists, none if there is no such provider. Raises ModelError."""
+        return () if self._default is None else self._provider(Target(self._default, "")).models()
+
+    def _asked(self, target: Target, request: InferenceRequest) -> Answer:
+        yield from self._provider(target).stream(replace(request, model=target.model, targets=()))
+
+    def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], *, has_choice: bool) -> Answer:
+        try:
+            for item in answer:
+                if isinstance(item, Inferred):
+                    self._breaker.answered(target)
+                    yield replace(item, answered_by=target) if has_choice else item
+                else:
+                    yield item
+        except ModelError as error:
+            self._note(target, error)
+            raise
+
+    def _note(self, target: Target, error: ModelError) -> None:
+        if error.is_outage:
+            self._breaker.failed(target)
+
+    def _provider(self, target: Target) -> Inference:
+        made = self._made.get(target.provider_id)
+        if made is None:
+            raise ModelFailed(f"this server has no provider {target.provider_id!r} to ask for {target.model!r}")
+        try:
+            return made.get()
+        except (StoreUnavailable, ValueError) as exc:
+            raise ModelFailed(f"provider {target.provider_id!r} can't be asked: {exc}", is_outage=True) from exc
+
+
+class _Once:
+    """A provider, made when it is first needed, by one thread."""
+
+    def __init__(self, make: Callable[[], Inference]) -> None:
+        self._make = make
+        self._lock = Lock()
+
+    def get(self) -> Inference:
+        with self._lock:
+            return self._provider
+
+    @cached_property
+    def _provider(self) -> Inference:
+        return self._make()
+
+
+def _begun_with(first: TextChunk | Inferred, rest: Iterator[TextChunk | Inferred]) -> Iterator[TextChunk | Inferred]:
+    yield first
+    yield from rest

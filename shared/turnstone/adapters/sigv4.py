@@ -1,0 +1,34 @@
+"""Requests signed as AWS wants them, with the credentials of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.exceptions import BotoCoreError
+
+from turnstone.domain.errors import ModelFailed
+
+
+class SigV4:
+    """Signs requests for one service of AWS in one region."""
+
+    def __init__(self, session: Any, service: str, region: str) -> None:
+        """Take a session of botocore, whose credentials may change from time to time."""
+        self._session = session
+        self._service = service
+        self.region = region
+
+    def __call__(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Mapping[str, str]:
+        """Return the headers that sign the request. Raises ModelFailed if there are no credentials."""
+        try:
+            credentials = self._session.get_credentials()
+            if credentials is None:
+                raise ModelFailed("there are no AWS credentials to ask the model with")
+            request = AWSRequest(method=method, url=url, data=body or b"", headers=dict(headers))
+            SigV4Auth(credentials.get_frozen_credentials(), self._service, self.region).add_auth(request)
+        except BotoCoreError as error:
+            raise ModelFailed(f"the AWS credentials to ask the model with can't be had: {error}") from error
+        return dict(request.headers.items())

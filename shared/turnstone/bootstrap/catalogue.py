@@ -1,0 +1,61 @@
+"""The operator's file of providers and models, read where a process needs it."""
+
+import tomllib
+from typing import Any
+
+from pydantic import ValidationError
+
+from turnstone.bootstrap.models import CALLER_KEY
+from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.domain.catalogue import Catalogue, OpenAIProvider
+from turnstone.domain.routing import MODELS
+
+KEY_FIELDS = ("api_key_env", "api_key_secret")
+
+
+def build_catalogue(text: str, model_url: str | None, key_field: str) -> Catalogue:
+    """Return what the file says, with the provider that the environment names, if it does, as `default`.
+
+    Args:
+        key_field: what names a provider's key in the place we are in, `api_key_env` or `api_key_secret`.
+
+    Raises:
+        InvalidSettings: the file is wrong, or there is nobody to ask for a model that it does not list.
+    """
+    told = _parsed(text)
+    providers = told.get("providers", {})
+    if model_url is not None and isinstance(providers, dict):
+        if MODELS in providers:
+            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{MODELS} is what TURNSTONE_MODEL_URL names; unset that")
+        told = {**told, "providers": {**providers, MODELS: _named_by_environment(model_url)}}
+    try:
+        catalogue = Catalogue.model_validate(told)
+    except ValidationError as error:
+        raise InvalidSettings(f"TURNSTONE_CONFIG: {_problems(error)}") from None
+    if catalogue.known().default not in (None, *catalogue.providers):
+        raise InvalidSettings(
+            "TURNSTONE_CONFIG: nobody is named to ask for models that it does not list; set default_provider, "
+            "TURNSTONE_MODEL_URL, or registry to closed"
+        )
+    for name, provider in catalogue.providers.items():
+        if isinstance(provider, OpenAIProvider) and any(getattr(provider, f) for f in KEY_FIELDS if f != key_field):
+            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}: its key is named by {key_field} here")
+    return catalogue
+
+
+def _named_by_environment(model_url: str) -> dict[str, Any]:
+    if model_url == OFFLINE:
+        return {"type": "offline"}
+    return {"type": "openai", "url": model_url, "caller_key": CALLER_KEY}
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSettings(f"TURNSTONE_CONFIG: is no TOML: {error}") from None
+
+
+def _problems(error: ValidationError) -> str:
+    told = error.errors(include_input=False, include_url=False)
+    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in told)

@@ -1,0 +1,68 @@
+"""The models of a server on one machine: what its file says, and its variables."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from turnstone.bootstrap.catalogue import build_catalogue
+from turnstone.bootstrap.models import Means, build_inference, build_only_inference
+from turnstone.config import InvalidSettings, LocalSettings, text_of_variable
+from turnstone.domain.routing import MODELS
+
+if TYPE_CHECKING:
+    from turnstone.adapters.aws_clients import AwsClients
+    from turnstone.adapters.routed import RoutedInference
+    from turnstone.domain.catalogue import Catalogue, OpenAIProvider
+
+KEY_FIELD = "api_key_env"
+
+
+def local_models(settings: LocalSettings) -> tuple[RoutedInference, Catalogue | None]:
+    """Return the providers, all made, and what the operator's file says of models, if there is one.
+
+    Raises InvalidSettings.
+    """
+    catalogue = _catalogue(settings)
+    if catalogue is None:
+        timeout_s = settings.model_timeout_seconds
+        return build_only_inference(settings.model_url, lambda: settings.model_api_key, timeout_s), None
+    means = Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
+    return build_inference(catalogue, means).load(), catalogue
+
+
+def _catalogue(settings: LocalSettings) -> Catalogue | None:
+    """Return what the file says, None if there is none. Raises InvalidSettings.
+
+    A file that names providers stands for itself: the offline model is beside them only if it was asked for.
+    """
+    file = settings.models_file
+    if file is None:
+        return None
+    try:
+        text = file.read_text()
+    except (OSError, ValueError) as problem:
+        raise InvalidSettings(f"TURNSTONE_CONFIG: {str(file)!r} can't be read: {problem}") from None
+    model_url = settings.model_url if "model_url" in settings.model_fields_set else None
+    return build_catalogue(text, model_url, KEY_FIELD)
+
+
+def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:
+    if name == MODELS and "model_url" in settings.model_fields_set:
+        return settings.model_api_key
+    if provider.api_key_env is None:
+        return None
+    key = text_of_variable(provider.api_key_env)
+    if key is None:
+        raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}.api_key_env: {provider.api_key_env} is not set")
+    return key
+
+
+def _aws_clients() -> AwsClients:
+    try:
+        from turnstone.adapters.aws_clients import AwsClients
+    except ModuleNotFoundError as missing:
+        raise InvalidSettings(
+            f"TURNSTONE_CONFIG: a provider on AWS needs the package {missing.name}, pip install '.[aws]'"
+        ) from missing
+    return AwsClients()

@@ -1,0 +1,50 @@
+"""Which providers answer for the model that an agent names."""
+
+from dataclasses import replace
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.routing import KnownModels, ModelRoute, Target
+from turnstone.store.directory import Directory
+
+
+class Routing:
+    """The operator's models, then those registered by the tenant, then, of an open registry, any name at all."""
+
+    def __init__(self, known: KnownModels, directory: Directory) -> None:
+        self._known = known
+        self._directory = directory
+
+    def route(self, tenant: str, model_id: str) -> ModelRoute:
+        """Return the route.
+
+        Raises:
+            InvalidRequest: the registry is closed and has no such model, or who provides it is gone.
+        """
+        if listed := self._known.routes.get(model_id):
+            return listed
+        if registered := self._directory.find(tenant, "model", model_id):
+            from turnstone.domain.catalogue import registered_route  # takes long to load, and few register models
+
+            return self._provided(registered_route(registered))
+        if self._known.default is None:
+            raise InvalidRequest(
+                f"model: there is no model {model_id!r} here, and the registry is closed; GET /v1/models lists them",
+                ("model",),
+            )
+        return ModelRoute(model_id, (Target(self._known.default, model_id),))
+
+    def refuse_unknown(self, tenant: str, model_id: str) -> None:
+        """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
+        if self._known.default is None:
+            self.route(tenant, model_id)
+
+    def _provided(self, route: ModelRoute) -> ModelRoute:
+        """Return the route without providers that are gone. Raises InvalidRequest if they all are."""
+        targets = tuple(target for target in route.targets if target.provider_id in self._known.providers)
+        if not targets:
+            gone = route.targets[0].provider_id
+            raise InvalidRequest(
+                f"model: {route.model_id!r} is registered with provider {gone!r}, which this server has no more",
+                ("model",),
+            )
+        return replace(route, targets=targets)

@@ -1,0 +1,87 @@
+"""Everything that a tenant registered as one record, which a turn reads along with its agent."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Any
+
+from pydantic_core import from_json, to_json
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.ports import Clock, RangeStore
+from turnstone.records import Absent, Get, Put, Record, RevIs
+from turnstone.store.keys import directory_key
+
+REMEMBERED_FOR = timedelta(seconds=10)
+MOST_TENANTS = 1_000
+MAX_BYTES = 256 * 1024
+Entries = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    entries: Entries
+    until: datetime
+
+
+class Directory:
+    """What tenants registered, by kind and identifier, known for ten seconds before it is read again.
+
+    What this process registers it knows at once.
+    """
+
+    def __init__(self, store: RangeStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()
+        self._known: OrderedDict[str, Known] = OrderedDict()
+
+    def find(self, tenant: str, kind: str, identifier: str) -> Any:
+        """Return what is registered as JSON has it, None if nothing is."""
+        entries = self._fresh(tenant)
+        if entries is None:
+            entries = self.learn(tenant, self._store.get(directory_key(tenant)))
+        return entries.get(kind, {}).get(identifier)
+
+    def wanted(self, tenant: str) -> tuple[Get, ...]:
+        """Return the read that has to be made before this tenant's is known, none if it is."""
+        return () if self._fresh(tenant) is not None else (Get(directory_key(tenant)),)
+
+    def learn(self, tenant: str, record: Record | None) -> Entries:
+        """Take note of what was read."""
+        known = Known(entries_of(record), self._clock.now() + REMEMBERED_FOR)
+        with self._lock:
+            self._known[tenant] = known
+            self._known.move_to_end(tenant)
+            if len(self._known) > MOST_TENANTS:
+                self._known.popitem(last=False)
+        return known.entries
+
+    def forget(self, tenant: str) -> None:
+        """Have it read again."""
+        with self._lock:
+            self._known.pop(tenant, None)
+
+    def _fresh(self, tenant: str) -> Entries | None:
+        known = self._known.get(tenant)
+        return known.entries if known is not None and self._clock.now() < known.until else None
+
+
+def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[str, Any]) -> Put:
+    """Return the write that changes some entries of a kind; None takes one out. Raises InvalidRequest if it is full."""
+    entries = {**entries_of(found)}
+    changed = {**entries.get(kind, {}), **changes}
+    entries[kind] = {identifier: entry for identifier, entry in changed.items() if entry is not None}
+    body = to_json(entries)
+    if len(body) > MAX_BYTES:
+        raise InvalidRequest(
+            f"all that is registered may take {MAX_BYTES} bytes of JSON; unregister something, or register less of it"
+        )
+    return Put(directory_key(tenant), body, when=(RevIs(found.rev) if found else Absent(),))
+
+
+def entries_of(record: Record | None) -> Entries:
+    entries: Entries = from_json(record.body) if record else {}
+    return entries

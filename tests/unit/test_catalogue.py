@@ -1,0 +1,119 @@
+"""The operator's file: what it may say, and what of it a start refuses, each time naming the place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from turnstone.bootstrap.catalogue import build_catalogue
+from turnstone.bootstrap.local_models import local_models
+from turnstone.config import InvalidSettings, LocalSettings
+from turnstone.domain.catalogue import details_of, listed_model, registered_route
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.registry import Model
+from turnstone.domain.routing import ModelRoute, Prices, Target
+
+P = '[providers.p]\ntype = "openai"\nurl = "http://127.0.0.1:1/v1"\n'
+OPEN = f'default_provider = "p"\n{P}'
+KEY = "api_key_env"
+
+
+def test_a_model_is_known_by_all_its_names_with_its_targets_in_order() -> None:
+    text = f"""{OPEN}
+    [providers.q]
+    type = "offline"
+    [models.m]
+    provider = "p"
+    model = "at-p"
+    aliases = ["also/m"]
+    fallbacks = [{{provider = "q"}}, {{provider = "p", model = "small"}}]
+    context_tokens = 100
+    prices = {{input = 1, output = 2.5}}
+    """
+    known = build_catalogue(text, None, KEY).known()
+    targets = (Target("p", "at-p"), Target("q", "at-p"), Target("p", "small"))
+    prices = Prices(input=1, output=2.5)
+    assert known.routes == {name: ModelRoute(name, targets, 100, prices) for name in ("m", "also/m")}
+    assert (known.default, dict(known.providers)) == ("p", {"p": "openai", "q": "offline"})
+    shown = listed_model(known.routes["also/m"])
+    assert (shown.identifier, shown.provider_resource_id, shown.model_type) == ("also/m", "at-p", "llm")
+
+
+def test_what_the_environment_names_is_a_provider_beside_those_of_the_file() -> None:
+    known = build_catalogue(P, "http://127.0.0.1:2/v1", KEY).known()
+    assert (known.default, dict(known.providers)) == ("default", {"p": "openai", "default": "openai"})
+    assert dict(build_catalogue(P, "offline", KEY).known().providers)["default"] == "offline"
+
+
+WRONG = [
+    ("[", "is no TOML"),
+    (P, "nobody is named to ask"),
+    (f'{OPEN}\nspeed = "fast"\n', "providers.p.openai.speed"),
+    ('registry = "ajar"', "registry"),
+    (f'default_provider = "q"\n{P}', "no provider 'q'"),
+    (f'{OPEN}\n[models.m]\nprovider = "q"', "models.m: there is no provider 'q'"),
+    (f'{OPEN}\n[models.m]\nprovider = "p"\nfallbacks = [{{provider = "q"}}]', "models.m: there is no provider 'q'"),
+    (f'{OPEN}\n[models.m]\nprovider = "p"\naliases = ["m"]', "models.m: 'm' is the name of another"),
+    (f'{OPEN}\n[models."a b"]\nprovider = "p"', "no spaces"),
+    (f'{OPEN}\n[models.m]\nprovider = "p"\nprices = {{input = -1, output = 0}}', "models.m.prices.input"),
+    (f'{OPEN}\n[models.m]\nprovider = "p"\ncontext_tokens = 0', "models.m.context_tokens"),
+    ('[providers.p]\ntype = "openai"', "url: must be set"),
+    ('[providers.p]\ntype = "openai"\nurl = "ftp://x"', "providers.p.openai.url"),
+    ('[providers.p]\ntype = "openai"\nurl = "http://x"\nregion = "r"', "region: means nothing"),
+    ('[providers.p]\ntype = "openai"\nauth = "sigv4"\ncaller_key = "k"', "take no key"),
+    (f'{OPEN}api_key_env = "A"\napi_key_secret = "b"', "not both"),
+    (f'{OPEN}api_key_secret = "b"', "its key is named by api_key_env here"),
+    ('[providers.P]\ntype = "offline"', "providers.P"),
+    ('[providers.p]\ntype = "magic"', "providers.p"),
+    ('providers = "p"', "providers"),
+    ('[providers.default]\ntype = "offline"\n', "unset that"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), WRONG)
+def test_what_is_wrong_stops_the_start_and_is_named(text: str, told: str) -> None:
+    model_url = "offline" if "providers.default" in text else None
+    with pytest.raises(InvalidSettings, match=r"^TURNSTONE_CONFIG: ") as raised:
+        build_catalogue(text, model_url, KEY)
+    assert told in str(raised.value)
+
+
+def test_a_closed_registry_needs_nobody_for_unknown_models() -> None:
+    assert build_catalogue(f'registry = "closed"\n{P}', None, KEY).known().default is None
+
+
+def test_a_file_that_can_not_be_read_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match=r"TURNSTONE_CONFIG: .*can't be read"):
+        local_models(LocalSettings(config=tmp_path / "none.toml"))
+
+
+def test_a_key_that_is_not_in_the_environment_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(f'{OPEN}api_key_env = "SOME_KEY"\n')
+    monkeypatch.delenv("SOME_KEY", raising=False)
+    with pytest.raises(InvalidSettings, match=r"providers.p.api_key_env: SOME_KEY is not set"):
+        local_models(LocalSettings(config=file))
+
+
+def test_the_usual_file_counts_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert local_models(LocalSettings())[1] is None
+    (tmp_path / "turnstone.toml").write_text(OPEN)
+    catalogue = local_models(LocalSettings())[1]
+    assert catalogue is not None
+    assert set(catalogue.providers) == {"p"}, "the offline model is there only if it is asked for"
+
+
+def test_of_registered_metadata_what_has_an_effect_is_checked_and_the_rest_is_left_alone() -> None:
+    model = Model(
+        identifier="m",
+        provider_resource_id="at-p",
+        provider_id="p",
+        metadata={"mine": [1], "context_tokens": 9, "fallbacks": [{"provider": "q"}], "embedding_dimension": 3},
+    )
+    route = registered_route(model.model_dump(mode="json"))
+    assert route == ModelRoute("m", (Target("p", "at-p"), Target("q", "at-p")), 9, None, 3)
+    with pytest.raises(InvalidRequest, match=r"^metadata\.context_tokens: ") as raised:
+        details_of(model.model_copy(update={"metadata": {"context_tokens": "many"}}))
+    assert raised.value.location == ("metadata", "context_tokens")
