@@ -14,6 +14,7 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import DayLimitReached, InvalidRequest, NotFound
 from turnstone.domain.messages import UserMessage
+from turnstone.domain.registry import Model
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import NewTurn, TokenUsage, TurnStatus
 from turnstone.domain.usage_report import UsageReport, UsageWanted
@@ -128,6 +129,19 @@ def test_what_was_deleted_stays_counted_for_those_who_could_see_it(make: Make) -
     assert tokens(usage(server, **names(first))) == (1, 10, 5)
     server.core.deleting.delete_agent(LOCAL_CALLER, agent_id)
     assert tokens(usage(server)) == tokens(usage(server, agent_id=agent_id)) == (2, 20, 10)
+
+
+def test_it_costs_what_the_registry_says_and_what_nobody_says_while_that_is_gone(make: Make) -> None:
+    server = make(says("a", 1_000_000, 100_000))
+    told = {"prices": {"input": 2.0, "output": 10.0}, "context_tokens": 5_000}
+    model = Model(identifier="priced", provider_resource_id="p", provider_id="default", metadata=told)
+    server.core.models.register(LOCAL_CALLER, model, attempt())
+    ref = server.session(model="priced")
+    server.say(ref)
+    assert [one.cost_usd for one in usage(server, **names(ref)).by_model] == [3.0]
+    assert server.core.usage.contexts.read(LOCAL_CALLER, ref).window_tokens == 5_000
+    server.core.models.unregister(LOCAL_CALLER, "priced")
+    assert usage(server).total.cost_usd is None
 
 
 def test_what_was_spent_is_forgotten_after_more_than_a_year(make: Make) -> None:
