@@ -33,6 +33,7 @@ from functions.tools import (
 )
 from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
 from functions.unserved import methods as unserved
+from functions.usage import get_context, get_usage
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import OFFLINE, InvalidSettings, LocalSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
@@ -88,6 +89,8 @@ MODULES = (
     register_shield,
     unregister_shield,
     run_shield,
+    get_usage,
+    get_context,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 

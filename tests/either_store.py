@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.fakes.scripted import Scripted
 from tests.harness import Harness, Server
@@ -16,11 +17,12 @@ DICE = {"dice": {"roll": lambda arguments: "4"}}
 
 
 def made_over_sqlite(folder: Path) -> Iterator[Make]:
-    """Yield what makes processes, each with a script for its model."""
+    """Yield what makes processes, each with a script for its model, and settings of its own."""
     made: list[Harness] = []
 
-    def harness(*script: Scripted) -> Harness:
-        made.append(made[0].another(script, DICE) if made else Harness(folder, script, DICE))
+    def harness(*script: Scripted, **settings: Any) -> Harness:
+        first = made[0] if made else None
+        made.append(first.another(script, DICE, **settings) if first else Harness(folder, script, DICE, **settings))
         return made[-1]
 
     yield harness

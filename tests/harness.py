@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -36,6 +36,7 @@ from turnstone.domain.messages import InputMessage, Message, UserMessage
 from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
 from turnstone.domain.tools import ToolDef, ToolResponse
 from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus
+from turnstone.domain.usage import SpentToday, Tokens, spent_by
 from turnstone.ports import Clock, RangeStore, Supervisor
 from turnstone.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
 from turnstone.services.attention import turn_of
@@ -47,6 +48,7 @@ from turnstone.store.ranges import all_records
 from turnstone.store.session_records import segment_of, session_of
 from turnstone.store.turn_records import order_of, turn_state_of
 from turnstone.store.turns import TurnStore
+from turnstone.store.usage import UsageStore
 
 LEASE_S = 30
 AWAIT_S = 3_600
@@ -384,7 +386,20 @@ class Server:
             step_ids = [step.step_id for step in state.turn.steps]
             assert len(set(step_ids)) == len(step_ids) == len(state.traces)
         ended = [(state.turn, state.order, state.status) for state in states if state.status.is_terminal]
-        assert (rebuilt(ended) if ended else ()) == self.segments(ref)
+        summaries = {state.order: state.summary for state in states if state.summary is not None}
+        assert (rebuilt(ended, summaries) if ended else ()) == self.segments(ref)
+        self._assert_counted_once(ref, [state for state in states if state.status.is_terminal])
+
+    def _assert_counted_once(self, ref: SessionRef, ended: Sequence[TurnState]) -> None:
+        """Assert that what the session spent on each day is what its ended turns have spent."""
+        spent: SpentToday | None = None
+        by_day: dict[date, dict[str, Tokens]] = {}
+        for state in ended:
+            spent = spent_by(spent, state.spent, state.last_moment)
+            by_day |= {spent.day: spent.by_model} if spent else {}
+        assert self.header(ref).spent == spent
+        found = UsageStore(self.records).of_session(ref, list(by_day))
+        assert {one.day: one.by_model for one in found} == by_day
 
 
 class Harness(Server):

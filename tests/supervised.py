@@ -30,6 +30,7 @@ from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.edge import worker
 from turnstone.edge.worker import TurnWorker
 from turnstone.ports import Clock
+from turnstone.records import Key
 from turnstone.store.keys import turn_key_of
 from turnstone.store.oversize import OversizeStore
 
@@ -134,7 +135,7 @@ class Process(Server):
     def written(self) -> list[frozenset[str]]:
         """Return what this process wrote, one set of kinds of records for each write."""
         writes = [call.operations for call in self.store.calls if call.verb == "write"]
-        return [frozenset(_kind(operation.key.sk) for operation in operations) for operations in writes]
+        return [frozenset(_kind(operation.key) for operation in operations) for operations in writes]
 
     def close(self) -> None:
         self.core.leases.close()
@@ -280,5 +281,7 @@ def _hurried(client_waits_s: int | None, watches_s: int) -> dict[str, Any]:
     return definition
 
 
-def _kind(sort_key: str) -> str:
-    return "header" if sort_key == "ctx:~" else sort_key.split(":")[0]
+def _kind(key: Key) -> str:
+    if "|usage:" in key.pk:
+        return "usage"
+    return "header" if key.sk == "ctx:~" else key.sk.split(":")[0]

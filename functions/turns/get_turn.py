@@ -1,4 +1,4 @@
-"""GET …/turn/{turn_id}: a turn with every step that has finished; the header `x-turn-status` says where it stands."""
+"""GET …/turn/{turn_id}: a turn with every step that has finished; headers say where it stands and what it spent."""
 
 from turnstone.domain.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
@@ -7,9 +7,10 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 def get_turn(request: Request) -> Reply:
     state = request.application.reader.read(request.caller, request.turn_ref)
-    return reply(state.turn, x_turn_status=state.status.value)
+    spent = sum(tokens.total_tokens for tokens in state.spent.values())
+    return reply(state.turn, x_turn_status=state.status.value, x_turn_tokens=str(spent))
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"
-ROUTE = Route("GET", PATH, get_turn, Turn, headers={"x-turn-status": TurnStatus})
+ROUTE = Route("GET", PATH, get_turn, Turn, headers={"x-turn-status": TurnStatus, "x-turn-tokens": str})
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

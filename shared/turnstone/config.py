@@ -57,7 +57,14 @@ def _keys_url(url: str) -> str:
 
 
 class Settings(BaseModel):
-    """What both places to run in have in common. A field is named as its variable without the prefix, in lower case."""
+    """What both places to run in have in common. A field is named as its variable without the prefix, in lower case.
+
+    Attributes:
+        context_tokens: what a model is sent at most, in estimated tokens, where its window is not known.
+        summaries: have the model sum up the turns that its window has no room for any more.
+        max_turn_tokens: after how many tokens a turn asks the model no more, None for any number.
+        max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -67,6 +74,9 @@ class Settings(BaseModel):
     ephemeral_ttl_s: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
+    summaries: bool = False
+    max_turn_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
+    max_day_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
     model_url: ModelUrl | None = None

@@ -60,7 +60,7 @@ DUE = {
     "get turn, waiting": Due(calls=3, round_trips=3, read_units=5),
     "get step": Due(calls=1, round_trips=1, read_units=3),
     "plain turn": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS, is_most=True),
-    "plain turn, with a key": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS, is_most=True),
+    "plain turn, with a key": Due(calls=4, round_trips=3, write_units=MOST_WRITE_UNITS + 2, is_most=True),
     "server-tool turn": Due(calls=6, round_trips=5, write_units=28, is_most=True),
     "client-tool turn: pause": Due(calls=4, round_trips=3, write_units=9),
     "client-tool turn: pause, with a key": Due(calls=4, round_trips=3, write_units=11),

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote
@@ -399,6 +400,23 @@ def after_grade(query: Mapping[str, list[str]]) -> int:
     return RIGHT if re.fullmatch(r"[0-9]{0,15}", given) else WRONG
 
 
+def usage_grade(query: Mapping[str, list[str]]) -> int:
+    """Return the grade of what is asked of usage: days have to be such, in their order, and not too many."""
+    if any(len(query.get(name, ())) > 1 for name in ("agent_id", "session_id", "from", "to")):
+        return WRONG
+    if any(query.get("session_id", ())) and not any(query.get("agent_id", ())):
+        return WRONG
+    try:
+        days = {name: date.fromisoformat(query[name][0]) for name in ("from", "to") if any(query.get(name, ()))}
+    except ValueError:
+        return WRONG
+    if any(query[name][0] != day.isoformat() for name, day in days.items()):
+        return WRONG
+    if "to" not in days or "from" not in days:
+        return RIGHT
+    return RIGHT if 0 <= (days["to"] - days["from"]).days < 31 else WRONG
+
+
 DELETED = 204
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
@@ -425,6 +443,8 @@ BODIES = {
     ("GET", TURN_PATH): UNREAD,
     ("GET", TURN_PATH + "/events"): Bodies(UNREAD.valid, by_query=lambda query: after_grade(query)),
     ("GET", TURN_PATH + "/step/{step_id}"): UNREAD,
+    ("GET", SESSION_PATH + "/context"): UNREAD,
+    ("GET", "/v1/usage"): Bodies(UNREAD.valid, by_query=lambda query: usage_grade(query)),
     ("GET", "/v1/health"): UNREAD,
     ("GET", "/v1/version"): UNREAD,
     ("GET", "/v1/openapi.json"): UNREAD,
@@ -507,6 +527,8 @@ ODD_IDS = ["", "a" * 5_000, "%61" * 5_000, *PARTS.split()]
 QUERIES = [b"stream=true", b"&&==", b"%zz=%ff", b"turn_ids=", b"turn_ids=%00&turn_ids=%ff", b"'\"|\\", b"a" * 5_000]
 QUERIES += [b"after=", b"after=3", b"after=-1", b"after=1e3", b"after=x&after=99999999", b"after=%D9%A3"]
 QUERIES += [b"toolgroup_id=%00", b"toolgroup_id=builtin::clock", b"toolgroup_id=builtin%3A%3Aclock&toolgroup_id=a%2Fb"]
+QUERIES += [b"from=2026-11-22&to=2026-11-22", b"from=2026-11-01&to=2026-12-02", b"from=2026-11-22&to=2026-11-21"]
+QUERIES += [b"to=2026-02-29", b"to=20261122", b"to=0001-01-01", b"from=&to=", b"session_id=x", b"from=%D9%A3"]
 COUNTS = [b"", b"0", b"1", b"-1", b"1.5", b"true", b"garbage", b"9" * 400, b"\xb2", "٣".encode()]
 KEYS = [b"", b"k", b"a|b:c#d%", b"k" * 5_000, b"\x80\xff\xfe", "😀".encode()]
 TYPES = [b"text/plain", b"application/x-www-form-urlencoded", b"application/json; charset=utf-16", b"\xff"]

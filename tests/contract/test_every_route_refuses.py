@@ -23,6 +23,7 @@ REFUSED = {403, 404}
 FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/agents"): 200,  # only what the stranger may see, see test_two_tenants.py
     ("POST", "/v1/agents"): 200,
+    ("GET", "/v1/usage"): 200,  # likewise
     ("GET", "/v1/health"): 200,
     ("GET", "/v1/version"): 200,
     ("GET", "/v1/openapi.json"): 200,

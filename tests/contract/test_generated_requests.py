@@ -51,6 +51,7 @@ BEYOND_SCHEMAS = {
     "create_agent": TOOLS,
     "create_session": "there are no vector databases yet that could be named",
     "create_turn": TOOLS,
+    "get_usage": "days have to be in their order and not too many, and a session needs its agent",
     "list_runtime_tools": "a toolgroup has to be one whose tools run here",
     "list_tools": "a toolgroup has to be one whose tools run here",
     "register_model": NAMES,

@@ -46,6 +46,8 @@ SHOWN = {
     "get_shield": {"identifier", "params"},
     "register_shield": {"identifier", "params"},
     "run_shield": {"violation"},
+    "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
+    "get_usage": {"total", "by_day", "by_agent", "by_session"},
     "get_openapi": {"openapi", "paths"},
     "health": {"status"},
     "version": {"version"},

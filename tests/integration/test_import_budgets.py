@@ -82,6 +82,7 @@ NOT_NEEDED = {
     "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
+    "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
     "server.family": ("engine", "services", "store.turns", "domain.agents"),
     **dict.fromkeys(DELETES, ("engine", "services.running", "services.cleaning", "adapters.tools", "adapters.offline")),
@@ -208,6 +209,7 @@ EVENTS = {
     "tools.family": "register_toolgroup",
     "shields.family": "register_shield",
     "server.family": "health",
+    "usage.family": "get_usage",
     "unserved.methods": "unserved",
 }
 

@@ -123,7 +123,7 @@ def test_a_turn_whose_client_stays_away_expires_in_one_write_and_the_next_turn_g
 
     assert kinds(stage.assert_over(turn, TurnStatus.EXPIRED)) == ["inference"]
     assert stage.execution(turn).entered == ["Route", "AwaitClient", "Attend", "Route", "Notify", "Ended"]
-    assert worker.written() == [{"header", "turn", "ctx"}]
+    assert worker.written() == [{"header", "turn", "ctx", "usage"}]
     assert_refused_as_expired(process, turn)
     assert outline(process.say(turn.session, "hi")).endswith("complete")
     assert "Not executed: no answer came before the deadline." in contents(process.inference.requests[-1].messages)
@@ -161,7 +161,7 @@ def test_a_turn_resumed_before_its_expiry_is_written_goes_on(impatient: Stage) -
 
     assert kinds(impatient.assert_over(turn, TurnStatus.COMPLETED)) == ANSWERED
     assert [told.endswith("complete") for told in resumes] == [True]
-    assert worker.written() == [{"header", "turn", "ctx"}], "its only try, refused"
+    assert worker.written() == [{"header", "turn", "ctx", "usage"}], "its only try, refused"
     assert impatient.bench.retry_waits == [], "to come second is no failure"
 
 

@@ -173,7 +173,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
     for function in made.functions.values():
         served = served_modules(function)
         families = {name.split(".")[0] for name in served}
-        assert len(served) == 1 or families in ({"server"}, {"models"}, {"tools"}, {"shields"})
+        assert len(served) == 1 or families in ({"server"}, {"models"}, {"tools"}, {"shields"}, {"usage"})
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -314,6 +314,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
+        assert (name in RUNNING_TURNS) == ({"summaries", "max_turn_tokens", "max_day_tokens"} <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
 

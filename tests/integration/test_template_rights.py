@@ -45,6 +45,7 @@ MAY = {
     "Models": REGISTER | KEYS | MODELS_FILE,
     "Tools": REGISTER,
     "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS,
+    "Usage": READ | MODELS_FILE,
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,

@@ -45,6 +45,8 @@ FUNCTIONS = {
     "register_shield": "Shields",
     "run_shield": "Shields",
     "list_shields": "Shields",
+    "get_usage": "Usage",
+    "get_context": "Usage",
     "health": "Server",
     "version": "Server",
     "get_openapi": "Server",

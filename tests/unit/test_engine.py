@@ -17,7 +17,17 @@ from turnstone.domain.errors import LeaseLost, ModelFailed, ToolFailed
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TextDelta, ToolCallDelta, TurnEvent
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
 from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
-from turnstone.domain.turns import InferenceStep, Step, StepTrace, ToolExecutionStep, Turn, TurnState, silent_output
+from turnstone.domain.turns import (
+    InferenceStep,
+    Step,
+    StepTrace,
+    TokenUsage,
+    ToolExecutionStep,
+    Turn,
+    TurnState,
+    silent_output,
+)
+from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
@@ -127,6 +137,12 @@ def shop() -> ScriptedTools:
     return ScriptedTools({"shop": {"price": lambda _: price, "stock": stock}, "weather": {"rain": lambda _: "none"}})
 
 
+def counted(engine: Engine) -> TokenUsage:
+    """Return what is kept of the tokens that the scripted model tells of its first answer."""
+    estimated = prompt_tokens_of(engine.inference.requests[0])
+    return USAGE.model_copy(update={"estimated_prompt_tokens": estimated})
+
+
 def new_turn(text: str = "hello", turn_id: str = "t1") -> TurnState:
     question, silence = UserMessage(content=text), silent_output()
     turn = Turn(turn_id=turn_id, session_id="s1", input_messages=(question,), output_message=silence, started_at=NOW)
@@ -175,7 +191,8 @@ def test_a_plain_answer_is_told_in_chunks_and_its_step_is_left_to_the_close() ->
     assert outline(engine.journal) == ["S inference", "P Hel", "P lo"]
     answer = CompletionMessage(content="Hello", stop_reason="end_of_turn")
     step = InferenceStep(turn_id="t1", step_id="id-1", started_at=NOW, completed_at=NOW, model_response=answer)
-    assert Finish(new_turn().with_step(step, StepTrace(deltas=2, usage=USAGE)), answer, unsaved=step) == ending
+    trace = StepTrace(deltas=2, usage=counted(engine), model="m")
+    assert Finish(new_turn().with_step(step, trace), answer, unsaved=step) == ending
 
 
 def test_a_server_tool_is_a_step_of_its_own_between_two_inferences() -> None:
@@ -295,9 +312,10 @@ def test_a_failing_model_ends_the_move_and_stores_nothing_of_it(texts: tuple[str
 
 
 def test_the_deltas_and_the_tokens_of_an_inference_are_kept() -> None:
-    ending = Engine(Says(("a", "b"), calls=(ASK, UNPARSABLE), usage=None), "c").run(new_turn())
-    assert StepTrace(deltas=4, usage=None) == ending.state.traces[0]
-    assert StepTrace(deltas=1, usage=USAGE) == Engine("c").run(new_turn()).state.traces[0]
+    engine = Engine(Says(("a", "b"), calls=(ASK, UNPARSABLE)), "c")
+    ending = engine.run(new_turn())
+    assert StepTrace(deltas=4, usage=counted(engine), model="m") == ending.state.traces[0]
+    assert {"m": USAGE.spent} == ending.state.spent
 
 
 def test_every_step_has_its_own_id_its_turn_and_its_times() -> None:

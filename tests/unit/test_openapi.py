@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,6 +29,7 @@ from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_replies import StepReply
+from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
 from turnstone.domain import errors
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
@@ -207,6 +208,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
     if "heard_up_to(" in source:
         read += EVENTS_QUERY
+    if "usage_in_query(" in source:
+        read += USAGE_QUERY
     assert places["path"] == re.findall(r"{(\w+)}", route.path)
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(places["query"]) == set(read)
@@ -374,7 +377,9 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
         for step in turn["steps"]:
             asker.ids |= {"step_id": step["step_id"]}
             assert asker.ask("GET", TURN + "/step/{step_id}").json() == {"step": step}
-        assert asker.ask("GET", TURN).headers["x-turn-status"] in ("completed", "awaiting_input")
+        told = asker.ask("GET", TURN).headers
+        assert told["x-turn-status"] in ("completed", "awaiting_input")
+        assert int(told["x-turn-tokens"]) > 0
     for stream in (False, True):
         (call,) = asker.ask("GET", TURN).json()["output_message"]["tool_calls"]
         response = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "sun"}
@@ -389,6 +394,9 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     for wanted in ([asker.ids["turn_id"]], {"turn_ids": [asker.ids["turn_id"]]}):
         assert len(asker.ask("GET", SESSION, wanted).json()["turns"]) == 1
     assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
+    assert len(asker.ask("GET", SESSION + "/context").json()["turns"]) > 1
+    spent = asker.ask("GET", "/v1/usage", query=f"?agent_id={asker.ids['agent_id']}").json()
+    assert spent["total"]["inferences"] > len(spent["by_session"]) == spent["sessions"] == 1
     agent_id = asker.ids["agent_id"]
     asker.open_session(FULL_AGENT)
     assert asker.ask("DELETE", SESSION).status == asker.ask("DELETE", "/v1/agents/{agent_id}").status == 204
@@ -477,6 +485,8 @@ ERRORS = [
     errors.ModelTimedOut("why"),
     errors.ModelFailed("why"),
     errors.Overloaded(1),
+    errors.TurnLimitReached(2, 1),
+    errors.DayLimitReached(1, timedelta(hours=1)),
     errors.StoreUnavailable("why"),
     errors.IssuerUnavailable("why"),
     InvalidBody([{"loc": (), "msg": "why", "type": "missing"}]),

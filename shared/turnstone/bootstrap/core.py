@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from turnstone.services.sweeping import Sweeper
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
+    from turnstone.services.usage import Usage
     from turnstone.store.agents import AgentStore
     from turnstone.store.sessions import SessionStore
     from turnstone.store.turns import TurnStore
@@ -59,7 +60,7 @@ class Core:
         """Load everything now, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
-        _ = self.models, self.providers, self.toolgroups, self.shields
+        _ = self.models, self.providers, self.toolgroups, self.shields, self.usage
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -178,6 +179,12 @@ class Core:
         return self._registries.shields
 
     @cached_property
+    def usage(self) -> Usage:
+        from turnstone.bootstrap.usage import build_usage
+
+        return build_usage(self._ports, self._settings, self._rules, self._registries)
+
+    @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.turns import TurnStore
 
@@ -252,6 +259,7 @@ class Core:
 
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
+        from turnstone.bootstrap.spending import build_limits, build_summarizer
         from turnstone.services.launch import RunnerDeps
 
         return RunnerDeps(
@@ -266,6 +274,8 @@ class Core:
             broadcasts=self.broadcasts,
             context_tokens=self._settings.context_tokens,
             await_duration=timedelta(seconds=self._settings.await_seconds),
+            limits=build_limits(self._ports, self._settings),
+            summarizer=build_summarizer(self.turn_store, self._settings),
             route=self._registries.routing.route,
             follow=self._following.follow,
             tidies_up=not self._is_on_lambda,

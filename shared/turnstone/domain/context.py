@@ -2,9 +2,10 @@
 
 The log is a row of segments. Only the last one, the open segment, is appended to; once it holds about a thousand
 tokens the next turn opens another. So a budget of tokens says how many segments can matter, whatever the history.
+A summary, where one was written, is a segment of its own behind the turn at whose end it was.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from turnstone.domain.content import ImageItem, TextItem, items_of
 from turnstone.domain.messages import (
@@ -17,7 +18,15 @@ from turnstone.domain.messages import (
 )
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import InferenceStep, ShieldCallStep, Step, ToolExecutionStep, Turn, TurnStatus
+from turnstone.domain.turns import (
+    InferenceStep,
+    ShieldCallStep,
+    Step,
+    Summary,
+    ToolExecutionStep,
+    Turn,
+    TurnStatus,
+)
 
 SEALED_TOKENS = 1_000
 INLINE_BYTES = 4_096
@@ -35,8 +44,11 @@ class Entry(Frozen):
 
 
 class Segment(Frozen):
+    """A part of the log: ended turns, or a summary of earlier ones."""
+
     number: int
     entries: tuple[Entry, ...] = ()
+    summary: Summary | None = None
 
     @property
     def tokens(self) -> int:
@@ -44,7 +56,7 @@ class Segment(Frozen):
 
     def appended(self, entry: Entry) -> "Segment":
         """Return the segment that now ends the log: this one with the entry, or a new one once this one is full."""
-        if self.tokens >= SEALED_TOKENS:
+        if self.tokens >= SEALED_TOKENS or self.summary is not None:
             return Segment(number=self.number + 1, entries=(entry,))
         return Segment(number=self.number, entries=(*self.entries, entry))
 
@@ -61,15 +73,42 @@ def entry_of(turn: Turn, order: str, status: TurnStatus) -> Entry:
     return Entry(order=order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None)
 
 
-def rebuilt(ended: Iterable[tuple[Turn, str, TurnStatus]]) -> tuple[Segment, ...]:
-    """Return the whole log as it follows from the turns, given as (turn, order key, status) from the oldest."""
+def appended(segment: Segment, entry: Entry, summary: Summary | None) -> tuple[Segment, ...]:
+    """Return the segments that now end the log: that of the entry, and one of the summary that was written then."""
+    last = segment.appended(entry)
+    return (last,) if summary is None else (last, Segment(number=last.number + 1, summary=summary))
+
+
+def rebuilt(
+    ended: Iterable[tuple[Turn, str, TurnStatus]], summaries: Mapping[str, Summary] | None = None
+) -> tuple[Segment, ...]:
+    """Return the whole log as it follows from the turns, given as (turn, order key, status) from the oldest.
+
+    `summaries` are those that were written at the ends of turns, by the turn's order key.
+    """
     segments = [Segment(number=0)]
     for turn, order, status in ended:
-        last = segments[-1].appended(entry_of(turn, order, status))
-        if last.number == segments[-1].number:
+        changed = appended(segments[-1], entry_of(turn, order, status), (summaries or {}).get(order))
+        if changed[0].number == segments[-1].number:
             segments.pop()
-        segments.append(last)
+        segments += changed
     return tuple(segments)
+
+
+def living(segments: Sequence[Segment]) -> tuple[Summary | None, tuple[Entry, ...]]:
+    """Return the newest summary, and the turns, oldest first, that it does not stand for."""
+    summary = next((segment.summary for segment in reversed(segments) if segment.summary is not None), None)
+    entries = (entry for segment in segments for entry in segment.entries)
+    return summary, tuple(entry for entry in entries if summary is None or entry.order > summary.last_order)
+
+
+def summary_tokens(summary: Summary | None) -> int:
+    return 0 if summary is None else tokens_of((told_of(summary),))
+
+
+def told_of(summary: Summary) -> Message:
+    """Return the message that stands for the turns of the summary. It is no instruction: users and tools are in it."""
+    return UserMessage(content=f"[Summary of the earlier conversation]\n{summary.text}")
 
 
 def told_afterwards(turn: Turn, status: TurnStatus) -> tuple[Message, ...]:
@@ -118,6 +157,20 @@ def newest_within(messages: Sequence[Message], budget_tokens: int) -> tuple[Mess
         if not isinstance(messages[index], ToolResponseMessage):
             start = index
     return tuple(messages[start:])
+
+
+def newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[Entry], int]:
+    """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
+    chosen: list[Entry] = []
+    left = budget_tokens
+    for entry in reversed(entries):
+        if entry.tokens > left and chosen:
+            break
+        chosen.insert(0, entry)
+        left -= entry.tokens
+        if left < 0:
+            break
+    return chosen, left
 
 
 def tokens_of(messages: Iterable[Message]) -> int:

@@ -19,6 +19,9 @@ TurnstoneError
 ├── IdempotencyMismatch        the key was used for another body
 ├── BodyTooLarge               more bytes than the server takes
 ├── Overloaded                 as many turns run as the server takes
+├── LimitReached               as many tokens are spent as this server allows
+│   ├── TurnLimitReached       by one turn
+│   └── DayLimitReached        by a tenant in a day
 ├── ModelError                 inference did not produce an answer
 │   ├── ModelFailed            the model refused or broke
 │   └── ModelTimedOut          the model was silent for too long
@@ -30,6 +33,8 @@ TurnstoneError
 └── Conflict                   a condition of a write did not hold
 """
 
+from datetime import timedelta
+from math import ceil
 from typing import Any
 
 SIGN = "sign it with credentials that may call this API"
@@ -178,6 +183,35 @@ class Overloaded(TurnstoneError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"{limit} turns are running, which is all this server takes; try again shortly")
         self.limit = limit
+
+
+class LimitReached(TurnstoneError):
+    """As many tokens are spent as this server allows."""
+
+    may_be_repeated = False
+
+
+class TurnLimitReached(LimitReached):
+    """A turn has spent the tokens that one may."""
+
+    def __init__(self, spent_tokens: int, limit_tokens: int) -> None:
+        super().__init__(
+            f"this turn has spent {spent_tokens} tokens, and a turn may spend {limit_tokens} "
+            "(the limit max_turn_tokens); its finished steps are kept"
+        )
+        self.limit_tokens = limit_tokens
+
+
+class DayLimitReached(LimitReached):
+    """A tenant has spent the tokens of the day."""
+
+    def __init__(self, limit_tokens: int, ends_in: timedelta) -> None:
+        super().__init__(
+            f"the {limit_tokens} tokens of this day (the limit max_day_tokens) are spent; "
+            "there will be new ones at midnight UTC"
+        )
+        self.limit_tokens = limit_tokens
+        self.retry_after_s = ceil(ends_in.total_seconds())
 
 
 class ModelError(TurnstoneError):

@@ -4,11 +4,13 @@ At most one turn of a session is open. The lock says which, who may write to it 
 and until when (the lease of the process that runs it, or the deadline of the client it waits for).
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.model import Frozen
+from turnstone.domain.usage import SpentToday, Tokens, spent_by
 
 
 class LockState(StrEnum):
@@ -64,6 +66,8 @@ class Session(Frozen):
         stamp: who created it, and who may see it.
         lives_for_s: how long it lives after its last use, None if it stays until it is deleted.
         ends_at: until when it lives then, unless it is used again.
+        spent: the tokens of the turns that ended on the day of the last one.
+        token_factor: how many tokens its model counts for each that we estimate, as far as it told.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -78,6 +82,8 @@ class Session(Frozen):
     stamp: Stamp = Stamp()
     lives_for_s: float | None = None
     ends_at: datetime | None = None
+    spent: SpentToday | None = None
+    token_factor: float = 1.0
     rev: int = 0
 
     def is_over(self, now: datetime) -> bool:
@@ -89,6 +95,11 @@ class Session(Frozen):
         if self.lives_for_s is None:
             return self
         return self.model_copy(update={"ends_at": at + timedelta(seconds=self.lives_for_s)})
+
+    def charged(self, by_model: Mapping[str, Tokens], at: datetime, token_factor: float) -> "Session":
+        """Return the session with what a turn that ended then has spent."""
+        spent = spent_by(self.spent, by_model, at)
+        return self.model_copy(update={"spent": spent, "token_factor": token_factor})
 
 
 class SessionRef(Frozen):

@@ -11,6 +11,7 @@ from turnstone.domain.content import Content, Url
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall, ToolResponse
+from turnstone.domain.usage import Tokens, added, factor_of
 
 
 class StepCommon(Frozen):
@@ -108,17 +109,37 @@ class TurnStatus(StrEnum):
 
 
 class TokenUsage(Frozen):
-    """Tokens of one inference, as the model's provider counted them."""
+    """Tokens of one inference, as the model's provider counted them.
+
+    Attributes:
+        estimated_prompt_tokens: our estimate of the same prompt, 0 where there is none.
+        is_estimated: whether the provider told nothing, so that all are estimates of ours.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     total_tokens: int = 0
+    estimated_prompt_tokens: int = 0
+    is_estimated: bool = False
+
+    @property
+    def spent(self) -> Tokens:
+        return Tokens(
+            inferences=1,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            estimated_inferences=int(self.is_estimated),
+        )
 
 
 class StepTrace(Frozen):
-    """What is kept of a step beside its wire shape: its stream's deltas, whether a client ran it, its tokens.
+    """What is kept of a step beside its wire shape.
 
     Attributes:
+        deltas: how many its stream told.
+        is_from_client: whether a client ran it.
+        usage: the tokens it took, of a model.
+        model: whom that asked, as the agent names it.
         shield_id: of a shield's step, which shield judged.
         touchpoint: of a shield's step, what it judged.
     """
@@ -126,12 +147,37 @@ class StepTrace(Frozen):
     deltas: int = 0
     is_from_client: bool = False
     usage: TokenUsage | None = None
+    model: str = ""
     shield_id: str | None = None
     touchpoint: Touchpoint | None = None
 
 
+class Summary(Frozen):
+    """What a model wrote of turns that its window has no room for, to be sent in their place.
+
+    Attributes:
+        first_order, last_order: the first and the last turn it stands for, and with them all in between.
+        usage: what it took.
+        model: who was asked for it.
+    """
+
+    text: str
+    first_order: str
+    last_order: str
+    usage: TokenUsage
+    model: str
+
+
 FailureKind = Literal[
-    "model_failed", "model_timed_out", "lease_lost", "ended", "gone", "handed_over", "store_unavailable", "internal"
+    "model_failed",
+    "model_timed_out",
+    "limit_reached",
+    "lease_lost",
+    "ended",
+    "gone",
+    "handed_over",
+    "store_unavailable",
+    "internal",
 ]
 
 
@@ -152,6 +198,7 @@ class TurnState(Frozen):
         overrides: what this turn changes of its agent, remembered over resume.
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
+        summary: what was written at its end of earlier turns.
         takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
         steps_at_takeover: how many steps there were when it was last taken over.
         steps_at_first_takeover: how many there were when it first was; what was told after them may have been lost.
@@ -166,6 +213,7 @@ class TurnState(Frozen):
     overrides: TurnOverrides = TurnOverrides()
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
+    summary: Summary | None = None
     takeovers: int = 0
     steps_at_takeover: int = 0
     steps_at_first_takeover: int | None = None
@@ -180,6 +228,19 @@ class TurnState(Frozen):
     def inference_count(self) -> int:
         """How often the model has answered, over all resumes."""
         return sum(isinstance(step, InferenceStep) for step in self.turn.steps)
+
+    @property
+    def spent(self) -> dict[str, Tokens]:
+        """What its finished inferences took, and that of a summary, by model."""
+        spent: dict[str, Tokens] = {}
+        for asked in (*self.traces, *((self.summary,) if self.summary else ())):
+            if asked.usage is not None:
+                spent = added(spent, {asked.model: asked.usage.spent})
+        return spent
+
+    def token_factor(self, otherwise: float) -> float:
+        """Return how many tokens its model counts for each that we estimate, as far as it told."""
+        return factor_of((trace.usage for trace in self.traces if trace.usage is not None), otherwise)
 
     @property
     def last_moment(self) -> datetime:

@@ -80,7 +80,9 @@ def _judged(
                 completed_at=deps.clock.now(),
                 violation=verdict.violation,
             )
-            trace = StepTrace(usage=verdict.usage, shield_id=shield_id, touchpoint=question.touchpoint)
+            trace = StepTrace(
+                usage=verdict.usage, model=verdict.model, shield_id=shield_id, touchpoint=question.touchpoint
+            )
             state = state.with_step(step, trace)
             if verdict.violation is not None and step.has_stopped:
                 return state, Blocked(state, _told(verdict.violation), unsaved=step)

@@ -35,6 +35,7 @@ class EngineDeps:
         config: the agent's configuration with the turn's overrides.
         offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
+        max_turn_tokens: after how many spent tokens the model is asked no more, None for any number.
         stop: given when the run has no right to go on.
         targets: who is asked for the configuration's model, in this order.
         provider_data: keys of the caller, for this run only.
@@ -49,6 +50,7 @@ class EngineDeps:
     recorder: StepRecorder
     clock: Clock
     ids: IdGenerator
+    max_turn_tokens: int | None = None
     stop: StopSignal = field(default_factory=StopSignal)
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA

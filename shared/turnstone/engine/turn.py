@@ -19,6 +19,7 @@ from turnstone.domain.events import (
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.routing import Target
 from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
+from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
 from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
@@ -30,7 +31,10 @@ Move = Generator[TurnEvent, None, NextStep]
 
 
 def advance(state: TurnState, deps: EngineDeps) -> Move:
-    """Make the turn's next move. Raises ModelError, LeaseLost and StoreUnavailable; everything else is a value."""
+    """Make the turn's next move.
+
+    Raises ModelError, TurnLimitReached, LeaseLost and StoreUnavailable; everything else is a value.
+    """
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
     ending = ending_of(state, deps)
@@ -64,12 +68,14 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
 
 
 def _infer(state: TurnState, deps: EngineDeps) -> Move:
+    refuse_over_limit(state, deps.max_turn_tokens)
     step_id = deps.ids.new_id()
     started_at = deps.clock.now()
     yield StepStarted(step_type="inference", step_id=step_id)
     deltas = 0
     answer: Inferred | None = None
-    for chunk in deps.inference.stream(build_request(state, deps)):
+    request = build_request(state, deps)
+    for chunk in deps.inference.stream(request):
         match chunk:
             case TextChunk(text):
                 deltas += 1
@@ -88,7 +94,8 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         model_response=answer.message,
         answered_by=_named(answer.answered_by),
     )
-    inferred = state.with_step(step, StepTrace(deltas=deltas, usage=answer.usage))
+    trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
+    inferred = state.with_step(step, trace)
     ending = ending_of(inferred, deps)
     if ending is not None and not output_shields_left(inferred, ending, deps.config.output_shields):
         return replace(ending, unsaved=step)

@@ -31,6 +31,7 @@ STATUS: dict[type[Exception], int] = {
     errors.LeaseLost: 409,
     errors.BodyTooLarge: 413,
     errors.UnknownClient: 426,
+    errors.LimitReached: 429,
     errors.NotServed: 501,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
@@ -45,6 +46,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "ended": 409,
     "gone": 404,
     "handed_over": 503,
+    "limit_reached": 429,
     "store_unavailable": 503,
     "internal": 500,
 }
@@ -114,6 +116,8 @@ def detail_reply(status: int, message: str, headers: dict[str, str] | None = Non
 
 
 def _headers(error: Exception, status: int) -> dict[str, str]:
+    if isinstance(error, errors.DayLimitReached):
+        return {**NO_RETRY, "retry-after": str(error.retry_after_s)}
     if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
         return NO_RETRY
     if isinstance(error, errors.TurnRunning):

@@ -53,6 +53,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
     500: ("InternalError", "Something nobody expected went wrong."),
     502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
+    429: ("LimitReached", "As many tokens are spent as this server allows; the message names the limit."),
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
     504: ("ModelTimedOut", "The model was silent for too long."),
 }
@@ -201,7 +202,7 @@ def _refusal(status: int, security_schemes: Mapping[str, Schema]) -> Schema:
     elif status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
-    headers = RETRY_HEADERS if status in (401, 404, 409) or status >= 500 else {}
+    headers = RETRY_HEADERS if status in (401, 404, 409, 429) or status >= 500 else {}
     if status == 401 and "bearer" in security_schemes:
         headers = {**CHALLENGE, **headers}
     return {**answer, "headers": headers} if headers else answer

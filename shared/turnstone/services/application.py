@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.shields import Shields
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
+    from turnstone.services.usage import Usage
 
 
 class Application(Protocol):
@@ -49,3 +50,6 @@ class Application(Protocol):
 
     @property
     def shields(self) -> Shields: ...
+
+    @property
+    def usage(self) -> Usage: ...

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.context import Segment
+from turnstone.domain.context import SEALED_TOKENS, Segment
 from turnstone.domain.events import Numbered
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import ModelRoute
@@ -14,7 +14,9 @@ from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
+from turnstone.services.limits import Limits
 from turnstone.services.shielding import Shieldings
+from turnstone.services.summarizing import Summarizer
 from turnstone.store.turns import TurnStore
 
 
@@ -23,6 +25,9 @@ class RunnerDeps:
     """What running a turn takes, whatever the turn.
 
     Attributes:
+        context_tokens: what a model is sent at most, in estimated tokens, where nothing is known of its window.
+        limits: how many tokens may be spent.
+        summarizer: has models write down what their windows have no room for, None where they shall not.
         route: returns who answers for a tenant's model. Raises InvalidRequest.
         follow: has those who wait here for a turn of another process told how it goes on there.
         tidies_up: whether a run may still work when its end has been told.
@@ -40,8 +45,15 @@ class RunnerDeps:
     context_tokens: int
     await_duration: timedelta
     route: Callable[[str, str], ModelRoute]
+    limits: Limits
+    summarizer: Summarizer | None
     follow: Callable[[TurnRef], None]
     tidies_up: bool
+
+    @property
+    def read_tokens(self) -> int:
+        """For how many tokens of the log a turn is opened; a summary's segment, and the one it cut short, are more."""
+        return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class Recovery:
 
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Go on from the last stored step, in this process, under a fence that shuts out the old one."""
-        view = self._deps.turns.view(ref, self._deps.context_tokens)
+        view = self._deps.turns.view(ref, self._deps.read_tokens)
         with self._executor.place() as place:
             change = taken_over(session, state, now + self._deps.leases.duration)
             committed = self._deps.turns.commit(ref, change)
@@ -131,7 +131,7 @@ class Recovery:
         return Outlook(going_on.status, committed.session.lock.lease_until, run)
 
     def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
-        view = self._deps.turns.view(ref, self._deps.context_tokens)
+        view = self._deps.turns.view(ref, self._deps.read_tokens)
         self._deps.turns.commit(ref, closed(session, ended, view.open_segment))
         return self._over(ref, ended)
 

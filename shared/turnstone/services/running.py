@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import replace
 from typing import assert_never
 
 from turnstone.domain.errors import (
@@ -13,11 +14,13 @@ from turnstone.domain.errors import (
     ModelTimedOut,
     NotFound,
     StoreUnavailable,
+    TurnLimitReached,
     TurnstoneError,
 )
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
-from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus
+from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus, silent_output
+from turnstone.domain.window import budget_tokens
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
@@ -157,6 +160,8 @@ class _Run:
         self.broadcast = broadcast
         self._session = launch.session
         self._has_step_records = len(launch.state.turn.steps) > 0
+        self._segments = launch.segments
+        self._budget_tokens = 0
         self._has_ended = False
 
     def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
@@ -168,7 +173,9 @@ class _Run:
             while isinstance(following, RunAgain):
                 state = following.state
                 following = self._drained(advance(state, engine))
-        except (ModelError, InvalidRequest) as error:
+            if isinstance(following, Finish):
+                following = replace(following, state=self._summed_up(following.state, engine))
+        except (ModelError, InvalidRequest, TurnLimitReached) as error:
             return self._failed(state, error)
         return self._settled(following)
 
@@ -190,21 +197,38 @@ class _Run:
         config = self.launch.config
         route = self._deps.route(self.launch.ref.tenant, config.model)
         offer = build_offer(config, self._deps.tools)
-        left = self._deps.context_tokens - fixed_tokens(state, config, offer.definitions)
+        otherwise = self._deps.context_tokens
+        self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
+        left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
+        if route.context_tokens is not None and route.context_tokens > otherwise:
+            self._segments = self._deps.turns.widened(self.launch.ref, self._segments, left)
         return EngineDeps(
             config=config,
             offer=offer,
-            history=self._deps.turns.history(self.launch.ref, self.launch.segments, left),
+            history=self._deps.turns.history(self.launch.ref, self._segments, left),
             inference=self._deps.inference,
             tools=self._deps.tools,
             shields=self._deps.shields.of(self.launch.ref.tenant),
             recorder=self,
             clock=self._deps.clock,
             ids=self._deps.ids,
+            max_turn_tokens=self._deps.limits.turn_tokens,
             stop=self.lease.stop,
             targets=route.targets,
             provider_data=self.launch.provider_data,
         )
+
+    def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
+        """Return the state of the turn that has its answer, with a summary if its session outgrows the window."""
+        if self._deps.summarizer is None:
+            return state
+        ended = state.completed(silent_output(), self._deps.clock.now())
+        try:
+            summary = self._deps.summarizer.summary(self.launch.ref, self._segments, ended, engine, self._budget_tokens)
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s ends without a summary: %s", self.launch.ref.turn_id, unavailable)
+            return state
+        return state.model_copy(update={"summary": summary})
 
     def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:
         with closing(move):
@@ -234,8 +258,7 @@ class _Run:
                 assert_never(following)
 
     def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
-        kind = "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
-        failure = Failure(kind=kind, message=str(error))
+        failure = Failure(kind=_kind_of(error), message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
         self._has_ended = True
@@ -256,6 +279,12 @@ class _Run:
 
 def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
     return () if step is None else (step_completed(step),)
+
+
+def _kind_of(error: TurnstoneError) -> FailureKind:
+    if isinstance(error, TurnLimitReached):
+        return "limit_reached"
+    return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 
 def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from turnstone.domain.context import Segment, entry_of
+from turnstone.domain.context import Segment, appended, entry_of
 from turnstone.domain.errors import CallsMismatch
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.sessions import Session
@@ -22,6 +22,8 @@ def opened(session: Session, new: TurnState, lease_until: datetime, request: str
 
 def superseding(opening: Change, ending: Change) -> Change:
     """The turn that held the lock ends in the same write that opens the new one."""
+    charged = {"spent": ending.session.spent, "token_factor": ending.session.token_factor}
+    opening = replace(opening, session=opening.session.model_copy(update=charged), has_spent=ending.has_spent)
     return replace(opening, turns=(*ending.turns, *opening.turns), segments=ending.segments)
 
 
@@ -58,9 +60,11 @@ def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Cha
 
 def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
     """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
-    released = session.used(ended.last_moment).model_copy(update={"lock": session.lock.released()})
-    appended = open_segment.appended(entry_of(ended.turn, ended.order, ended.status))
-    return Change(released, (ended,), (appended,))
+    spent, at = ended.spent, ended.last_moment
+    charged = session.charged(spent, at, ended.token_factor(session.token_factor))
+    released = charged.used(at).model_copy(update={"lock": session.lock.released()})
+    segments = appended(open_segment, entry_of(ended.turn, ended.order, ended.status), ended.summary)
+    return Change(released, (ended,), segments, has_spent=bool(spent))
 
 
 def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:

@@ -58,13 +58,14 @@ class Turns:
             InvalidRequest: the turn asks for what it can't have.
             TurnRunning: another turn of the session runs.
             Overloaded: the server runs as many turns as it takes.
+            DayLimitReached: the tenant has spent its tokens of the day.
         """
         responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
         if responses and len(responses) != len(new.messages):
             raise InvalidRequest("tool responses and user messages can't be sent in one turn", ("messages",))
 
         def act() -> TurnBroadcast:
-            view = self._store.view(ref, self._deps.context_tokens, attempt)
+            view = self._store.view(ref, self._deps.read_tokens, attempt)
             check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
@@ -92,7 +93,7 @@ class Turns:
         """
 
         def act() -> TurnBroadcast:
-            view = self._store.view(ref, self._deps.context_tokens, attempt, ref.turn_id)
+            view = self._store.view(ref, self._deps.read_tokens, attempt, ref.turn_id)
             check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
@@ -114,6 +115,7 @@ class Turns:
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
         if lock.is_live(now) or is_mine:
             raise TurnRunning(str(lock.order))
+        self._deps.limits.of_day.check(ref.tenant)
         state = self._new_state(view.session, new, now)
         session = view.session.used(now)
         change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
@@ -185,7 +187,7 @@ class Turns:
         if lock.state is not LockState.AWAITING or lock.order is None:
             raise CallsMismatch("no turn of this session awaits tool responses", ("messages",))
         waiting = turn_of(ref, lock.order)
-        view = self._store.view(ref, self._deps.context_tokens, attempt, lock.order)
+        view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
         if earlier := self._earlier(waiting, view, attempt, is_resume=True):
             return earlier
         names = {call.call_id: call.tool_name for call in view.state.pending_calls} if view.state else {}

@@ -4,7 +4,7 @@ What is scanned by is the partition key, what is scanned over the sort key. Comp
 id can reach into another's partition; above 256 bytes, or where UTF-8 can't hold it, its hash takes its place.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from urllib.parse import unquote
 from zlib import crc32
@@ -15,6 +15,7 @@ from turnstone.records import Key, Range
 
 MAX_COMPONENT_BYTES = 256
 OPEN_SHARDS = 8
+USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
 
@@ -67,6 +68,11 @@ def segment_key(ref: SessionRef, number: int) -> Key:
 def header_and_segments(ref: SessionRef, segments: int) -> Range:
     """Return the read that answers with the header first, then with the newest segments."""
     return Range(session_partition(ref), start="ctx:", end=HEADER, limit=1 + segments, reverse=True)
+
+
+def segments_before(ref: SessionRef, number: int, limit: int) -> Range:
+    """Return the read of the segments before that one, the newest first."""
+    return Range(session_partition(ref), start="ctx:", end=segment_key(ref, number - 1).sk, limit=limit, reverse=True)
 
 
 def turn_key(ref: SessionRef, order: str) -> Key:
@@ -169,3 +175,30 @@ def registered_key(tenant: str, kind: str, identifier: str) -> Key:
 def directory_key(tenant: str) -> Key:
     """Return the key of the record that has everything the tenant registered."""
     return Key(f"{component(tenant)}|directory", SINGLE)
+
+
+def usage_partitions(tenant: str, day: date) -> tuple[str, ...]:
+    """Return the partitions of what a tenant's sessions spent on a day; several, so that none takes too many writes."""
+    return tuple(f"{component(tenant)}|usage:{day.isoformat()}:{shard}" for shard in range(USAGE_SHARDS))
+
+
+def usage_key(ref: SessionRef, day: date) -> Key:
+    """Return where it is told what the session spent on the day."""
+    shard = crc32(session_partition(ref).encode()) % USAGE_SHARDS
+    sk = f"{component(ref.agent_id)}:{component(ref.session_id)}"
+    return Key(usage_partitions(ref.tenant, day)[shard], sk)
+
+
+def usage_ranges(tenant: str, day: date, agent_id: str | None = None) -> tuple[Range, ...]:
+    """Return the reads of what the tenant's sessions, or one agent's, spent on the day."""
+    partitions = usage_partitions(tenant, day)
+    if agent_id is None:
+        return tuple(Range(pk) for pk in partitions)
+    prefix = f"{component(agent_id)}:"
+    return tuple(Range(pk, start=prefix, end=prefix + "~") for pk in partitions)
+
+
+def usage_names(sk: str) -> tuple[str, str]:
+    """Return the ids of the agent and the session that the sort key names."""
+    agent_id, session_id = sk.split(":")
+    return unquote(agent_id), unquote(session_id)

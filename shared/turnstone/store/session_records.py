@@ -41,7 +41,8 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
 
 def put_segment(ref: SessionRef, segment: Segment) -> Put:
     """Return the write that stores the segment; the session's lock, held in the same write, is its guard."""
-    return Put(key=segment_key(ref, segment.number), body=segment.model_dump_json().encode())
+    unsaid = {"summary"} if segment.summary is None else None
+    return Put(key=segment_key(ref, segment.number), body=segment.model_dump_json(exclude=unsaid).encode())
 
 
 def segment_of(record: Record) -> Segment:

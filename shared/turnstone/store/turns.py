@@ -11,7 +11,18 @@ from datetime import datetime
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.context import Entry, Segment, newest_within, segments_within, told_afterwards
+from turnstone.domain.context import (
+    Entry,
+    Segment,
+    living,
+    newest_entries,
+    newest_within,
+    segments_within,
+    summary_tokens,
+    tokens_of,
+    told_afterwards,
+    told_of,
+)
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
 from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
@@ -26,6 +37,7 @@ from turnstone.store.keys import (
     agent_key,
     header_and_segments,
     open_shards,
+    segments_before,
     session_key,
     steps_of_turn,
     turn_key,
@@ -34,6 +46,7 @@ from turnstone.store.keys import (
 from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.turn_records import put_step, put_turn, turn_state_of
+from turnstone.store.usage import put_spent
 from turnstone.store.whole_turns import whole_state
 
 log = logging.getLogger(__name__)
@@ -66,12 +79,17 @@ class SessionView:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A transition: the session and turns as they shall be, guarded by the revisions they were read with."""
+    """A transition: the session and turns as they shall be, guarded by the revisions they were read with.
+
+    Attributes:
+        has_spent: whether a turn ends that took tokens, so that what the session spent this day is to be told.
+    """
 
     session: Session
     turns: tuple[TurnState, ...]
     segments: tuple[Segment, ...] = ()
     remembered: tuple[Put, ...] = ()
+    has_spent: bool = False
 
 
 class TurnStore:
@@ -132,6 +150,8 @@ class TurnStore:
         writes: list[Put] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
+        if change.has_spent:
+            writes.append(put_spent(ref, change.session))
         self._store.write([*writes, *change.remembered])
         return replace(
             change,
@@ -177,18 +197,34 @@ class TurnStore:
         """Return the newest messages of ended turns that fit the budget, oldest first; whole turns where possible."""
         if budget_tokens <= 0:
             return ()
-        chosen, left = _newest_entries(segments, budget_tokens)
-        by_reference = [entry for entry in chosen if entry.messages is None]
+        summary, entries = living(segments)
+        has_room = summary is not None and summary_tokens(summary) <= budget_tokens
+        summed_up = (told_of(summary),) if summary is not None and has_room else ()
+        chosen, left = newest_entries(entries, budget_tokens - tokens_of(summed_up))
+        messages = self.messages_of(ref, chosen)
+        if left < 0 and chosen:
+            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
+        return (*summed_up, *(message for turn in messages for message in turn))
+
+    def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
+        """Return what is told of each of the turns; those that the log does not hold itself are read."""
+        by_reference = [entry for entry in entries if entry.messages is None]
         records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
-        told = {entry.order: entry.messages or () for entry in chosen}
+        told = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:
                 state = turn_state_of(record)
                 told[entry.order] = told_afterwards(state.turn, state.status)
-        messages = [told[entry.order] for entry in chosen]
-        if left < 0:
-            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
-        return tuple(message for turn in messages for message in turn)
+        return [told[entry.order] for entry in entries]
+
+    def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:
+        """Return these newest segments with the earlier ones that the budget may hold beside them, read now."""
+        missing = segments_within(budget_tokens) - len(read)
+        if missing <= 0 or not read or read[0].number == 0:
+            return read
+        query = segments_before(ref, read[0].number, missing)
+        found = records_within(self._store, query, self._store.range(query))
+        return (*(segment_of(record) for record in reversed(found)), *read)
 
     def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
         if header is None:
@@ -228,18 +264,3 @@ def _held(fence: int) -> tuple[Condition, ...]:
     is_mine = AttributeIs("fence", fence)
     is_running = AttributeIs("status", LockState.RUNNING.value)
     return is_mine, is_running
-
-
-def _newest_entries(segments: Sequence[Segment], budget_tokens: int) -> tuple[list[Entry], int]:
-    """Return the newest entries, oldest first, and the tokens left; only a lone newest turn may exceed the budget."""
-    chosen: list[Entry] = []
-    left = budget_tokens
-    entries = [entry for segment in segments for entry in segment.entries]
-    for entry in reversed(entries):
-        if entry.tokens > left and chosen:
-            break
-        chosen.insert(0, entry)
-        left -= entry.tokens
-        if left < 0:
-            break
-    return chosen, left

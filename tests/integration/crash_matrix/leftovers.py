@@ -2,6 +2,8 @@
 
 What was deleted is led to by a clean-up job until that has removed it, and the open index leads to the job.
 
+What sessions spent is led to by the days, whatever became of the sessions.
+
 Two things may be left, and nobody reads either: the step records of an ended turn, which holds its steps itself, when
 its process was gone before it removed them, or somebody else ended it; and blobs that no record names any more, or that
 the write of never came. Both go with their session.
@@ -71,6 +73,8 @@ class _Walk:
             self._walk_idempotency(tenant)
             for registry in ("shields", "directory"):
                 self._reach_all(f"{tenant}|{registry}")
+        for pk in [pk for pk in self._partitions if pk.split("|")[-1].startswith("usage:")]:
+            self._reach_all(pk)
         for pk in [pk for pk in self._partitions if pk.startswith("job:")]:
             self._walk_job(self._partitions[pk])
         orphans = self._by_key.keys() - self._reached

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, call, calls
 from tests.fakes.shields import ScriptedShields, clean, registered, stops
@@ -30,6 +30,7 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.sessions import TurnRef
 from turnstone.domain.turns import TurnStatus
+from turnstone.engine.summary import TASK
 from turnstone.ports import InferenceRequest
 from turnstone.records import AttributeIs, RevIs, Update
 from turnstone.services.cleaning import SENT_AGAIN_AFTER
@@ -80,7 +81,7 @@ OVERRIDES: dict[str, dict[str, tuple[str, ...]]] = {
 class Process(Server):
     """One process of the world, all of whose calls of ports can fail."""
 
-    def __init__(self, world: World, *, is_on_lambda: bool) -> None:
+    def __init__(self, world: World, *, is_on_lambda: bool, **settings: Any) -> None:
         store, blobs = world.database.connect()
         super().__init__(OversizeStore(store, blobs), world.clock)
         line = Line(world.faults, lambda: self.store.die(), lambda: self.store.is_dead)
@@ -96,11 +97,13 @@ class Process(Server):
         self.supervisor = ManualSupervisor(world.clock)
         self.queue = world.queue
         self.jobs = FaultyJobs(world.queue, line)  # type: ignore[assignment]
-        settings = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S)
-        self.load(FaultySupervisor(self.supervisor, line), settings, is_on_lambda=is_on_lambda)
+        known = Settings(lease_seconds=LEASE_S, await_seconds=AWAIT_S, **settings)
+        self.load(FaultySupervisor(self.supervisor, line), known, is_on_lambda=is_on_lambda)
 
     def _reply(self, request: InferenceRequest) -> Reply:
         self.on_question()
+        if request.messages[0].content == TASK:
+            return "They asked plain questions."
         asked = max(index for index, message in enumerate(request.messages) if message.role == "user")
         given = [message for message in request.messages[asked:] if message.role == "assistant"]
         return REPLIES[word_of(request.messages[asked].content)][len(given)]

@@ -134,6 +134,14 @@ def large_payloads(world: World, client: Client) -> None:
     client.say(server, f"shuffle {LARGE}")
 
 
+def summing_up(world: World, client: Client) -> None:
+    """The window has no room for another turn as long as these, each too long to stand in the log."""
+    server = world.process(context_tokens=3_000, summaries=True)
+    client.say(server, f"plain {LARGE}")
+    world.faults.begin()
+    client.say(server, f"plain {LARGE} again")
+
+
 def cancel_of_a_running_turn(world: World, client: Client) -> None:
     """Another client cancels the turn by way of another process, while the model speaks for the second time."""
     server, other = world.process(), world.process()
@@ -250,6 +258,7 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     taken_over: {"store": 10, "model": 1},
     handed_over: {"store": 18, "model": 3, "tools": 3, "supervisor": 1},
     large_payloads: {"store": 8, "blobs": 4, "model": 2, "tools": 1},
+    summing_up: {"store": 5, "blobs": 4, "model": 2},
     cancel_of_a_running_turn: {"store": 19, "model": 2, "tools": 3},
     cancel_of_a_waiting_turn: {"store": 9, "supervisor": 1},
     deletion_of_an_idle_session: {"store": 13, "blobs": 4, "jobs": 2},

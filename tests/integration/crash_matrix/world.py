@@ -37,8 +37,8 @@ class World:
         self._processes: list[Process] = []
         self._ever_named: set[str] = set()
 
-    def process(self, *, is_on_lambda: bool = False) -> Process:
-        self._processes.append(Process(self, is_on_lambda=is_on_lambda))
+    def process(self, *, is_on_lambda: bool = False, **settings: Any) -> Process:
+        self._processes.append(Process(self, is_on_lambda=is_on_lambda, **settings))
         self.has_lambdas = self.has_lambdas or is_on_lambda
         return self._processes[-1]
 

@@ -51,12 +51,12 @@ class Page(Frozen):
 def wanted_in_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> Wanted:
     """Return which part of a list is asked for, in lists that know names those of one name. Raises InvalidRequest."""
     limit = _whole_number(query, "limit", ALL, at_least=ALL)
-    cursor = _only(query, "cursor")
+    cursor = only(query, "cursor")
     return Wanted(
         start_index=_whole_number(query, "start_index", 0, at_least=0),
         limit=None if limit == ALL else limit,
         cursor=checked_cursor(cursor) if cursor else None,
-        name=_only(query, "name") if by_name else None,
+        name=only(query, "name") if by_name else None,
     )
 
 
@@ -72,7 +72,7 @@ def page_tail(url: str, cursor: str | None, *, has_more: bool) -> bytes:
 
 
 def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int, *, at_least: int) -> int:
-    text = _only(query, name)
+    text = only(query, name)
     if text is None or text in NOTHING:
         return otherwise
     text = text.removesuffix(".0")  # a whole number, too, as JSON schemas see it
@@ -83,7 +83,7 @@ def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int,
     return int(text)
 
 
-def _only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
+def only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
     values = query.get(name, ())
     if len(values) > 1:
         raise InvalidRequest(f"{name}: one value is expected, not {len(values)}", ("query", name))

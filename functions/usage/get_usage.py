@@ -1,0 +1,15 @@
+"""GET /v1/usage: the tokens that agents and sessions spent, day by day, and what they cost."""
+
+from turnstone.dialects.llama_stack.usage_requests import QUERY, usage_in_query
+from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.usage_report import UsageReport
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def get_usage(request: Request) -> Reply:
+    return reply(request.application.usage.report(request.caller, usage_in_query(request.query)))
+
+
+ROUTE = Route("GET", "/v1/usage", get_usage, UsageReport, query=QUERY, raises=(NotFound, StoreUnavailable))
+handler = LambdaHandler(__name__, ROUTE, loads="usage")

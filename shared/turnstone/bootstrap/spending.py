@@ -1,0 +1,19 @@
+"""What keeps a turn within its window and its limits."""
+
+from turnstone.bootstrap.adapters import AnyPorts
+from turnstone.config import Settings
+from turnstone.services.limits import DayLimit, Limits
+from turnstone.services.summarizing import Summarizer
+from turnstone.store.turns import TurnStore
+from turnstone.store.usage import UsageStore
+
+
+def build_limits(ports: AnyPorts, settings: Settings) -> Limits:
+    """Return how many tokens may be spent."""
+    of_day = DayLimit(UsageStore(ports.store), ports.clock, settings.max_day_tokens)
+    return Limits(settings.max_turn_tokens, of_day)
+
+
+def build_summarizer(turns: TurnStore, settings: Settings) -> Summarizer | None:
+    """Return what has models write summaries, None where they shall not."""
+    return Summarizer(turns) if settings.summaries else None

@@ -1,0 +1,93 @@
+"""Tokens that were spent: by a turn, by a session in a day, and what they cost."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import Protocol
+
+from turnstone.domain.model import Frozen
+from turnstone.domain.routing import Prices
+
+MILLION = 1_000_000
+LEAST_ESTIMATE = 200
+SMALLEST_FACTOR, LARGEST_FACTOR = 0.25, 4.0
+
+
+class Tokens(Frozen):
+    """What some inferences took.
+
+    Attributes:
+        estimated_inferences: how many of them told no tokens, so that ours are counted, which are estimates.
+    """
+
+    inferences: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    estimated_inferences: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def plus(self, other: "Tokens") -> "Tokens":
+        return Tokens(**{name: getattr(self, name) + getattr(other, name) for name in Tokens.model_fields})
+
+    def cost_usd(self, prices: Prices | None) -> float | None:
+        """Return what they cost in US dollars, None where nobody told the prices."""
+        if prices is None:
+            return None
+        return (self.prompt_tokens * prices.input + self.completion_tokens * prices.output) / MILLION
+
+
+class SpentToday(Frozen):
+    """What a session has spent on the day it spent something last, by the models that were asked."""
+
+    day: date
+    by_model: dict[str, Tokens]
+
+    @property
+    def total_tokens(self) -> int:
+        return sum(tokens.total_tokens for tokens in self.by_model.values())
+
+
+class Measured(Protocol):
+    """Tokens as somebody counted them, beside what was estimated for the same texts; 0 where nothing was."""
+
+    @property
+    def prompt_tokens(self) -> int: ...
+
+    @property
+    def estimated_prompt_tokens(self) -> int: ...
+
+
+def added(first: Mapping[str, Tokens], second: Mapping[str, Tokens]) -> dict[str, Tokens]:
+    """Return the tokens of both, by model."""
+    return {
+        model: first.get(model, Tokens()).plus(second.get(model, Tokens()))
+        for model in dict.fromkeys((*first, *second))
+    }
+
+
+def spent_by(before: SpentToday | None, by_model: Mapping[str, Tokens], at: datetime) -> SpentToday | None:
+    """Return what is spent on the day of that time, with what was spent before on it.
+
+    A clock that goes back goes on with the later day, whose count must not begin again.
+    """
+    if not by_model:
+        return before
+    day = at.astimezone(UTC).date()
+    if before is None or day > before.day:
+        return SpentToday(day=day, by_model=dict(by_model))
+    return SpentToday(day=before.day, by_model=added(before.by_model, by_model))
+
+
+def factor_of(measured: Iterable[Measured], otherwise: float) -> float:
+    """Return how many tokens the model counts for each that we estimate, as the last of these tells it.
+
+    What is too short tells of the model's own frame rather than of texts; what is far off counts something else.
+    """
+    for one in reversed(tuple(measured)):
+        if one.estimated_prompt_tokens >= LEAST_ESTIMATE:
+            factor = one.prompt_tokens / one.estimated_prompt_tokens
+            if SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+                return round(factor, 3)
+    return otherwise

@@ -1,0 +1,33 @@
+"""What an inference took: tokens as its provider counted them, else as we estimate them."""
+
+from turnstone.domain.context import tokens_of
+from turnstone.domain.errors import TurnLimitReached
+from turnstone.domain.turns import TokenUsage, TurnState
+from turnstone.ports import InferenceRequest, Inferred
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def measured(request: InferenceRequest, answer: Inferred) -> TokenUsage:
+    """Return the tokens of the answered request, with our estimate of the prompt beside what was counted."""
+    estimated = prompt_tokens_of(request)
+    told = answer.usage
+    if told is None or told.prompt_tokens + told.completion_tokens == 0:
+        said = tokens_of((answer.message,))
+        return TokenUsage(
+            prompt_tokens=estimated, completion_tokens=said, total_tokens=estimated + said, is_estimated=True
+        )
+    return told.model_copy(update={"estimated_prompt_tokens": estimated})
+
+
+def prompt_tokens_of(request: InferenceRequest) -> int:
+    """Return an estimate of the tokens that the request takes."""
+    tools = sum(len(str(definition)) for definition in request.tools) // CHARACTERS_PER_TOKEN
+    return tokens_of(request.messages) + tools
+
+
+def refuse_over_limit(state: TurnState, limit_tokens: int | None) -> None:
+    """Raise TurnLimitReached if the turn has spent what it may before the model is asked again."""
+    spent_tokens = sum(tokens.total_tokens for tokens in state.spent.values())
+    if limit_tokens is not None and spent_tokens >= limit_tokens:
+        raise TurnLimitReached(spent_tokens, limit_tokens)

@@ -1,0 +1,65 @@
+"""How many tokens may be spent: by a turn, and by a tenant in a day."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from threading import Lock
+
+from turnstone.domain.errors import DayLimitReached
+from turnstone.ports import Clock
+from turnstone.store.usage import UsageStore
+
+LOOK_EVERY = timedelta(seconds=10)
+MOST_TENANTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a tenant had spent on a day when it was looked at."""
+
+    day: date
+    tokens: int
+    at: datetime
+
+
+class DayLimit:
+    """Refuses new turns of a tenant that has spent its tokens of the day.
+
+    Tokens count when their turn has ended, and are looked at every ten seconds by each process, so that what runs at
+    the moment comes on top.
+    """
+
+    def __init__(self, store: UsageStore, clock: Clock, most_tokens: int | None) -> None:
+        self._store = store
+        self._clock = clock
+        self._most_tokens = most_tokens
+        self._known: dict[str, _Known] = {}
+        self._lock = Lock()
+
+    def check(self, tenant: str) -> None:
+        """Raise DayLimitReached if the tenant may begin no turn today. Reads nothing where there is no limit."""
+        if self._most_tokens is None:
+            return
+        now = self._clock.now().astimezone(UTC)
+        if self._spent(tenant, now) >= self._most_tokens:
+            midnight = datetime.combine(now.date() + timedelta(days=1), time(), UTC)
+            raise DayLimitReached(self._most_tokens, midnight - now)
+
+    def _spent(self, tenant: str, now: datetime) -> int:
+        with self._lock:
+            known = self._known.get(tenant)
+        if known is not None and known.day == now.date() and now - known.at < LOOK_EVERY:
+            return known.tokens
+        tokens = sum(spent.total_tokens for spent in self._store.of_tenant(tenant, now.date()))
+        with self._lock:
+            if len(self._known) >= MOST_TENANTS:
+                self._known.clear()
+            self._known[tenant] = _Known(now.date(), tokens, now)
+        return tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many tokens may be spent. `turn_tokens` is None where a turn may spend any number."""
+
+    turn_tokens: int | None
+    of_day: DayLimit
