@@ -13,6 +13,7 @@ from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.agents import ResponseFormat, SamplingParams, ToolGroup, ToolPromptFormat
     from turnstone.domain.content import Content
+    from turnstone.domain.inference import Embedded
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
     from turnstone.domain.routing import Target
@@ -88,6 +89,7 @@ class InferenceRequest:
         tool_prompt_format: how tools are told to a model that is not offered them in its provider's own form.
         targets: who is asked, in this order; none: the one who is asked.
         provider_data: the caller's own keys, for this question only.
+        extras: what only servers of OpenAI's API take, in its words; it goes before what the other fields say.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
     """
 
@@ -100,6 +102,7 @@ class InferenceRequest:
     tool_prompt_format: ToolPromptFormat | None = None
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+    extras: Mapping[str, Any] = field(default_factory=dict)
     stop: StopSignal | None = field(default=None, compare=False)
 
 
@@ -139,6 +142,37 @@ class Inference(Protocol):
 
     def models(self) -> tuple[str, ...]:
         """Return the ids of the models that can be asked. Raises ModelError."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    """Texts to make vectors of.
+
+    Attributes:
+        model: as of an `InferenceRequest`; its targets and provider data likewise.
+        dimensions: how long the vectors shall be, None for as long as the model makes them.
+        extras: what only servers of OpenAI's API take, in its words.
+    """
+
+    model: str
+    texts: tuple[str, ...]
+    dimensions: int | None = None
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    targets: tuple[Target, ...] = ()
+    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+
+
+class Embeddings(Protocol):
+    """A model that makes vectors of texts, or a provider of many."""
+
+    def embed(self, request: EmbeddingRequest) -> Embedded:
+        """Return a vector for each text. One that can't make them as long as asked makes them as it can.
+
+        Raises:
+            Unsupported: the provider makes no embeddings.
+            ModelFailed: it refused the request or broke off.
+            ModelTimedOut: it was silent for too long.
+        """
 
 
 @dataclass(frozen=True, slots=True)

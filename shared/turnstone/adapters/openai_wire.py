@@ -42,8 +42,11 @@ def request_body(request: InferenceRequest) -> dict[str, Any]:
         body["tools"] = [tool_to_wire(tool) for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = tool_choice_to_wire(request.tool_choice)
-    if request.response_format is not None:
+    if request.response_format is not None and "response_format" not in request.extras:
         body["response_format"] = response_format_to_wire(request.response_format)
+    body |= request.extras
+    if "max_completion_tokens" in body:
+        body.pop("max_tokens", None)  # the same limit by its older name, which some models refuse
     return body
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.catalogue import Catalogue
-    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
+    from turnstone.ports import Clock, Embeddings, IdGenerator, Inference, Jobs, RangeStore, Supervisor, ToolRuntime
 
 
 class AnyPorts(Protocol):
@@ -21,6 +21,9 @@ class AnyPorts(Protocol):
 
     @property
     def inference(self) -> Inference: ...
+
+    @property
+    def embeddings(self) -> Embeddings: ...
 
     @property
     def tools(self) -> ToolRuntime: ...
@@ -52,4 +55,5 @@ class Ports:
     clock: Clock
     ids: IdGenerator
     jobs: Jobs
+    embeddings: Embeddings
     catalogue: Catalogue | None = None

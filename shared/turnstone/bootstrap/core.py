@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from turnstone.services.deleting import Deleting
     from turnstone.services.executor import TurnExecutor
     from turnstone.services.following import Following
+    from turnstone.services.inferring import Inferring
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
@@ -58,7 +59,7 @@ class Core:
         """Load everything now, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
-        _ = self.models, self.providers, self.toolgroups, self.shields
+        _ = self.models, self.providers, self.toolgroups, self.shields, self.inferring
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -175,6 +176,20 @@ class Core:
     @property
     def shields(self) -> Shields:
         return self._registries.shields
+
+    @cached_property
+    def inferring(self) -> Inferring:
+        from turnstone.services.inferring import Inferring, InferringDeps
+
+        ports = self._ports
+        deps = InferringDeps(
+            inference=ports.inference,
+            embeddings=ports.embeddings,
+            tools=ports.tools,
+            clock=ports.clock,
+            ids=ports.ids,
+        )
+        return Inferring(deps, self._registries.routing, self.executor)
 
     @cached_property
     def turn_store(self) -> TurnStore:

@@ -44,13 +44,23 @@ def operated_turns() -> Iterator[OpenTurns]:
 def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -> OpenTurns:
     from turnstone.adapters.local_jobs import LocalJobs
     from turnstone.adapters.offline import OfflineInference
+    from turnstone.adapters.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.system import RandomIds
     from turnstone.adapters.tools.builtin import BuiltinTools
     from turnstone.services.operating import OpenTurns
 
     clock = SystemClock()
     # no turn runs here and nothing is deleted, so which model, tools and jobs there are makes no difference
-    ports = Ports(store, OfflineInference(), BuiltinTools(clock), supervisor, clock, RandomIds(), LocalJobs())
+    ports = Ports(
+        store=store,
+        inference=OfflineInference(),
+        tools=BuiltinTools(clock),
+        supervisor=supervisor,
+        clock=clock,
+        ids=RandomIds(),
+        jobs=LocalJobs(),
+        embeddings=OfflineEmbeddings(),
+    )
     core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)
 
