@@ -20,6 +20,7 @@ from uuid import uuid4
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.offline_embeddings import OfflineEmbeddings
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds
 from turnstone.bootstrap.adapters import Ports
@@ -286,7 +287,10 @@ class Server:
         self.jobs = RecordedJobs()
 
     def load(self, supervisor: Supervisor, settings: Settings, *, is_on_lambda: bool = False) -> None:
-        ports = Ports(self.store, self.inference, self.tools, supervisor, self.clock, RandomIds(), self.jobs)
+        embeddings = OfflineEmbeddings()
+        ports = Ports(
+            self.store, self.inference, self.tools, supervisor, self.clock, RandomIds(), self.jobs, embeddings
+        )
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda).load()
         self.turns = self.core.turns
         self.reader = self.core.reader

@@ -5,14 +5,14 @@ from turnstone.dialects.llama_stack.inference_replies import (
     ChatCompletionResponse,
     ChatCompletionStreamChunk,
 )
-from turnstone.dialects.llama_stack.inference_requests import ChatCompletion
+from turnstone.dialects.llama_stack.inference_requests import InferChatCompletion
 from turnstone.domain.errors import ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
 
 
 def chat_completion(request: Request) -> ModelReply | ModelStreamReply:
-    body = parse(request, ChatCompletion)
+    body = parse(request, InferChatCompletion)
     answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data)
     kind = ModelStreamReply if body.stream else ModelReply
     return kind(answering, ChatCompletionEncoder())
@@ -23,7 +23,7 @@ ROUTE = Route(
     "/v1/inference/chat-completion",
     chat_completion,
     ChatCompletionResponse,
-    ChatCompletion,
+    InferChatCompletion,
     raises=(ModelError, ModelTimedOut),
     chunk=ChatCompletionStreamChunk,
     stores=False,

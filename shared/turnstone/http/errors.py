@@ -149,7 +149,7 @@ def _validation_reply(found: list[dict[str, Any]], dialect: Dialect) -> Reply:
     if dialect == "llama_stack":
         return Reply(to_json({"error": {"detail": {"errors": found}}}), 400)
     places = [".".join(map(str, problem["loc"])) for problem in found]
-    said = (problem["msg"] for problem in found)
+    said = (problem["msg"].removeprefix("Value error, ") for problem in found)
     told = (
         text if not place or text.startswith(place) else f"{place}: {text}"
         for place, text in zip(places, said, strict=True)

@@ -98,7 +98,9 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
             own = operation["operationId"]
             same = {**operation, "operationId": f"{own}_{alias.split('/')[1]}", "x-same-as": own}
             paths.setdefault(alias, {})[route.method.lower()] = same
-    used = sorted({(status, r.dialect) for r in routes for status in _refused_with(r, security_schemes)})
+    used = sorted(
+        {(s, _envelope(s, route.dialect)) for route in routes for s in _refused_with(route, security_schemes)}
+    )
     named = {**schemas.named, **_envelopes(schemas), **_streams(routes, schemas)}
     document: Schema = {
         "openapi": "3.1.0",
@@ -148,7 +150,7 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
         content = {"application/json": {"schema": schemas.read[route.body]}}
         operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
-        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, route.dialect)}"}
+        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, _envelope(status, route.dialect))}"}
         for status in _refused_with(route, security_schemes)
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
@@ -204,13 +206,18 @@ def _refusal_name(status: int, dialect: Dialect) -> str:
     return ("OpenAI" if dialect == "openai" else "") + REFUSALS[status][0]
 
 
+def _envelope(status: int, dialect: Dialect) -> Dialect:
+    """Return whose way an error is told: whom nobody lets in is refused before it is known what is asked for."""
+    return "llama_stack" if status == 403 else dialect
+
+
 def _refusal(status: int, dialect: Dialect, security_schemes: Mapping[str, Schema]) -> Schema:
     schema: Schema = {"$ref": "#/components/schemas/Refusal"}
     if dialect == "openai":
         schema = {"$ref": "#/components/schemas/OpenAIError"}
     elif status == 400:
         schema = {"anyOf": [{"$ref": "#/components/schemas/InvalidFields"}, schema]}
-    if status == 403 and security_schemes:
+    elif status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
     headers = RETRY_HEADERS if status in (401, 404, 409) or status >= 500 else {}

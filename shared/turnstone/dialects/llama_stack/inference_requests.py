@@ -67,7 +67,7 @@ class ToolDefinition(NullMeansDefault):
         return ToolDef(name=self.tool_name, description=self.description, parameters=tuple(parameters))
 
 
-class ChatCompletion(NullMeansDefault):
+class InferChatCompletion(NullMeansDefault):
     model_id: str
     messages: Annotated[Many[Message], Field(min_length=1)]
     sampling_params: SamplingParams = SamplingParams()

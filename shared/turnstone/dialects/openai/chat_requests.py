@@ -7,7 +7,8 @@ Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 a
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.messages import AnySaid, NamedTool, Tool
 from turnstone.dialects.openai.strict import Strict, refuse
@@ -39,7 +40,11 @@ REFUSED = {
     "top_logprobs": LOGPROBS,
     "web_search_options": "no tools are run here; leave it out",
 }
-FORBIDDEN_FLAGS = {"logprobs": LOGPROBS, "store": STORED}
+FORBIDDEN_FLAGS = {
+    "include_obfuscation": "events are as long as what they say; leave it out",
+    "logprobs": LOGPROBS,
+    "store": STORED,
+}
 EXTRAS = (
     "frequency_penalty",
     "logit_bias",
@@ -58,6 +63,12 @@ EXTRAS = (
 
 class StreamOptions(Strict):
     include_usage: Flag = False
+    include_obfuscation: Flag = False
+
+    @field_validator("include_obfuscation")
+    @classmethod
+    def refuse_set(cls, value: bool | None, field: ValidationInfo) -> Any:
+        return value and refuse(value, field, FORBIDDEN_FLAGS)
 
 
 class PlainFormat(Strict):
@@ -77,6 +88,15 @@ class SchemaFormat(Strict):
 
 
 AnyFormat = Annotated[PlainFormat | SchemaFormat, Field(discriminator="type")]
+
+
+def _no_text(value: Any) -> Any:
+    if isinstance(value, str | bool):
+        raise PydanticCustomError("number_type", "Input should be a number")
+    return value
+
+
+Seed = Annotated[int, BeforeValidator(_no_text)]
 Penalty = Annotated[float, Field(ge=-2, le=2, strict=True)]
 
 
@@ -96,7 +116,7 @@ class CreateChatCompletion(Strict):
     frequency_penalty: Penalty | None = None
     presence_penalty: Penalty | None = None
     logit_bias: dict[str, Annotated[float, Field(strict=True)]] | None = None
-    seed: Annotated[int, Field(strict=True)] | None = None
+    seed: Seed | None = None
     parallel_tool_calls: Flag | None = None
     reasoning_effort: str | None = None
     verbosity: str | None = None
@@ -121,10 +141,10 @@ class CreateChatCompletion(Strict):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator(*FORBIDDEN_FLAGS)
+    @field_validator("logprobs", "store")
     @classmethod
     def refuse_set(cls, value: bool | None, field: ValidationInfo) -> Any:
-        return refuse(value or None, field, FORBIDDEN_FLAGS)
+        return value and refuse(value, field, FORBIDDEN_FLAGS)
 
     @field_validator("n", mode="before")
     @classmethod
