@@ -30,6 +30,10 @@ WORKS = {
     "tool_runtime.list_tools",
 }
 REFUSED = {
+    "chat.completions.create": "messages: ",
+    "embeddings.create": "user: the provider of",
+    "inference.chat_completion": "messages: ",
+    "inference.embeddings": "contents: ",
     "agents.create": "agent_config.model: Field required",
     "agents.session.create": "agent 'some-name' not found",
     "agents.session.retrieve": "'some-name' not found",
@@ -75,6 +79,8 @@ def check(name: str, request: dict[str, Any], body: str) -> None:
 
 def reason_in(body: str) -> str:
     match json.loads(body):
+        case {"error": {"message": str(message)}}:
+            return message
         case {"detail": str(detail)}:
             return detail
         case {"error": {"detail": {"errors": list(problems)}}}:

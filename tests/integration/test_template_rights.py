@@ -42,6 +42,7 @@ MAY = {
     "GetEvents": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
     "Models": REGISTER | ASK_MODEL,
+    "Inference": READ | ASK_MODEL,
     "Tools": REGISTER,
     "Shields": REGISTER,
     "Server": set[str](),
