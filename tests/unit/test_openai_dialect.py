@@ -221,3 +221,7 @@ def test_tokens_in_place_of_texts_are_refused(tokens: list[Any]) -> None:
 def test_a_user_is_passed_on_with_texts() -> None:
     wanted = CreateEmbedding.model_validate({"model": "m", "input": "x", "dimensions": 3, "user": "ann"}).to_texts()
     assert (wanted.texts, wanted.dimensions, wanted.extras) == (("x",), 3, {"user": "ann"})
+
+
+def test_clients_that_take_done_for_broken_json_are_not_told_it() -> None:
+    assert not ChatCompletionEncoder("m", "1", AT, says_done=False).ended(answer(text="x")).endswith(b"[DONE]\n\n")

@@ -1,6 +1,7 @@
 """What a model answers directly, on OpenAI's wire.
 
-Source: the OpenAI API reference: a stream ends with `[DONE]`, a failure in it is a chunk with an error.
+Source: the OpenAI API reference: a stream ends with `[DONE]`, a failure in it is a chunk with an error. The clients of
+Llama Stack, all of them, take `[DONE]` for broken JSON; they are done when the stream is.
 """
 
 from collections.abc import Iterator
@@ -88,9 +89,13 @@ class ChatCompletionChunk(Frozen):
 class ChatCompletionEncoder:
     """Answers to one question, and the events of one."""
 
-    def __init__(self, model: str, answer_id: str, asked_at: datetime, *, tells_usage: bool = False) -> None:
+    def __init__(
+        self, model: str, answer_id: str, asked_at: datetime, *, tells_usage: bool = False, says_done: bool = True
+    ) -> None:
+        """Take what all that is told of the answer holds, and how a stream of it ends."""
         self._named = {"id": f"chatcmpl-{answer_id}", "created": int(asked_at.timestamp()), "model": model}
         self._tells_usage = tells_usage
+        self._says_done = says_done
 
     def whole(self, answer: ModelAnswer) -> bytes:
         said = answer.message
@@ -121,7 +126,8 @@ class ChatCompletionEncoder:
         yield self._chunk(Delta(), _finish_reason(said))
         if self._tells_usage:
             yield _data(ChatCompletionChunk(**self._named, choices=(), usage=answer.usage))
-        yield DONE
+        if self._says_done:
+            yield DONE
 
     def _chunk(self, delta: Delta, finish_reason: FinishReason | None = None) -> bytes:
         choice = ChunkChoice(delta=delta, finish_reason=finish_reason)
