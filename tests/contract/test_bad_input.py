@@ -123,6 +123,17 @@ def exact(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = 
     return lambda value: shape(value) if isinstance(value, dict) and {*required, *optional} >= value.keys() else WRONG
 
 
+def typed(kind: str, required: Mapping[str, Shape]) -> Shape:
+    """An exact object with a `type`, which its place tells as well."""
+    shape = exact(required, {"type": one_of(kind)})
+
+    def grade(value: Any) -> int:
+        is_told = isinstance(value, dict) and value.get("type") is not None
+        return shape(value) if is_told else min(shape(value), UNSURE)
+
+    return grade
+
+
 def within(least: float, most: float) -> Shape:
     def grade(value: Any) -> int:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -266,10 +277,10 @@ CHAT = record(
         **{name: OVERRIDES[name] for name in ("sampling_params", "tool_choice", "tool_prompt_format", "tool_config")},
     },
 )
-TEXT_PART = exact({"type": one_of("text"), "text": text})
-IMAGE_PART = exact({"type": one_of("image_url"), "image_url": exact({"url": text}, {"detail": one_of("auto")})})
+TEXT_PART = typed("text", {"text": text})
+IMAGE_PART = typed("image_url", {"image_url": exact({"url": text}, {"detail": one_of("auto")})})
 TEXTS = either(text, many(TEXT_PART, least=1))
-OPENAI_CALL = exact({"id": text, "type": one_of("function"), "function": exact({"name": some, "arguments": text})})
+OPENAI_CALL = typed("function", {"id": text, "function": exact({"name": some, "arguments": text})})
 OPENAI_SAID = tagged(
     "role",
     {
@@ -289,20 +300,20 @@ OPENAI_SAID = tagged(
         ),
     },
 )
-OPENAI_TOOL = exact(
+OPENAI_TOOL = typed(
+    "function",
     {
-        "type": one_of("function"),
         "function": exact(
             {"name": some},
             {"description": text, "parameters": SCHEMA, "strict": lambda value: flag(value) if not value else WRONG},
         ),
-    }
+    },
 )
-SCHEMA_FORMAT = exact(
+SCHEMA_FORMAT = typed(
+    "json_schema",
     {
-        "type": one_of("json_schema"),
         "json_schema": exact({"name": text}, {"description": text, "schema": mapping, "strict": flag}),
-    }
+    },
 )
 
 
@@ -328,7 +339,7 @@ OPENAI_CHAT = exact(
         "tools": many(OPENAI_TOOL),
         "tool_choice": either(
             one_of("none", "auto", "required"),
-            exact({"type": one_of("function"), "function": exact({"name": text})}),
+            typed("function", {"function": exact({"name": text})}),
         ),
         "response_format": either(exact({"type": one_of("text", "json_object")}), SCHEMA_FORMAT),
         "n": lambda value: RIGHT if value == 1 and isinstance(value, int) and value is not True else WRONG,
