@@ -154,6 +154,8 @@ model = "large"
 [models.two]
 provider = "here"
 fallbacks = [{{provider = "off"}}]
+[models.off]
+provider = "off"
 [models.embeds]
 provider = "here"
 embedding_dimension = 3
@@ -175,6 +177,7 @@ embedding_dimension = 4
         (OPENAI_EMBED, {"model": "embeds", "input": "a", "dimensions": 7}, 200, ""),
         (OPENAI_EMBED, {"model": "wrong", "input": "a"}, 502, "makes vectors of 3 dimensions, it is known with 4"),
         (EMBED, {"model_id": "two", "contents": ["a"], "task_type": "query"}, 400, "task_type"),
+        (EMBED, {"model_id": "off", "contents": ["a"], "output_dimension": 9}, 400, "output_dimension: model 'off'"),
     ],
 )
 def test_the_operators_models_are_asked_for_what_they_can_do(

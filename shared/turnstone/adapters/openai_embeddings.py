@@ -51,7 +51,9 @@ def embedded_in(answer: bytes, count: int) -> Embedded:
 
 
 def _vector(values: Any) -> Vector:
-    vector = tuple(float(value) for value in values)
-    if not vector or isinstance(values, str) or not all(map(math.isfinite, vector)):
+    if not isinstance(values, list) or not values:
         raise ValueError("no vector")
+    vector = tuple(map(float, values))
+    if not all(map(math.isfinite, vector)):
+        raise ValueError("no finite vector")
     return vector

@@ -37,12 +37,14 @@ class TextsToEmbed:
 
     Attributes:
         dimensions: how long the vectors shall be, None for as long as the model makes them.
+        dimensions_field: what the caller calls that.
         extras: see `EmbeddingRequest`.
     """
 
     model: str
     texts: tuple[str, ...]
     dimensions: int | None = None
+    dimensions_field: str = "dimensions"
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 

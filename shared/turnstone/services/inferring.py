@@ -104,7 +104,8 @@ class Inferring:
         told = f"model {wanted.model!r} makes vectors of {', '.join(map(str, sorted(found)))} dimensions"
         if wanted.dimensions is None:
             raise ModelFailed(f"{told}, it is known with {expected}")
-        raise Unsupported(f"dimensions: {told}, not of {expected}; leave them out", ("dimensions",))
+        field = wanted.dimensions_field
+        raise Unsupported(f"{field}: {told}, not of {expected}; leave it out", (field,))
 
     def _parts(self, request: InferenceRequest) -> Generator[Part, None, None]:
         answer = self._deps.inference.stream(request)

@@ -126,4 +126,4 @@ class EmbedContents(NullMeansDefault):
 
     def to_texts(self) -> TextsToEmbed:
         texts = tuple(content if isinstance(content, str) else content.text for content in self.contents)
-        return TextsToEmbed(self.model_id, texts, self.output_dimension)
+        return TextsToEmbed(self.model_id, texts, self.output_dimension, "output_dimension")

@@ -37,7 +37,8 @@ class CreateEmbedding(Strict):
 
     def to_texts(self) -> TextsToEmbed:
         texts = (self.input,) if isinstance(self.input, str) else self.input
-        return TextsToEmbed(self.model, texts, self.dimensions, {} if self.user is None else {"user": self.user})
+        extras = {} if self.user is None else {"user": self.user}
+        return TextsToEmbed(self.model, texts, self.dimensions, extras=extras)
 
 
 class Embedding(Frozen):
