@@ -124,14 +124,7 @@ def exact(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = 
 
 
 def typed(kind: str, required: Mapping[str, Shape]) -> Shape:
-    """An exact object with a `type`, which its place tells as well."""
-    shape = exact(required, {"type": one_of(kind)})
-
-    def grade(value: Any) -> int:
-        is_told = isinstance(value, dict) and value.get("type") is not None
-        return shape(value) if is_told else min(shape(value), UNSURE)
-
-    return grade
+    return exact({"type": one_of(kind), **required})
 
 
 def within(least: float, most: float) -> Shape:

@@ -18,10 +18,9 @@ from turnstone.domain.agents import (
     refuse_contradiction,
     tool_config_from_deprecated,
 )
-from turnstone.domain.content import TextItem
 from turnstone.domain.inference import Question, TextsToEmbed
 from turnstone.domain.messages import Message
-from turnstone.domain.model import JsonValue, Many, NullMeansDefault
+from turnstone.domain.model import Frozen, JsonValue, Many, NullMeansDefault
 from turnstone.domain.numbers import Count, Flag
 from turnstone.domain.tools import ToolDef, ToolParameter
 
@@ -110,11 +109,16 @@ class InferChatCompletion(NullMeansDefault):
         return Question(self.messages, config)
 
 
+class TextContent(Frozen):
+    type: Literal["text"]
+    text: str
+
+
 class EmbedContents(NullMeansDefault):
     """`text_truncation` none is what happens: nothing is cut here, and who can't take a text says so."""
 
     model_id: str
-    contents: Annotated[Many[str | TextItem], Field(min_length=1, max_length=MAX_TEXTS)]
+    contents: Annotated[Many[str | TextContent], Field(min_length=1, max_length=MAX_TEXTS)]
     text_truncation: Literal["none"] | None = None
     output_dimension: Count | None = None
     task_type: None = None

@@ -26,7 +26,7 @@ REFUSED = {
 
 
 class TextPart(Strict):
-    type: Literal["text"] = "text"
+    type: Literal["text"]
     text: str
 
 
@@ -36,7 +36,7 @@ class ImageUrl(Strict):
 
 
 class ImagePart(Strict):
-    type: Literal["image_url"] = "image_url"
+    type: Literal["image_url"]
     image_url: ImageUrl
 
 
@@ -78,7 +78,7 @@ class FunctionCall(Strict):
 
 class Call(Strict):
     id: str
-    type: Literal["function"] = "function"
+    type: Literal["function"]
     function: FunctionCall
 
 
@@ -126,7 +126,7 @@ class Function(Strict):
 
 
 class Tool(Strict):
-    type: Literal["function"] = "function"
+    type: Literal["function"]
     function: Function
 
     def to_tool(self) -> ToolDef:
@@ -139,7 +139,7 @@ class NamedFunction(Strict):
 
 
 class NamedTool(Strict):
-    type: Literal["function"] = "function"
+    type: Literal["function"]
     function: NamedFunction
 
 
