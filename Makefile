@@ -26,7 +26,7 @@ MINISTACK_READY := $(MINISTACK)/ready
 PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
 	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 CLIENTS := 0.2.12 0.2.20 0.3.5
-CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
+CLIENTS_READY := $(CLIENTS:%=.clients/%/ready) .clients/openai/ready
 
 # The peer has an environment of its own, of Python 3.11 or 3.12, and a run configuration.
 PEER := .peer
@@ -135,6 +135,11 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 
 # The official clients, unmodified, each in a folder of its own; what they depend on is in the dev environment.
 # 0.2.20 declares Python 3.12 but runs on 3.11 as well.
+.clients/openai/ready: $(DEV_READY)
+	@rm -rf .clients/openai
+	@$(PIP) install --no-deps --target .clients/openai openai==2.54.0 jiter==0.19.0
+	@touch $@
+
 .clients/%/ready: $(DEV_READY)
 	@rm -rf .clients/$*
 	@$(PIP) install --no-deps --ignore-requires-python --target .clients/$* llama-stack-client==$*

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
 from functions.http_only import HttpOnly
+from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
 from functions.server import get_docs, get_openapi, health, version
@@ -91,6 +92,10 @@ MODULES = (
     run_shield,
     get_usage,
     get_context,
+    chat_completion,
+    create_chat_completion,
+    embed_contents,
+    create_embedding,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 

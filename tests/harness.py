@@ -21,6 +21,7 @@ from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
 from tests.fakes.shields import ScriptedShields
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.offline_embeddings import OfflineEmbeddings
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds
 from turnstone.bootstrap.adapters import Ports
@@ -299,6 +300,7 @@ class Server:
             ids=RandomIds(),
             jobs=self.jobs,
             shields=self.shields,
+            embeddings=OfflineEmbeddings(),
         )
         self.core = Core(ports, settings, is_on_lambda=is_on_lambda).load()
         self.turns = self.core.turns

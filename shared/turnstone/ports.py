@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # who stores records needs none of these
         ToolPromptFormat,
     )
     from turnstone.domain.content import Content
+    from turnstone.domain.inference import Embedded, EmbeddingRequest
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
     from turnstone.domain.registry import Shield as RegisteredShield
@@ -26,7 +27,8 @@ if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.sessions import SessionLock, TurnRef
     from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tools import ToolCall, ToolDef
-    from turnstone.domain.turns import SafetyViolation, TokenUsage, Touchpoint
+    from turnstone.domain.turns import TokenUsage
+    from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
 
 class RangeStore(Protocol):
@@ -99,6 +101,7 @@ class InferenceRequest:
         system_message_behavior: append what such a model is told to the system message, or replace it by that message.
         targets: who is asked, in this order; none: the one who is asked.
         provider_data: the caller's own keys, for this question only.
+        extras: what only servers of OpenAI's API take, in its words; it goes before what the other fields say.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
     """
 
@@ -112,6 +115,7 @@ class InferenceRequest:
     system_message_behavior: SystemMessageBehavior = "append"
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+    extras: Mapping[str, Any] = field(default_factory=dict)
     stop: StopSignal | None = field(default=None, compare=False)
 
 
@@ -160,6 +164,19 @@ class Inference(Protocol):
         """
 
 
+class Embeddings(Protocol):
+    """A model that makes vectors of texts, or a provider of many."""
+
+    def embed(self, request: EmbeddingRequest) -> Embedded:
+        """Return a vector for each text. One that can't make them as long as asked makes them as it can.
+
+        Raises:
+            Unsupported: the provider makes no embeddings.
+            ModelFailed: it refused the request or broke off.
+            ModelTimedOut: it was silent for too long.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class ToolInvocation:
     """A call to run.
@@ -200,35 +217,6 @@ class ToolRuntime(Protocol):
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         """Run the call. Raises ToolFailed, whose message is shown to the model."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShieldQuestion:
-    """What shields are to judge.
-
-    Attributes:
-        judged: the messages that may go on only if no shield stops them.
-        before: what was said before them, for shields that understand a conversation.
-        targets: who is asked where a model judges, in this order; none: whoever is asked for the shield's model.
-        provider_data: the caller's own keys, for this question only.
-        stop: tells that nobody wants the verdict any more.
-    """
-
-    judged: tuple[Message, ...]
-    touchpoint: Touchpoint
-    before: tuple[Message, ...] = ()
-    targets: tuple[Target, ...] = ()
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
-    stop: StopSignal | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
-
-    violation: SafetyViolation | None = None
-    usage: TokenUsage | None = None
-    model: str = ""
 
 
 class Shield(Protocol):

@@ -13,6 +13,7 @@ from tests.fakes.scripted import Scripted, ScriptedInference, call
 from tests.fakes.shields import ScriptedShields
 from tests.harness import Held
 from turnstone.adapters.local_supervisor import LocalSupervisor
+from turnstone.adapters.offline_embeddings import OfflineEmbeddings
 from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
@@ -180,6 +181,7 @@ class Workload:
             ids=SeededIds(self._clock, self._random),
             jobs=RecordedJobs(),
             shields=ScriptedShields(),
+            embeddings=OfflineEmbeddings(),
         )
         core = Core(ports, Settings(context_tokens=self._budget_tokens), is_on_lambda=True)
         try:

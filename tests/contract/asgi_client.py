@@ -61,12 +61,16 @@ class Answered:
         return strict_json(self.body.decode())
 
     def refusal(self) -> str:
-        """Return what the answer objects to, field by field; it has to be in one of the contract's two envelopes."""
+        """Return what the answer objects to, field by field; it has to be in one of the dialects' envelopes."""
         assert self.headers.get("content-type") == "application/json", self
         assert not INSIDE.search(self.body), self
         match self.json():
             case {"detail": str(detail), **others} if detail and not others:
                 return detail
+            case {"error": {"message": str(message), "type": str(), "param": str() | None, "code": None, **others}}:
+                assert message
+                assert not others
+                return message
             case {"error": {"detail": {"errors": [_, *_] as problems}}} if self.status == 400:
                 return "\n".join(map(problem_said, problems))
         raise AssertionError(f"{self} is in no envelope")

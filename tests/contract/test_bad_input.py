@@ -130,6 +130,29 @@ def tagged(tag: str, shapes: Mapping[str, Shape]) -> Shape:
     return grade
 
 
+def exact(required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
+    """An object of these fields and no others; the optional ones may be null."""
+    optional = {name: nullable(shape) for name, shape in (optional or {}).items()}
+    shape = record(required, optional)
+    return lambda value: shape(value) if isinstance(value, dict) and {*required, *optional} >= value.keys() else WRONG
+
+
+def typed(kind: str, required: Mapping[str, Shape]) -> Shape:
+    return exact({"type": one_of(kind), **required})
+
+
+def within(least: float, most: float) -> Shape:
+    def grade(value: Any) -> int:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return RIGHT if is_number and least <= value <= most else WRONG
+
+    return grade
+
+
+def some(value: Any) -> int:
+    return RIGHT if isinstance(value, str) and value else WRONG
+
+
 NONE_YET = nullable(lambda value: RIGHT if value == [] else WRONG)
 FORMAT = nullable(one_of("json", "function_tag", "python_list"))
 IMAGE = record({}, {"url": nullable(record({"uri": text})), "data": nullable(text)})
@@ -238,6 +261,146 @@ def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
 
 def agent_grade(body: Any, _: Sequence[str]) -> int:
     return min(AGENT(body), agreement(body["agent_config"], names_count=False)) if AGENT(body) else WRONG
+
+
+CALL = record(
+    {"call_id": text, "tool_name": text, "arguments": either(text, mapping)}, {"arguments_json": nullable(text)}
+)
+SAID = tagged(
+    "role",
+    {
+        "system": record({"content": CONTENT}),
+        "user": record({"content": CONTENT}, {"context": nullable(CONTENT)}),
+        "tool": record({"content": CONTENT, "call_id": text}),
+        "assistant": record(
+            {"content": CONTENT, "stop_reason": one_of("end_of_turn", "end_of_message", "out_of_tokens")},
+            {"tool_calls": nullable(many(CALL))},
+        ),
+    },
+)
+PARAM = record({"param_type": text}, {"description": nullable(text), "required": nullable(flag), "default": anything})
+CHAT = record(
+    {"model_id": text, "messages": many(SAID, least=1)},
+    {
+        "tools": nullable(
+            many(record({"tool_name": some}, {"description": nullable(text), "parameters": nullable(values(PARAM))}))
+        ),
+        "response_format": nullable(tagged("type", RESPONSE_FORMATS)),
+        "stream": flag,
+        "logprobs": nullable(never),
+        **{name: OVERRIDES[name] for name in ("sampling_params", "tool_choice", "tool_prompt_format", "tool_config")},
+    },
+)
+TEXT_PART = typed("text", {"text": text})
+IMAGE_PART = typed("image_url", {"image_url": exact({"url": text}, {"detail": one_of("auto")})})
+TEXTS = either(text, many(TEXT_PART, least=1))
+OPENAI_CALL = typed("function", {"id": text, "function": exact({"name": some, "arguments": text})})
+OPENAI_SAID = tagged(
+    "role",
+    {
+        **dict.fromkeys(("system", "developer"), exact({"role": text, "content": TEXTS}, {"name": never})),
+        "user": exact(
+            {"role": text, "content": either(text, many(either(TEXT_PART, IMAGE_PART), least=1))}, {"name": never}
+        ),
+        "tool": exact({"role": text, "content": TEXTS, "tool_call_id": text}, {"name": never}),
+        "assistant": exact(
+            {"role": text},
+            {
+                "content": TEXTS,
+                "refusal": text,
+                "tool_calls": many(OPENAI_CALL),
+                **dict.fromkeys(("name", "audio", "function_call"), never),
+            },
+        ),
+    },
+)
+OPENAI_TOOL = typed(
+    "function",
+    {
+        "function": exact(
+            {"name": some},
+            {"description": text, "parameters": SCHEMA, "strict": lambda value: flag(value) if not value else WRONG},
+        ),
+    },
+)
+SCHEMA_FORMAT = typed(
+    "json_schema",
+    {
+        "json_schema": exact({"name": text}, {"description": text, "schema": mapping, "strict": flag}),
+    },
+)
+
+
+def off(value: Any) -> int:
+    """Grade a flag that may not be set."""
+    return WRONG if value is True or value == "true" else flag(value)
+
+
+TAKEN_NOWHERE = ("audio", "function_call", "functions", "metadata", "prediction", "top_logprobs", "web_search_options")
+# by servers of OpenAI's API, which the offline model is none of
+TAKEN_ELSEWHERE = ("frequency_penalty", "logit_bias", "parallel_tool_calls", "presence_penalty", "prompt_cache_key")
+TAKEN_ELSEWHERE += ("reasoning_effort", "safety_identifier", "seed", "service_tier", "user", "verbosity")
+OPENAI_CHAT = exact(
+    {"model": text, "messages": many(OPENAI_SAID, least=1)},
+    {
+        "stream": flag,
+        "stream_options": exact({}, {"include_usage": flag, "include_obfuscation": off}),
+        "temperature": within(0, 2),
+        "top_p": within(5e-324, 1),
+        "max_tokens": number(whole_from=1),
+        "max_completion_tokens": number(whole_from=1),
+        "stop": either(text, many(text)),
+        "tools": many(OPENAI_TOOL),
+        "tool_choice": either(
+            one_of("none", "auto", "required"),
+            typed("function", {"function": exact({"name": text})}),
+        ),
+        "response_format": either(exact({"type": one_of("text", "json_object")}), SCHEMA_FORMAT),
+        "n": lambda value: RIGHT if value == 1 and isinstance(value, int) and value is not True else WRONG,
+        "modalities": lambda value: RIGHT if value in ([], ["text"]) else WRONG,
+        "logprobs": off,
+        "store": off,
+        **dict.fromkeys(TAKEN_NOWHERE, never),
+        **dict.fromkeys(TAKEN_ELSEWHERE, never),
+    },
+)
+DIMENSIONS = 384
+LENGTH = nullable(lambda value: UNSURE if str(value) in ("384", "384.0") else WRONG)
+EMBED = record(
+    {"model_id": text, "contents": many(either(text, tagged("type", {"text": record({"text": text})})), least=1)},
+    {"text_truncation": nullable(one_of("none")), "output_dimension": LENGTH, "task_type": nullable(never)},
+)
+OPENAI_EMBED = exact(
+    {"model": text, "input": either(text, many(text, least=1))},
+    {"encoding_format": one_of("float", "base64"), "dimensions": LENGTH, "user": never},
+)
+
+
+def chat_grade(body: Any, _: Sequence[str]) -> int:
+    if not CHAT(body):
+        return WRONG
+    tools = {"client_tools": [{"name": tool["tool_name"]} for tool in body.get("tools") or ()]}
+    return min(CHAT(body), agreement(body | tools))
+
+
+def openai_chat_grade(body: Any, _: Sequence[str]) -> int:
+    if not OPENAI_CHAT(body):
+        return WRONG
+    names = [tool["function"]["name"] for tool in body.get("tools") or ()]
+    choice = body.get("tool_choice") or "auto"
+    limits = [body[name] for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]
+    is_served = (
+        len(names) == len(set(names))
+        and (choice in ("auto", "none") or (choice == "required" and bool(names)) or named_tool(choice) in names)
+        and (body.get("stream_options") is None or body.get("stream") in (True, "true"))
+    )
+    if len({str(limit).removesuffix(".0") for limit in limits}) > 1:
+        return WRONG
+    return OPENAI_CHAT(body) if is_served else WRONG
+
+
+def named_tool(choice: Any) -> Any:
+    return choice["function"]["name"] if isinstance(choice, dict) else None
 
 
 ENTRY_ID = "registered/one"
@@ -365,6 +528,99 @@ MESSAGES = [
     {"role": "user", "content": "What is add(a=1, b=2)?", "context": None},
 ]
 FULL_TURN = FULL_OVERRIDES | {"messages": MESSAGES, "stream": True, "documents": [], "instructions": "Be polite."}
+CHATS = (
+    {
+        "model_id": "offline",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            *MESSAGES,
+            {
+                "role": "assistant",
+                "content": "",
+                "stop_reason": "end_of_turn",
+                "tool_calls": [{"call_id": "a", "tool_name": "add", "arguments": {"a": 1}, "arguments_json": "{}"}],
+            },
+            {"role": "tool", "call_id": "a", "content": "3"},
+        ],
+        "sampling_params": FULL_OVERRIDES["sampling_params"],
+        "tools": [
+            {
+                "tool_name": "add",
+                "description": "Add.",
+                "parameters": {"a": {"param_type": "int", "description": "One.", "required": True, "default": 1}},
+            },
+            {"tool_name": "wait", "description": None, "parameters": None},
+        ],
+        "tool_choice": "required",
+        "tool_prompt_format": "json",
+        "tool_config": {"tool_choice": "required", "tool_prompt_format": "json", "system_message_behavior": "append"},
+        "response_format": None,
+        "stream": True,
+        "logprobs": None,
+    },
+    {"model_id": "offline", "messages": MESSAGES[2:], "response_format": {"type": "json_schema", "json_schema": {}}},
+)
+OPENAI_CHATS = (
+    {
+        "model": "offline",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "developer", "content": [{"type": "text", "text": "Be polite."}], "name": None},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "What is add(a=1)?"},
+                    {"type": "image_url", "image_url": {"url": "http://a/b.png", "detail": "auto"}},
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": None,
+                "refusal": None,
+                "tool_calls": [{"id": "a", "type": "function", "function": {"name": "add", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "a", "content": "3"},
+        ],
+        "stream": True,
+        "stream_options": {"include_usage": True, "include_obfuscation": False},
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "max_tokens": 50,
+        "stop": ["END"],
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "add",
+                    "description": "Add.",
+                    "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                    "strict": False,
+                },
+            }
+        ],
+        "tool_choice": {"type": "function", "function": {"name": "add"}},
+        "response_format": {"type": "json_schema", "json_schema": {"name": "sum", "schema": {"type": "object"}}},
+        "n": 1,
+        "modalities": ["text"],
+        "logprobs": False,
+        "seed": None,
+        "user": None,
+    },
+    {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 5, "stop": "END"},
+)
+EMBEDS = (
+    {
+        "model_id": "offline",
+        "contents": ["one", {"type": "text", "text": "two"}],
+        "text_truncation": "none",
+        "output_dimension": 384,
+        "task_type": None,
+    },
+)
+OPENAI_EMBEDS = (
+    {"model": "offline", "input": ["one", "two"], "encoding_format": "float", "dimensions": 384, "user": None},
+    {"model": "offline", "input": "one", "encoding_format": "base64"},
+)
 RESPONSES = [
     {"call_id": "@call0@", "tool_name": "add", "content": "3", "metadata": {"is_exact": True}},
     {"call_id": "@call1@", "tool_name": "get_weather", "content": [{"type": "text", "text": "sun"}], "metadata": None},
@@ -503,6 +759,10 @@ BODIES = {
         ),
         lambda body, _: RUN_SHIELD(body),
     ),
+    ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
+    ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
+    ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),
+    ("POST", "/v1/openai/v1/embeddings"): Bodies(OPENAI_EMBEDS, lambda body, _: OPENAI_EMBED(body)),
     ("GET", "/v1/tools/{tool_name}"): UNREAD,
     ("GET", "/v1/tool-runtime/list-tools"): Bodies(
         UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("tool_group_id", ())) else WRONG
@@ -653,7 +913,12 @@ class World:
             assert answer.body == b""
         else:
             assert answer.refusal()
-        if answer.status not in (200, DELETED) or request.method == "GET" or self._runs_shield:
+        if (
+            answer.status not in (200, DELETED)
+            or request.method == "GET"
+            or not self._route.stores
+            or self._runs_shield
+        ):
             assert before == after
             return
         if self._route.path.startswith(REGISTRIES):
@@ -788,10 +1053,14 @@ def check_success(answer: Answered) -> None:
         return
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     told = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
+    if told and told[-1] == "[DONE]":
+        assert strict_json(told[-2])["object"] == "chat.completion.chunk"
+        return
     if not told:
         return  # to who has heard all
     events = [strict_json(event) for event in told]
-    assert events[-1]["event"]["payload"]["event_type"] in ("turn_complete", "turn_awaiting_input")
+    last = events[-1]["event"]
+    assert last.get("payload", last)["event_type"] in ("turn_complete", "turn_awaiting_input", "complete")
 
 
 @pytest.fixture

@@ -39,6 +39,10 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/tools"): 200,
     ("GET", "/v1/tools/{tool_name}"): 200,
     ("GET", "/v1/tool-runtime/list-tools"): 200,
+    ("POST", "/v1/inference/chat-completion"): 200,
+    ("POST", "/v1/inference/embeddings"): 200,
+    ("POST", "/v1/openai/v1/chat/completions"): 200,
+    ("POST", "/v1/openai/v1/embeddings"): 200,
 }
 EVERY = [(route, path) for route in (*ROUTES, *UNSERVED) for path in route.paths]
 

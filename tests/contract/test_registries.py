@@ -275,9 +275,9 @@ def test_the_document_that_is_served_is_the_one_that_is_printed(server: Served, 
 
 
 def test_what_is_not_served_is_told_without_a_retry(server: Served) -> None:
-    answer = server.client.post("/v1/inference/chat-completion", {})
+    answer = server.client.post("/v1/inference/completion", {})
     assert (answer.status, answer.headers["x-should-retry"]) == (501, "false")
-    assert re.search(r"inference\.chat_completion \(POST /v1/inference/chat-completion\); .*/turn", answer.refusal())
+    assert re.search(r"inference\.completion \(POST /v1/inference/completion\); .*/chat/completions", answer.refusal())
     assert server.client.get("/v1beta/datasets/a/b").status == 501
-    assert server.client.get("/v1/inference/chat-completion").status == 405
+    assert server.client.get("/v1/inference/completion").status == 405
     assert server.client.get("/v1beta/nothing").status == 404

@@ -14,6 +14,7 @@ from tests.servers import ServerProcess
 METHODS = {"0.2.12": 98, "0.2.20": 109, "0.3.5": 114}
 WORKS = {
     "agents.list",
+    "embeddings.create",
     "inspect.health",
     "inspect.version",
     "models.list",
@@ -30,6 +31,9 @@ WORKS = {
     "tool_runtime.list_tools",
 }
 REFUSED = {
+    "chat.completions.create": "messages: ",
+    "inference.chat_completion": "messages: ",
+    "inference.embeddings": "contents: ",
     "agents.create": "agent_config.model: Field required",
     "agents.session.create": "agent 'some-name' not found",
     "agents.session.retrieve": "'some-name' not found",
@@ -76,6 +80,8 @@ def check(name: str, request: dict[str, Any], body: str) -> None:
 
 def reason_in(body: str) -> str:
     match json.loads(body):
+        case {"error": {"message": str(message)}}:
+            return message
         case {"detail": str(detail)}:
             return detail
         case {"error": {"detail": {"errors": list(problems)}}}:

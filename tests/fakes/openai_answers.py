@@ -114,6 +114,17 @@ def built_in_answer(body: Mapping[str, Any]) -> Answer:
             return text_answer("ok")
 
 
+def embeddings_answer(body: Mapping[str, Any]) -> HttpAnswer:
+    """Return vectors of a text's length and its place, in as many dimensions as asked for; the last text's is first."""
+    if body["model"] == "broken":
+        return error_answer(400, f"can't read {body['input'][0]}")
+    rest = [0.0] * (body.get("dimensions", 3) - 2)
+    texts = list(enumerate(body["input"]))
+    data = [{"object": "embedding", "index": i, "embedding": [float(len(text)), float(i), *rest]} for i, text in texts]
+    usage = {"prompt_tokens": 7, "total_tokens": 7}
+    return HttpAnswer(200, {"object": "list", "data": data[::-1], "model": "fake", "usage": usage})
+
+
 def whole_answer(items: Sequence[Item]) -> HttpAnswer:
     """Return a streamed answer as one JSON body, for a client that did not ask for a stream."""
     choices = [item["choices"][0] for item in items if isinstance(item, Mapping) and item.get("choices")]

@@ -25,6 +25,7 @@ from tests.fakes.openai_answers import (
     Item,
     Pause,
     built_in_answer,
+    embeddings_answer,
     encoded,
     error_answer,
     whole_answer,
@@ -148,6 +149,8 @@ class ModelServer:
         match method, path.partition("?")[0]:
             case "POST", "/v1/chat/completions":
                 answer = self._answer_to(body, headers)
+            case "POST", "/v1/embeddings":
+                answer = self._embeddings_of(body, headers)
             case "GET", "/v1/models":
                 answer = self._listed
             case "GET", "/__calls":
@@ -172,6 +175,12 @@ class ModelServer:
         if request.get("stream") or isinstance(answer, HttpAnswer | HangUp):
             return answer
         return whole_answer(tuple(answer))
+
+    def _embeddings_of(self, body: bytes, headers: dict[str, str]) -> Answer:
+        request = json.loads(body)
+        self.requests.append(request)
+        self.headers.append(headers)
+        return embeddings_answer(request)
 
     async def _send_stream(
         self, items: Iterable[Item], reader: asyncio.StreamReader, writer: asyncio.StreamWriter

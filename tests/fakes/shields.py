@@ -9,7 +9,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.messages import text_said
 from turnstone.domain.registry import PATTERN, Shield
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
 Judges = Callable[[ShieldQuestion], Verdict]
 

@@ -48,6 +48,10 @@ SHOWN = {
     "run_shield": {"violation"},
     "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
     "get_usage": {"total", "by_day", "by_agent", "by_session"},
+    "chat_completion": {"completion_message"},
+    "create_chat_completion": {"id", "choices", "usage"},
+    "embed_contents": {"embeddings"},
+    "create_embedding": {"data", "usage"},
     "get_openapi": {"openapi", "paths"},
     "health": {"status"},
     "version": {"version"},
@@ -58,6 +62,7 @@ MAKES_OWN = {"create_agent", "register_model", "register_shield", "register_tool
 LISTS = {"list_agents", "list_models", "list_shields", "list_toolgroups"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools"}
+FOR_ALL |= {"chat_completion", "create_chat_completion", "embed_contents", "create_embedding"}
 ABOUT_TENANTS = sorted(ROUTES.keys() - FOR_ALL)
 WAITING = ("resume_turn", "cancel_turn")
 pytestmark = pytest.mark.usefixtures("in_a_lambda")
@@ -193,7 +198,7 @@ def test_an_event_without_an_identity_is_refused(bench: Bench, name: str) -> Non
     assert bench.dynamo.scan(TableName=TABLE)["Items"] == before
 
 
-@pytest.mark.parametrize("name", ["server", "models", "tools", "shields"])
+@pytest.mark.parametrize("name", ["server", "models", "tools", "shields", "inference"])
 def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
     family = import_module(f"functions.{name}.family")
     served = {route.endpoint.__name__ for route in family.handler._routes}

@@ -80,6 +80,7 @@ NOT_NEEDED = {
     "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "steps.get_step": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),
+    "inference.family": ("engine.turn", "services.running", "services.turns", "store.turns", "store.sessions"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
     "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
@@ -206,6 +207,7 @@ def store_anew(*, is_waiting: bool) -> None:
 
 EVENTS = {
     "models.family": "register_model",
+    "inference.family": "create_chat_completion",
     "tools.family": "register_toolgroup",
     "shields.family": "register_shield",
     "server.family": "health",

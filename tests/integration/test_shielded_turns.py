@@ -30,7 +30,7 @@ from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailab
 from turnstone.domain.events import StepStarted
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import ShieldCallStep, TurnStatus
-from turnstone.ports import ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.services.replay import replayed
 from turnstone.store.keys import directory_key
 

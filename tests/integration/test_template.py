@@ -17,7 +17,7 @@ from turnstone.config import PREFIX, AuthorizerSettings, LambdaSettings, load_se
 from turnstone.domain.errors import StoreUnavailable, Unauthenticated
 from turnstone.http.errors import error_reply
 from turnstone.http.openapi import SIGV4, answers_of, openapi_document
-from turnstone.http.routes import PiecesReply, Route, TurnStreamReply
+from turnstone.http.routes import ModelStreamReply, PiecesReply, Route, TurnStreamReply
 
 EDGE = ROOT / "functions"
 STREAMING = {
@@ -27,7 +27,12 @@ STREAMING = {
     "sessions.get_session",
     "agents.list_agents",
     "sessions.list_sessions",
+    "inference.chat_completion",
+    "inference.create_chat_completion",
+    "inference.create_embedding",
+    "inference.embed_contents",
 }
+ASKING_MODELS = {"Models", "Inference"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn", "Sweeper"}
 SENDING_JOBS = {"DeleteAgent", "DeleteSession", "CleanUp", "Sweeper"}
 OPENING_SESSIONS = {"CreateSession"}
@@ -56,6 +61,8 @@ class Integration:
 
 
 UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "DELETE")}
+# a path that is served with another method is not taken by the one for all paths
+UNSERVED |= {("GET", f"/v1{within}/chat/completions"): "Unserved" for within in ("", "/openai/v1")}
 
 
 def gateway_paths(route: Route) -> list[tuple[str, str]]:
@@ -110,9 +117,8 @@ def _written_out(integration: dict[str, Any]) -> Integration:
 def served_modules(function: dict[str, Any]) -> set[str]:
     """Return the route modules a function serves, whichever way it is started."""
     handler: str = function["Handler"]
-    if handler == "stream.sh":
-        return set(variables(function)["TURNSTONE_ROUTE_MODULE"].split(","))
-    module = handler.removesuffix(".handler")
+    streamed = variables(function).get("TURNSTONE_ROUTE_MODULE", "")
+    module = streamed if handler == "stream.sh" else handler.removesuffix(".handler")
     if module.endswith(".family"):
         return {name for name in modules() if name.split(".")[0] == module.split(".")[0]}
     return {module}
@@ -149,7 +155,7 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
         (route.method, path)
         for route in modules().values()
         for path in route.paths
-        if {PiecesReply, TurnStreamReply} & set(answers_of(route))
+        if {PiecesReply, TurnStreamReply, ModelStreamReply} & set(answers_of(route))
     }
     streamed = {route for route, integration in served.items() if integration.streams}
     assert told_as_stream <= streamed
@@ -173,7 +179,8 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
     for function in made.functions.values():
         served = served_modules(function)
         families = {name.split(".")[0] for name in served}
-        assert len(served) == 1 or families in ({"server"}, {"models"}, {"tools"}, {"shields"}, {"usage"})
+        several = ({"server"}, {"models"}, {"tools"}, {"shields"}, {"usage"}, {"inference"})
+        assert len(served) == 1 or families in several
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -197,8 +204,8 @@ def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) ->
 def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None:
     made = template()
     written_out = {(route, i.function) for route, i in integrations(made).items() if i.streams}
-    aliases = {((method, path), name) for (method, path), name in written_out if path.startswith("/v1alpha/")}
-    assert len(aliases) * 2 == len(written_out)  # `v1*` stands for both
+    others = {path for route in modules().values() for path in route.paths[1:]}
+    aliases = {((method, path), name) for (method, path), name in written_out if path in others}
     allowed = set()
     for name, permission in made.of_type("AWS::Lambda::Permission").items():
         if name == "AuthorizePermission":
@@ -208,7 +215,12 @@ def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None
         _, method, path = permission["SourceArn"]["Fn::Sub"].split("${Api}/")[1].split("/", 2)
         allowed.add(((method, f"/{path}"), permission["FunctionName"]["Ref"]))
     stars = {((method, re.sub(r"\{\w+\}", "*", path)), name) for (method, path), name in written_out - aliases}
-    assert stars == {((method, path.replace("/v1*/", "/v1/")), name) for (method, path), name in allowed}
+    # `v1*` stands for a path and its alias
+    assert {((method, re.sub("^/v1(/openai/v1)?/", "/v1*/", path)), name) for (method, path), name in stars} == {
+        ((method, re.sub("^/v1/", "/v1*/", path)), name) for (method, path), name in allowed
+    }
+    for name, path in {(name, path) for (_, path), name in allowed if "*" not in path}:
+        assert not [alias for alias in others if alias == path], name
 
 
 @pytest.mark.parametrize("auth", AUTHS)
@@ -310,7 +322,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
         assert given <= set(kind.model_fields)
         assert {"table", "bucket", "state_machine_arn"} <= given
-        asks_model = name in RUNNING_TURNS | {"Models", "Shields"}
+        asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields"}
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)

@@ -43,6 +43,7 @@ MAY = {
     "GetEvents": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
     "Models": REGISTER | KEYS | MODELS_FILE,
+    "Inference": READ | ASK_MODEL | ASK_GUARDRAILS,
     "Tools": REGISTER,
     "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS,
     "Usage": READ | MODELS_FILE,

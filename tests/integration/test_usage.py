@@ -13,7 +13,9 @@ from tests.harness import LEASE_S, Server, answer, attempt, client_tool, complet
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import DayLimitReached, InvalidRequest, NotFound
+from turnstone.domain.inference import Question, TextsToEmbed
 from turnstone.domain.messages import UserMessage
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.registry import Model
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import NewTurn, TokenUsage, TurnStatus
@@ -259,6 +261,18 @@ def test_a_waiting_turn_may_be_resumed_though_the_days_tokens_are_spent(make: Ma
     with pytest.raises(DayLimitReached):
         server.start(server.session())
     assert outline(server.hear(server.resume(turn, answer("c1")))).endswith("complete")
+
+
+def test_who_may_begin_no_turn_asks_no_model_directly_either(make: Make) -> None:
+    server = make("a", "b", max_day_tokens=15)
+    asked = Question((UserMessage(content="hi"),), AgentConfig(model="m", instructions=""))
+    server.say(server.session())
+    advance(server, 11)
+    with pytest.raises(DayLimitReached):
+        server.core.inferring.chat(LOCAL_CALLER, asked, NO_PROVIDER_DATA)
+    with pytest.raises(DayLimitReached):
+        server.core.inferring.embed(LOCAL_CALLER, TextsToEmbed("m", ("hi",)), NO_PROVIDER_DATA)
+    assert len(server.inference.requests) == 1
 
 
 def test_a_repeated_request_hears_its_turn_though_the_days_tokens_are_spent(make: Make) -> None:

@@ -18,7 +18,7 @@ from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage
 from turnstone.domain.shields import BedrockParams
-from turnstone.ports import ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 USAGE = dict.fromkeys(

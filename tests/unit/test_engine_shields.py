@@ -25,8 +25,8 @@ from turnstone.domain.context import told_afterwards
 from turnstone.domain.events import StepStarted
 from turnstone.domain.messages import CompletionMessage, UserMessage
 from turnstone.domain.turns import ShieldCallStep, StepTrace, TurnState, TurnStatus
+from turnstone.domain.verdicts import Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish, RunAgain
-from turnstone.ports import Verdict
 
 KEPT = ["S shield_call", "saved shield_call", "C shield_call"]
 LEFT_TO_THE_CLOSE = ["S shield_call"]

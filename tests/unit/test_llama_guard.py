@@ -14,7 +14,7 @@ from turnstone.domain.messages import CompletionMessage, Message, UserMessage
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.shields import Hazard, LlamaGuardParams
 from turnstone.domain.stopping import StopSignal
-from turnstone.ports import ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
 HELLO = UserMessage(content="hello")
 ANSWER = CompletionMessage(content="hi there", stop_reason="end_of_turn")

@@ -12,7 +12,7 @@ from turnstone.domain.content import Image, ImageItem, TextItem
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
 from turnstone.domain.shields import PatternParams
-from turnstone.ports import ShieldQuestion
+from turnstone.domain.verdicts import ShieldQuestion
 
 LONG = 200_000
 

@@ -23,7 +23,7 @@ from turnstone.domain.registry import LLAMA_GUARD, Shield
 from turnstone.domain.routing import ModelRoute, Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import NOT_JUDGED, STOPPED, Shieldings

@@ -3,17 +3,15 @@
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
-from urllib3 import BaseHTTPResponse, Retry, Timeout
-from urllib3.connection import HTTPConnection
+from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
-    InvalidHeader,
     NewConnectionError,
     ProtocolError,
     ReadTimeoutError,
@@ -22,7 +20,8 @@ from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.model_access import ModelAccess
-from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
+from turnstone.adapters.model_responses import READ_BYTES, error_text_of, settle, wait_before_retry
+from turnstone.adapters.openai_answer import AnswerReader, call_ids_of
 from turnstone.adapters.openai_wire import GrammarServer, request_body
 from turnstone.adapters.quoting import quoted
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
@@ -37,14 +36,8 @@ CONNECT_TIMEOUT_S = 5.0
 MODELS_TIMEOUT_S = 5.0
 POOL_SIZE = 64
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-READ_BYTES = 64 * 1024
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
-LONGEST_WAIT_S = 5.0
-RETRIED_STATUSES = frozenset({429, 502, 503, 504})
-# How long the end of a response may take after the end of its answer, so that the connection can be kept.
-SETTLE_S = 0.1
-SETTLE_READS = 4
 
 Quote = Callable[[str], str]
 
@@ -66,6 +59,7 @@ class Asking:
     key: str
     quote: Quote
     line: Line
+    path: str = "/chat/completions"
 
 
 class OpenAICompatibleInference:
@@ -128,11 +122,21 @@ class OpenAICompatibleInference:
         finally:
             settle(response, may_be_kept=answer.is_over)
 
+    def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
+        """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
+        key = self._access.key(request.provider_data)
+        asking = Asking(request.model, key, partial(quoted, messages=request.messages, secrets=(key,)), Line(), path)
+        response = self._opened(json.dumps(body).encode(), asking)
+        try:
+            return b"".join(self._read(response))
+        finally:
+            settle(response, may_be_kept=True)
+
     def models(self) -> tuple[str, ...]:
         """Return the ids the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        asking = Asking(None, key, partial(quoted, messages=(), secrets=(key,)), Line())
-        answer = self._attempt("/models", None, asking)
+        asking = Asking(None, key, partial(quoted, messages=(), secrets=(key,)), Line(), "/models")
+        answer = self._attempt(None, asking)
         if isinstance(answer, Refusal):
             raise answer.error from answer.cause
         try:
@@ -154,7 +158,7 @@ class OpenAICompatibleInference:
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
-            answer = self._attempt("/chat/completions", body, asking)
+            answer = self._attempt(body, asking)
             if not isinstance(answer, Refusal):
                 if answer.status == 200:
                     return answer
@@ -165,14 +169,14 @@ class OpenAICompatibleInference:
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, path: str, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
+    def _attempt(self, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
         """Return the response, of whatever status, or why there is none."""
         method = "GET" if body is None else "POST"
-        headers = self._access.headers(asking.key, method, self._base_url + path, body)
+        headers = self._access.headers(asking.key, method, self._base_url + asking.path, body)
         try:
             return self._pool.urlopen(
                 method,
-                self._base_path + path,
+                self._base_path + asking.path,
                 body=body,
                 headers=headers,
                 timeout=Timeout(MODELS_TIMEOUT_S) if body is None else self._timeout,
@@ -249,39 +253,3 @@ class OpenAICompatibleInference:
             raise ModelTimedOut(f"the model server at {self._shown_url} fell silent while it answered") from exc
         except HTTPError as exc:
             raise ModelFailed(f"the answer of the model server at {self._shown_url} broke off", is_outage=True) from exc
-
-
-def error_text_of(response: BaseHTTPResponse) -> str:
-    """Return what the body of an error says, empty if it can't be read. The response is used up."""
-    try:
-        text = response.read(READ_BYTES).decode("utf-8", "replace")
-    except HTTPError:
-        return ""
-    finally:
-        settle(response, may_be_kept=False)
-    try:
-        return server_message(json.loads(text)) or text
-    except (ValueError, RecursionError):
-        return text
-
-
-def wait_before_retry(response: BaseHTTPResponse) -> float | None:
-    """Return the seconds the server asks to wait, None if a retry is pointless or would come too soon."""
-    if response.status not in RETRIED_STATUSES:
-        return None
-    try:
-        wait_s = Retry().get_retry_after(response) or 0.0
-    except InvalidHeader:
-        wait_s = 0.0
-    return wait_s if wait_s <= LONGEST_WAIT_S else None
-
-
-def settle(response: BaseHTTPResponse, may_be_kept: bool) -> None:
-    """Give the connection back to the pool if the response ends now, else drop it."""
-    connection = response.connection
-    if may_be_kept and isinstance(connection, HTTPConnection) and connection.sock is not None:
-        connection.sock.settimeout(SETTLE_S)
-        with suppress(HTTPError):
-            any(not response.read1(READ_BYTES) for _ in range(SETTLE_READS))
-    response.close()
-    response.release_conn()

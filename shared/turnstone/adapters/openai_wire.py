@@ -55,6 +55,9 @@ def request_body(request: InferenceRequest, grammar_server: GrammarServer | None
             pass
         case _:
             assert_never(request.response_format)
+    body |= request.extras
+    if "max_completion_tokens" in body:
+        body.pop("max_tokens", None)  # the same limit by its older name, which some models refuse
     return body
 
 

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.catalogue import Catalogue
-    from turnstone.ports import Clock, IdGenerator, Inference, Jobs, RangeStore, ShieldKinds, Supervisor, ToolRuntime
+    from turnstone.ports import (
+        Clock,
+        Embeddings,
+        IdGenerator,
+        Inference,
+        Jobs,
+        RangeStore,
+        ShieldKinds,
+        Supervisor,
+        ToolRuntime,
+    )
 
 
 class AnyPorts(Protocol):
@@ -21,6 +31,9 @@ class AnyPorts(Protocol):
 
     @property
     def inference(self) -> Inference: ...
+
+    @property
+    def embeddings(self) -> Embeddings: ...
 
     @property
     def tools(self) -> ToolRuntime: ...
@@ -56,4 +69,5 @@ class Ports:
     ids: IdGenerator
     jobs: Jobs
     shields: ShieldKinds
+    embeddings: Embeddings
     catalogue: Catalogue | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.aws_clients import AwsClients
@@ -15,7 +15,7 @@ from turnstone.store.oversize import OversizeStore
 
 if TYPE_CHECKING:
     from turnstone.domain.catalogue import Catalogue, OpenAIProvider
-    from turnstone.ports import Inference, Jobs, ShieldKinds, Supervisor, ToolRuntime
+    from turnstone.ports import Embeddings, Inference, Jobs, ShieldKinds, Supervisor, ToolRuntime
 
 
 def build_lambda_core(settings: LambdaSettings) -> Core:
@@ -56,10 +56,23 @@ class AwsPorts:
         settings = self._settings
         if self.catalogue is not None:
             return build_inference(self.catalogue, Means(settings.model_timeout_seconds, self._key, self._aws))
-        if settings.model_url is None:
+        return build_only_inference(self._model_url(), lambda: self._model_key, settings.model_timeout_seconds)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """Who makes embeddings, as the models. Raises InvalidSettings."""
+        from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
+        from turnstone.bootstrap.models import Means
+
+        settings = self._settings
+        if self.catalogue is not None:
+            return build_embeddings(self.catalogue, Means(settings.model_timeout_seconds, self._key, self._aws))
+        return build_only_embeddings(self._model_url(), lambda: self._model_key, settings.model_timeout_seconds)
+
+    def _model_url(self) -> str:
+        if self._settings.model_url is None:
             raise InvalidSettings("TURNSTONE_MODEL_URL: must be set; the offline model is named offline")
-        key = partial(self._secret, settings.model_api_key_secret)
-        return build_only_inference(settings.model_url, key, settings.model_timeout_seconds)
+        return self._settings.model_url
 
     def _aws(self) -> AwsClients:
         return self._clients
@@ -69,7 +82,11 @@ class AwsPorts:
         from turnstone.domain.routing import MODELS
 
         is_named_by_environment = name == MODELS and self._settings.model_url is not None
-        return self._secret(self._settings.model_api_key_secret if is_named_by_environment else provider.api_key_secret)
+        return self._model_key if is_named_by_environment else self._secret(provider.api_key_secret)
+
+    @cached_property
+    def _model_key(self) -> str | None:
+        return self._secret(self._settings.model_api_key_secret)
 
     def _secret(self, name: str | None) -> str | None:
         if name is None:

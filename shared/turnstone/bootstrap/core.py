@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from turnstone.services.deleting import Deleting
     from turnstone.services.executor import TurnExecutor
     from turnstone.services.following import Following
+    from turnstone.services.inferring import Inferring
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
@@ -60,7 +61,7 @@ class Core:
         """Load everything now, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
-        _ = self.models, self.providers, self.toolgroups, self.shields, self.usage
+        _ = self.models, self.providers, self.toolgroups, self.shields, self.usage, self.inferring
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -183,6 +184,12 @@ class Core:
         from turnstone.bootstrap.usage import build_usage
 
         return build_usage(self._ports, self._settings, self._rules, self._registries)
+
+    @cached_property
+    def inferring(self) -> Inferring:
+        from turnstone.bootstrap.inferring import build_inferring
+
+        return build_inferring(self._ports, self._settings, self._registries.routing, self.executor)
 
     @cached_property
     def turn_store(self) -> TurnStore:

@@ -35,18 +35,19 @@ class LocalServer:
         store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
-        inference, catalogue = local_models(settings)
+        models = local_models(settings)
         self._jobs = LocalJobs()
         ports = Ports(
             store=store,
-            inference=inference,
+            inference=models.inference,
             tools=BuiltinTools(clock),
             supervisor=self._supervisor,
             clock=clock,
             ids=RandomIds(),
             jobs=self._jobs,
-            shields=local_shields(inference),
-            catalogue=catalogue,
+            shields=local_shields(models.inference),
+            embeddings=models.embeddings,
+            catalogue=models.catalogue,
         )
         self.core = Core(ports, settings).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.bootstrap.catalogue import build_catalogue
+from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 from turnstone.bootstrap.models import Means, build_inference, build_only_inference
 from turnstone.config import InvalidSettings, LocalSettings, text_of_variable
 from turnstone.domain.routing import MODELS
@@ -13,22 +14,29 @@ from turnstone.domain.routing import MODELS
 if TYPE_CHECKING:
     from turnstone.adapters.aws_clients import AwsClients
     from turnstone.adapters.routed import RoutedInference
+    from turnstone.adapters.routed_embeddings import RoutedEmbeddings
     from turnstone.domain.catalogue import Catalogue, OpenAIProvider
 
 KEY_FIELD = "api_key_env"
 
 
-def local_models(settings: LocalSettings) -> tuple[RoutedInference, Catalogue | None]:
-    """Return the providers, all made, and what the operator's file says of models, if there is one.
+class LocalModels(NamedTuple):
+    """The providers, all made, and what the operator's file says of models, if there is one."""
 
-    Raises InvalidSettings.
-    """
+    inference: RoutedInference
+    catalogue: Catalogue | None
+    embeddings: RoutedEmbeddings
+
+
+def local_models(settings: LocalSettings) -> LocalModels:
+    """Return the models of this server. Raises InvalidSettings."""
     catalogue = _catalogue(settings)
+    timeout_s = settings.model_timeout_seconds
     if catalogue is None:
-        timeout_s = settings.model_timeout_seconds
-        return build_only_inference(settings.model_url, lambda: settings.model_api_key, timeout_s), None
-    means = Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
-    return build_inference(catalogue, means).load(), catalogue
+        asked = (settings.model_url, lambda: settings.model_api_key, timeout_s)
+        return LocalModels(build_only_inference(*asked), None, build_only_embeddings(*asked))
+    means = Means(timeout_s, partial(_key, settings), _aws_clients)
+    return LocalModels(build_inference(catalogue, means).load(), catalogue, build_embeddings(catalogue, means).load())
 
 
 def _catalogue(settings: LocalSettings) -> Catalogue | None:

@@ -36,6 +36,17 @@ class Means:
     key: Callable[[str, OpenAIProvider], str | None]
     aws: Callable[[], AwsClients]
 
+    def openai_access(self, name: str, entry: OpenAIProvider) -> tuple[str, ModelAccess]:
+        """Return the address of a provider, and what proves to it who we are."""
+        from turnstone.adapters.model_access import ModelAccess
+
+        if entry.auth == "bearer":
+            caller_key = entry.caller_key or f"{name.replace('-', '_')}_api_key"
+            return str(entry.url), ModelAccess(self.key(name, entry), caller_key)
+        signer = self.aws().signer("bedrock", entry.region)
+        url = entry.url or f"https://bedrock-runtime.{signer.region}.amazonaws.com/openai/v1"
+        return url, ModelAccess(sign=signer)
+
 
 def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
     """Return all providers of the catalogue as one."""
@@ -45,9 +56,13 @@ def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
 
 def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:
     """Return the model at that address as the one provider, or the offline one if that is the name given."""
-    offline = model_url == OFFLINE
-    provider = OfflineInference if offline else lambda: _asked(model_url, _access_by_key(key(), CALLER_KEY), timeout_s)
-    return RoutedInference({MODELS: provider}, MODELS).load()
+
+    def asked() -> Inference:
+        from turnstone.adapters.model_access import ModelAccess
+
+        return _asked(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
+
+    return RoutedInference({MODELS: OfflineInference if model_url == OFFLINE else asked}, MODELS).load()
 
 
 def _build_provider(name: str, entry: ProviderEntry, means: Means) -> Inference:
@@ -63,22 +78,8 @@ def _build_provider(name: str, entry: ProviderEntry, means: Means) -> Inference:
 
 
 def _build_openai(name: str, entry: OpenAIProvider, means: Means) -> Inference:
-    timeout_s = entry.timeout_seconds or means.timeout_s
-    if entry.auth == "bearer":
-        caller_key = entry.caller_key or f"{name.replace('-', '_')}_api_key"
-        access = _access_by_key(means.key(name, entry), caller_key)
-        return _asked(str(entry.url), access, timeout_s, entry.grammar)
-    from turnstone.adapters.model_access import ModelAccess
-
-    signer = means.aws().signer("bedrock", entry.region)
-    url = entry.url or f"https://bedrock-runtime.{signer.region}.amazonaws.com/openai/v1"
-    return _asked(url, ModelAccess(sign=signer), timeout_s, entry.grammar)
-
-
-def _access_by_key(key: str | None, caller_key: str) -> ModelAccess:
-    from turnstone.adapters.model_access import ModelAccess
-
-    return ModelAccess(key, caller_key)
+    url, access = means.openai_access(name, entry)
+    return _asked(url, access, entry.timeout_seconds or means.timeout_s, entry.grammar)
 
 
 def _asked(url: str, access: ModelAccess, timeout_s: float, grammar: GrammarServer | None = None) -> Inference:

@@ -44,6 +44,7 @@ def operated_turns() -> Iterator[OpenTurns]:
 def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -> OpenTurns:
     from turnstone.adapters.local_jobs import LocalJobs
     from turnstone.adapters.offline import OfflineInference
+    from turnstone.adapters.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.system import RandomIds
     from turnstone.adapters.tools.builtin import BuiltinTools
     from turnstone.bootstrap.local_shields import local_shields
@@ -61,6 +62,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
         ids=RandomIds(),
         jobs=LocalJobs(),
         shields=local_shields(inference),
+        embeddings=OfflineEmbeddings(),
     )
     core = Core(ports, settings)
     return OpenTurns(core.turn_store, core.cancelling)

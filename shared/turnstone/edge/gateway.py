@@ -56,7 +56,9 @@ class LambdaHandler:
             if self._loads:
                 core.load_service(self._loads, for_changes=any(route.method != "GET" for route in self._routes))
             if self._loads in ("turns", "events"):
-                import turnstone.http.turn_answers  # noqa: F401 - `http.app` leaves it to the first turn
+                import turnstone.http.turn_answers
+            if self._loads == "inferring":
+                import turnstone.http.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
 
     def _loaded(self) -> Respond:

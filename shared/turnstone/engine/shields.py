@@ -11,8 +11,8 @@ from turnstone.domain.content import text_of
 from turnstone.domain.events import StepStarted, TurnEvent, step_completed
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.turns import InferenceStep, SafetyViolation, ShieldCallStep, StepTrace, TurnState
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
-from turnstone.ports import ShieldQuestion, Verdict
 
 Ending = Finish | AwaitClientTools
 Judging = Generator[TurnEvent, None, NextStep]

@@ -10,8 +10,9 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import Step, TurnState
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.engine.tool_plan import ToolOffer
-from turnstone.ports import Clock, IdGenerator, Inference, ShieldQuestion, ToolRuntime, Verdict
+from turnstone.ports import Clock, IdGenerator, Inference, ToolRuntime
 
 
 class StepRecorder(Protocol):

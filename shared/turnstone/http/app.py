@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
@@ -22,7 +22,17 @@ from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply
 from turnstone.http.lane import Lane
-from turnstone.http.routes import Answer, PiecesReply, Reply, Request, Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import (
+    Answer,
+    ModelReply,
+    ModelStreamReply,
+    PiecesReply,
+    Reply,
+    Request,
+    Route,
+    TurnReply,
+    TurnStreamReply,
+)
 from turnstone.http.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -126,17 +136,17 @@ class _Endpoint:
         try:
             caller = self._surroundings.caller(scope)
         except Unauthenticated as refused:
-            return error_reply(refused)
+            return error_reply(refused, self._route.dialect)
         if isinstance(caller, Caller):
             return caller
-        return await self._lane.do(caller_or_error, caller)
+        return await self._lane.do(caller_or_error, caller, self._route.dialect)
 
     async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
         """Return what the route answers, or what is wrong with the request."""
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
             return detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
         if body is None:
-            return error_reply(BodyTooLarge(self._max_body_bytes))
+            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.dialect)
         request = Request(
             method=scope["method"],
             path=scope["path"],
@@ -149,14 +159,14 @@ class _Endpoint:
             application=self._application,
         )
         if (version := unknown_client(request.headers)) is not None:
-            return error_reply(UnknownClient(version))
+            return error_reply(UnknownClient(version), self._route.dialect)
         if self._route.is_brief:
-            return answer_or_error(self._route.endpoint, request)
+            return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
-            return await self._lane.do(answer_or_error, self._route.endpoint, request)
+            return await self._lane.do(answer_or_error, self._route.endpoint, request, self._route.dialect)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
-            return detail_reply(503, "the server stops; send the request again", RETRY_SOON)
+            return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.dialect)
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> int:
         match answer:
@@ -176,6 +186,11 @@ class _Endpoint:
                 with self._leaving(leave, scope):
                     chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
                     return await _send_chunks(SSE, chunks, send)
+            case ModelReply() | ModelStreamReply():
+                from turnstone.http.model_answers import answered  # only where models are asked directly
+
+                told = await answered(answer, receive, self._route.dialect)
+                return await (_send_whole(told, send) if isinstance(told, Reply) else _send_chunks(SSE, told, send))
             case _:
                 assert_never(answer)
 
@@ -197,7 +212,7 @@ class _Endpoint:
         finally:
             timer.cancel()
 
-    async def _drawn(self, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    async def _drawn(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes]:
         """Yield what the iterator yields, drawn from it in the lane because it reads the store."""
         while chunk := await self._lane.do(_some_of, pieces):
             yield chunk
@@ -242,9 +257,10 @@ async def _send_whole(reply: Reply, send: Send) -> int:
     return reply.status
 
 
-async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncIterator[bytes], send: Send) -> int:
-    await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
-    async for chunk in chunks:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send) -> int:
+    async with aclosing(chunks):
+        await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
     return 200

@@ -9,6 +9,11 @@ HEADER = "x-llamastack-client-version"
 KNOWN = {("0", "1"), ("0", "2"), ("0", "3")}
 
 
+def is_llama_stack_client(headers: Mapping[str, str]) -> bool:
+    """Tell whether an official client of Llama Stack sent the request."""
+    return HEADER in headers
+
+
 def unknown_client(headers: Mapping[str, str]) -> str | None:
     """Return the version of a client whose API this server does not speak, None if it speaks it or none is told."""
     version = headers.get(HEADER)

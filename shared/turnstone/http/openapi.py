@@ -18,7 +18,7 @@ from turnstone.domain.events import (
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.links import PARAMETER, links_of
-from turnstone.http.routes import NoContent, Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import Dialect, ModelStreamReply, NoContent, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
 Told = Annotated[
@@ -99,8 +99,10 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
             own = operation["operationId"]
             same = {**operation, "operationId": f"{own}_{alias.split('/')[1]}", "x-same-as": own}
             paths.setdefault(alias, {})[route.method.lower()] = same
-    used = sorted({status for route in routes for status in _refused_with(route, security_schemes)})
-    named = {**schemas.named, **_envelopes(schemas)}
+    used = sorted(
+        {(s, _envelope(s, route.dialect)) for route in routes for s in _refused_with(route, security_schemes)}
+    )
+    named = {**schemas.named, **_envelopes(schemas), **_streams(routes, schemas)}
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
@@ -108,7 +110,9 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
-            "responses": {REFUSALS[status][0]: _refusal(status, security_schemes) for status in used},
+            "responses": {
+                _refusal_name(status, dialect): _refusal(status, dialect, security_schemes) for status, dialect in used
+            },
             "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
         },
     }
@@ -122,6 +126,8 @@ def _written(route: Route) -> Iterator[Any]:
     """Yield the types of all that the route writes."""
     if route.reply is not NoContent:
         yield route.reply
+    if route.chunk is not None:
+        yield route.chunk
     yield from route.headers.values()
 
 
@@ -145,7 +151,7 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
         content = {"application/json": {"schema": schemas.read[route.body]}}
         operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
-        str(status): {"$ref": f"#/components/responses/{REFUSALS[status][0]}"}
+        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, _envelope(status, route.dialect))}"}
         for status in _refused_with(route, security_schemes)
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
@@ -158,7 +164,7 @@ def _parameters(route: Route) -> Iterator[Schema]:
     for name, told in route.query.items():
         several = {"description": told, "schema": {"type": "array", "items": {"type": "string"}}}
         yield {"name": name, "in": "query", **(several if isinstance(told, str) else told)}
-    if route.method == "POST":
+    if route.method == "POST" and route.stores:
         yield {"$ref": "#/components/parameters/IdempotencyKey"}
 
 
@@ -170,6 +176,8 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
         content = {}
     if TurnStreamReply in answers_of(route):
         content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
+    if ModelStreamReply in answers_of(route):
+        content["text/event-stream"] = {"schema": {"$ref": f"#/components/schemas/{_stream_name(route)}"}}
     success: Schema = {"description": "OK", "content": content}
     if route.headers:
         told = {name: {"required": True, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
@@ -189,15 +197,26 @@ def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[
     if PARAMETER.search(route.path):
         statuses |= {404, 503}
     if route.method == "POST":
-        statuses |= {409, 503}
+        statuses |= {409, 503} if route.stores else {503}
     if TurnReply in answers_of(route):
         statuses |= set(FAILURE_STATUS.values())
     return sorted(statuses)
 
 
-def _refusal(status: int, security_schemes: Mapping[str, Schema]) -> Schema:
+def _refusal_name(status: int, dialect: Dialect) -> str:
+    return ("OpenAI" if dialect == "openai" else "") + REFUSALS[status][0]
+
+
+def _envelope(status: int, dialect: Dialect) -> Dialect:
+    """Return whose way an error is told: whom nobody lets in is refused before it is known what is asked for."""
+    return "llama_stack" if status == 403 else dialect
+
+
+def _refusal(status: int, dialect: Dialect, security_schemes: Mapping[str, Schema]) -> Schema:
     schema: Schema = {"$ref": "#/components/schemas/Refusal"}
-    if status == 400:
+    if dialect == "openai":
+        schema = {"$ref": "#/components/schemas/OpenAIError"}
+    elif status == 400:
         schema = {"anyOf": [{"$ref": "#/components/schemas/InvalidFields"}, schema]}
     elif status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
@@ -219,9 +238,33 @@ def _envelopes(schemas: WireSchemas) -> Schema:
     says = "The data of one event of the stream. A stream that can't go on ends with an error."
     return {
         "Refusal": _object(detail=text),
+        "OpenAIError": _object(
+            error=_object(message=text, type=text, param={"type": ["string", "null"]}, code={"type": "null"})
+        ),
         "InvalidFields": _object(error=_object(detail=_object(errors=problems))),
         "TurnStreamChunk": {"description": says, "anyOf": [told, failed]},
     }
+
+
+def _streams(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
+    """Return the schemas of what the streams of models' answers hold."""
+    return {_stream_name(route): _stream(route, schemas) for route in routes if route.chunk is not None}
+
+
+def _stream(route: Route, schemas: WireSchemas) -> Schema:
+    says = "The data of one event of the stream. A stream that can't go on ends with an error"
+    if route.dialect == "openai":
+        failed: Schema = {"$ref": "#/components/schemas/OpenAIError"}
+        return {
+            "description": f"{says}, a whole one with the text `[DONE]`.",
+            "anyOf": [schemas.written[route.chunk], failed],
+        }
+    failed = _object(error=_object(message={"type": "string"}))
+    return {"description": f"{says}.", "anyOf": [schemas.written[route.chunk], failed]}
+
+
+def _stream_name(route: Route) -> str:
+    return "".join(word.capitalize() for word in route.endpoint.__name__.split("_")) + "Stream"
 
 
 def _object(**properties: Any) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -18,6 +18,8 @@ from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.events import TurnEvent
+    from turnstone.domain.inference import ModelAnswer
+    from turnstone.services.answering import Answering
     from turnstone.services.application import Application
     from turnstone.services.broadcast import TurnBroadcast
 
@@ -123,7 +125,38 @@ class TurnStreamReply:
     has_ids: bool = False
 
 
-Answer = Reply | PiecesReply | TurnReply | TurnStreamReply
+class AnswerEncoder(Protocol):
+    """How a dialect says what a model answers: at once, or as the data of server-sent events."""
+
+    def whole(self, answer: ModelAnswer) -> bytes: ...
+
+    def begun(self) -> bytes: ...
+
+    def said(self, text: str) -> bytes: ...
+
+    def ended(self, answer: ModelAnswer) -> bytes: ...
+
+    def failed(self, message: str) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A model's answer, once it is given; broken off when the client leaves."""
+
+    answering: Answering
+    encoder: AnswerEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStreamReply:
+    """A model's answer as it is given, as server-sent events; broken off when the client leaves."""
+
+    answering: Answering
+    encoder: AnswerEncoder
+
+
+Answer = Reply | PiecesReply | TurnReply | TurnStreamReply | ModelReply | ModelStreamReply
+Dialect = Literal["llama_stack", "openai"]
 
 
 class NoContent(BaseModel):
@@ -144,6 +177,9 @@ class Route:
         headers: type of what each header of its own says, by name in lower case.
         raises: errors that neither path, body nor kind of answer let expect.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
+        dialect: whose way it is to tell errors.
+        chunk: model of the data of one event, where a stream tells a model's answer.
+        stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
     """
 
@@ -157,6 +193,9 @@ class Route:
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
     is_brief: bool = False
+    dialect: Dialect = "llama_stack"
+    chunk: type[BaseModel] | None = None
+    stores: bool = True
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -168,8 +207,14 @@ class Route:
         return self.path == prefix or self.path.startswith(prefix + "/")
 
 
-# Source: `llama-stack-client` 0.3 asks for agents under another version; the rest is where people look first
-ALIASES = {"/v1/agents": "/v1alpha/agents", "/v1/openapi.json": "/openapi.json", "/v1/docs": "/docs"}
+# Source: `llama-stack-client` 0.3 asks for the first three under another version; the rest is where people look first
+ALIASES = {
+    "/v1/agents": "/v1alpha/agents",
+    "/v1/openai/v1/chat": "/v1/chat",
+    "/v1/openai/v1/embeddings": "/v1/embeddings",
+    "/v1/openapi.json": "/openapi.json",
+    "/v1/docs": "/docs",
+}
 Model = TypeVar("Model", bound=BaseModel)
 CLIENT_TIMEOUT_S = 60.0
 LONGEST_BACKOFF_S = 8.0

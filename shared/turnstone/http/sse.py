@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from starlette.types import Receive
@@ -110,7 +110,7 @@ async def heard(
 
 async def sse_chunks(
     broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes], receive: Receive, *, has_ids: bool = False
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
 
     def sent(told: Numbered) -> bytes:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.agents import Agents
     from turnstone.services.cancelling import Cancelling
     from turnstone.services.deleting import Deleting
+    from turnstone.services.inferring import Inferring
     from turnstone.services.reading import TurnReader
     from turnstone.services.registry import Models, Providers, Toolgroups
     from turnstone.services.sessions import Sessions
@@ -53,3 +54,6 @@ class Application(Protocol):
 
     @property
     def usage(self) -> Usage: ...
+
+    @property
+    def inferring(self) -> Inferring: ...

@@ -33,6 +33,10 @@ class Routing:
             )
         return ModelRoute(model_id, (Target(self._known.default, model_id),))
 
+    def kinds(self, route: ModelRoute) -> frozenset[str]:
+        """Return of which kinds the providers are that a route leads to."""
+        return frozenset(self._known.providers[target.provider_id] for target in route.targets)
+
     def refuse_unknown(self, tenant: str, model_id: str) -> None:
         """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
         if self._known.default is None:

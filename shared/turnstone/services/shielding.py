@@ -19,7 +19,8 @@ from turnstone.domain.routing import ModelRoute, Target
 from turnstone.domain.shields import ShieldParams, params_of
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import Shield, ShieldKinds, ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.ports import Shield, ShieldKinds
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
 

@@ -11,7 +11,8 @@ from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import Shield
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import Clock, ShieldQuestion
+from turnstone.domain.verdicts import ShieldQuestion
+from turnstone.ports import Clock
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import Shieldings
 from turnstone.store.registry import RegistryStore

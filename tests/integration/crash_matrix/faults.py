@@ -18,6 +18,7 @@ from turnstone.domain.jobs import Job
 from turnstone.domain.registry import Shield as RegisteredShield
 from turnstone.domain.routing import Target
 from turnstone.domain.sessions import SessionLock, TurnRef
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.ports import (
     BlobStore,
     Capability,
@@ -28,13 +29,11 @@ from turnstone.ports import (
     RangeStore,
     Shield,
     ShieldKinds,
-    ShieldQuestion,
     Supervisor,
     TextChunk,
     ToolInvocation,
     ToolResult,
     ToolRuntime,
-    Verdict,
 )
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 

@@ -17,7 +17,8 @@ from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailab
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage, text_said
 from turnstone.domain.shields import BedrockParams, Checks
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import Shield, ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.ports import Shield
 
 DEFAULT_THRESHOLD = 0.5
 DRAFT = "DRAFT"

@@ -15,7 +15,8 @@ from turnstone.domain.errors import ModelError, ShieldFailed
 from turnstone.domain.messages import CompletionMessage, Message, UserMessage, text_said
 from turnstone.domain.shields import Hazard, LlamaGuardParams
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import Inference, InferenceRequest, Inferred, ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.ports import Inference, InferenceRequest, Inferred
 
 HAZARDS: dict[Hazard, str] = {
     "S1": "Violent Crimes",

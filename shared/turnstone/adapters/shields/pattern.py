@@ -14,7 +14,7 @@ from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.messages import text_said
 from turnstone.domain.shields import PatternParams
 from turnstone.domain.turns import SafetyViolation
-from turnstone.ports import ShieldQuestion, Verdict
+from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
 MOST_MEMORY = 4 << 20  # of one compiled expression, in bytes; a larger one is refused
 

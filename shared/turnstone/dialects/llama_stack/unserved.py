@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from turnstone.domain.errors import NotServed
 
-MODEL = "ask the model server itself, or an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
+MODEL = "ask a model in a chat: POST /v1/openai/v1/chat/completions or POST /v1/inference/chat-completion"
 TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
 SESSION = "open a session of an agent: POST /v1/agents/{agent_id}/session"
 TOOLS = "give an agent the tool's group; the tool is run when the model calls it in a turn"
@@ -37,11 +37,9 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         OWN_API,
         MODEL,
         """
-        POST /chat/completions chat.completions.create
         GET /chat/completions chat.completions.list
         GET /chat/completions/{completion_id} chat.completions.retrieve
         POST /completions completions.create
-        POST /embeddings embeddings.create
         POST /moderations moderations.create
         """,
     ),
@@ -51,9 +49,7 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         """
         POST /inference/batch-chat-completion inference.batch_chat_completion
         POST /inference/batch-completion inference.batch_completion
-        POST /inference/chat-completion inference.chat_completion
         POST /inference/completion inference.completion
-        POST /inference/embeddings inference.embeddings
         """,
     ),
     (

@@ -1,0 +1,31 @@
+"""POST /v1/inference/chat-completion: ask a model directly; what it says is stored nowhere."""
+
+from turnstone.dialects.llama_stack.inference_replies import (
+    ChatCompletionEncoder,
+    ChatCompletionResponse,
+    ChatCompletionStreamChunk,
+)
+from turnstone.dialects.llama_stack.inference_requests import InferChatCompletion
+from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+
+
+def chat_completion(request: Request) -> ModelReply | ModelStreamReply:
+    body = parse(request, InferChatCompletion)
+    answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data)
+    kind = ModelStreamReply if body.stream else ModelReply
+    return kind(answering, ChatCompletionEncoder())
+
+
+ROUTE = Route(
+    "POST",
+    "/v1/inference/chat-completion",
+    chat_completion,
+    ChatCompletionResponse,
+    InferChatCompletion,
+    raises=(ModelError, ModelTimedOut),
+    chunk=ChatCompletionStreamChunk,
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads="inferring")

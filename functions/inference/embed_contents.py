@@ -1,0 +1,26 @@
+"""POST /v1/inference/embeddings: have a model make vectors of texts."""
+
+from turnstone.dialects.llama_stack.inference_replies import EmbeddingsResponse, embeddings_frame
+from turnstone.dialects.llama_stack.inference_requests import EmbedContents
+from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
+
+
+def embed_contents(request: Request) -> PiecesReply:
+    texts = parse(request, EmbedContents).to_texts()
+    embedded = request.application.inferring.embed(request.caller, texts, request.provider_data)
+    head, vectors, tail = embeddings_frame(embedded)
+    return PiecesReply(joined(head, vectors, lambda: tail))
+
+
+ROUTE = Route(
+    "POST",
+    "/v1/inference/embeddings",
+    embed_contents,
+    EmbeddingsResponse,
+    EmbedContents,
+    raises=(ModelError, ModelTimedOut),
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads="inferring")

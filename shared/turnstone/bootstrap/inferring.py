@@ -1,0 +1,20 @@
+"""What asks models directly."""
+
+from turnstone.bootstrap.adapters import AnyPorts
+from turnstone.bootstrap.spending import build_limits
+from turnstone.config import Settings
+from turnstone.services.executor import TurnExecutor
+from turnstone.services.inferring import Inferring, InferringDeps
+from turnstone.services.routing import Routing
+
+
+def build_inferring(ports: AnyPorts, settings: Settings, routing: Routing, executor: TurnExecutor) -> Inferring:
+    deps = InferringDeps(
+        inference=ports.inference,
+        embeddings=ports.embeddings,
+        tools=ports.tools,
+        clock=ports.clock,
+        ids=ports.ids,
+        day_limit=build_limits(ports, settings).of_day,
+    )
+    return Inferring(deps, routing, executor)

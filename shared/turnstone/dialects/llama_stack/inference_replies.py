@@ -1,0 +1,96 @@
+"""What a model answers directly, on the Llama Stack wire.
+
+Source: the types of `llama-stack-client` 0.2.12; a failure once a stream has begun is an error chunk.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic_core import to_json
+
+from turnstone.domain.events import Delta, TextDelta, ToolCallDelta, call_delta
+from turnstone.domain.inference import Embedded, ModelAnswer
+from turnstone.domain.messages import CompletionMessage, StopReason
+from turnstone.domain.model import Frozen
+from turnstone.domain.turns import TokenUsage
+
+
+class Metric(Frozen):
+    metric: str
+    value: int
+    unit: str | None = "tokens"
+
+
+class ChatCompletionResponse(Frozen):
+    completion_message: CompletionMessage
+    logprobs: None = None
+    metrics: tuple[Metric, ...] | None = None
+
+
+class ChatCompletionEvent(Frozen):
+    event_type: Literal["start", "progress", "complete"]
+    delta: Delta
+    logprobs: None = None
+    stop_reason: StopReason | None = None
+
+
+class ChatCompletionStreamChunk(Frozen):
+    event: ChatCompletionEvent
+    metrics: tuple[Metric, ...] | None = None
+
+
+class EmbeddingsResponse(Frozen):
+    embeddings: tuple[tuple[float, ...], ...]
+
+
+class ChatCompletionEncoder:
+    """Answers, and the events of one."""
+
+    def whole(self, answer: ModelAnswer) -> bytes:
+        message = answer.message.model_copy(update={"stop_reason": _stop_reason(answer.message)})
+        reply = ChatCompletionResponse(completion_message=message, metrics=_metrics(answer.usage))
+        return reply.model_dump_json().encode()
+
+    def begun(self) -> bytes:
+        return _event("start", TextDelta(text=""))
+
+    def said(self, text: str) -> bytes:
+        return _event("progress", TextDelta(text=text))
+
+    def ended(self, answer: ModelAnswer) -> bytes:
+        """Return the calls, each whole, and the end."""
+        calls = (_event("progress", call_delta(call)) for call in answer.message.tool_calls)
+        end = ChatCompletionEvent(
+            event_type="complete", delta=TextDelta(text=""), stop_reason=_stop_reason(answer.message)
+        )
+        chunk = ChatCompletionStreamChunk(event=end, metrics=_metrics(answer.usage))
+        return b"".join((*calls, _data(chunk)))
+
+    def failed(self, message: str) -> bytes:
+        return b"data: " + to_json({"error": {"message": message}}) + b"\n\n"
+
+
+def embeddings_frame(embedded: Embedded) -> tuple[bytes, Iterator[bytes], bytes]:
+    """Return what comes before, between and after the vectors in the JSON of a reply."""
+    return b'{"embeddings":[', map(to_json, embedded.vectors), b"]}"
+
+
+def _event(event_type: Literal["start", "progress"], delta: TextDelta | ToolCallDelta) -> bytes:
+    return _data(ChatCompletionStreamChunk(event=ChatCompletionEvent(event_type=event_type, delta=delta)))
+
+
+def _data(chunk: ChatCompletionStreamChunk) -> bytes:
+    return b"data: " + chunk.model_dump_json().encode() + b"\n\n"
+
+
+def _stop_reason(message: CompletionMessage) -> StopReason:
+    """Return why the model stopped: where it calls, its message is over and its turn is not."""
+    is_calling = bool(message.tool_calls) and message.stop_reason == "end_of_turn"
+    return "end_of_message" if is_calling else message.stop_reason
+
+
+def _metrics(usage: TokenUsage | None) -> tuple[Metric, ...] | None:
+    if usage is None:
+        return None
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    return tuple(Metric(metric=name, value=getattr(usage, name)) for name in names)

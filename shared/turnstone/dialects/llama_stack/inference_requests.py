@@ -1,0 +1,133 @@
+"""Request bodies of the Llama Stack API that ask a model directly.
+
+Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls mean the default.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from turnstone.domain.agents import (
+    MAX_TOOLS,
+    AgentConfig,
+    ResponseFormat,
+    SamplingParams,
+    ToolChoice,
+    ToolConfig,
+    ToolPromptFormat,
+    refuse_contradiction,
+    tool_config_from_deprecated,
+)
+from turnstone.domain.inference import Question, TextsToEmbed
+from turnstone.domain.messages import Message
+from turnstone.domain.model import Frozen, JsonValue, Many, NullMeansDefault
+from turnstone.domain.numbers import Count, Flag
+from turnstone.domain.tools import ToolDef, ToolParameter
+
+MAX_TEXTS = 10_000
+REFUSED = {
+    "logprobs": "this server has no log probabilities from its models; leave it out",
+    "task_type": "the models here make the same embeddings of queries and of documents; leave it out",
+}
+
+
+def refuse(value: Any, field: str | None) -> Any:
+    """Return null for null. Raises ValueError for a field that would have no effect."""
+    if value is not None:
+        raise ValueError(REFUSED[str(field)])
+    return value
+
+
+class ToolParamDefinition(NullMeansDefault):
+    param_type: str
+    description: str = ""
+    required: Flag = True
+    default: JsonValue = None
+
+
+class ToolDefinition(NullMeansDefault):
+    """A tool as models are told of it here; elsewhere the dialect writes its parameters as a list."""
+
+    tool_name: Annotated[str, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, ToolParamDefinition] | None = None
+
+    def to_tool(self) -> ToolDef:
+        parameters = (
+            ToolParameter(
+                name=name,
+                parameter_type=told.param_type,
+                description=told.description,
+                required=told.required,
+                default=told.default,
+            )
+            for name, told in (self.parameters or {}).items()
+        )
+        return ToolDef(name=self.tool_name, description=self.description, parameters=tuple(parameters))
+
+
+class InferChatCompletion(NullMeansDefault):
+    model_id: str
+    messages: Annotated[Many[Message], Field(min_length=1)]
+    sampling_params: SamplingParams = SamplingParams()
+    response_format: ResponseFormat | None = None
+    tools: Annotated[Many[ToolDefinition], Field(max_length=MAX_TOOLS)] = ()
+    tool_choice: ToolChoice | None = None
+    tool_prompt_format: ToolPromptFormat | None = None
+    tool_config: ToolConfig = ToolConfig()
+    stream: Flag = False
+    logprobs: None = None
+
+    @field_validator("logprobs", mode="before")
+    @classmethod
+    def refuse_without_effect(cls, value: Any) -> Any:
+        return refuse(value, "logprobs")
+
+    @model_validator(mode="before")
+    @classmethod
+    def fill_tool_config(cls, fields: Any) -> Any:
+        return tool_config_from_deprecated(fields)
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        refuse_contradiction(self.tool_config, self.tool_choice, self.tool_prompt_format)
+        names = [tool.tool_name for tool in self.tools]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"tools: two are named {name!r}")
+        return self
+
+    def to_question(self) -> Question:
+        config = AgentConfig(
+            model=self.model_id,
+            instructions="",
+            sampling_params=self.sampling_params,
+            response_format=self.response_format,
+            client_tools=tuple(tool.to_tool() for tool in self.tools),
+            tool_config=self.tool_config,
+        )
+        return Question(self.messages, config)
+
+
+class TextContent(Frozen):
+    type: Literal["text"]
+    text: str
+
+
+class EmbedContents(NullMeansDefault):
+    """`text_truncation` none is what happens: nothing is cut here, and who can't take a text says so."""
+
+    model_id: str
+    contents: Annotated[Many[str | TextContent], Field(min_length=1, max_length=MAX_TEXTS)]
+    text_truncation: Literal["none"] | None = None
+    output_dimension: Count | None = None
+    task_type: None = None
+
+    @field_validator("task_type", mode="before")
+    @classmethod
+    def refuse_without_effect(cls, value: Any) -> Any:
+        return refuse(value, "task_type")
+
+    def to_texts(self) -> TextsToEmbed:
+        texts = tuple(content if isinstance(content, str) else content.text for content in self.contents)
+        return TextsToEmbed(self.model_id, texts, self.output_dimension, "output_dimension")

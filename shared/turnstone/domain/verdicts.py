@@ -1,0 +1,43 @@
+"""What shields are asked, and what they find."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+
+if TYPE_CHECKING:
+    from turnstone.domain.messages import Message
+    from turnstone.domain.routing import Target
+    from turnstone.domain.stopping import StopSignal
+    from turnstone.domain.turns import SafetyViolation, TokenUsage, Touchpoint
+
+
+@dataclass(frozen=True, slots=True)
+class ShieldQuestion:
+    """What shields are to judge.
+
+    Attributes:
+        judged: the messages that may go on only if no shield stops them.
+        before: what was said before them, for shields that understand a conversation.
+        targets: who is asked where a model judges, in this order; none: whoever is asked for the shield's model.
+        provider_data: the caller's own keys, for this question only.
+        stop: tells that nobody wants the verdict any more.
+    """
+
+    judged: tuple[Message, ...]
+    touchpoint: Touchpoint
+    before: tuple[Message, ...] = ()
+    targets: tuple[Target, ...] = ()
+    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+    stop: StopSignal | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
+
+    violation: SafetyViolation | None = None
+    usage: TokenUsage | None = None
+    model: str = ""

@@ -1,0 +1,90 @@
+"""A model's answer as an answer over HTTP. Until it begins, what goes wrong is a status; from then on, an event."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, suppress
+
+from starlette.types import Receive
+
+from turnstone.domain.inference import ModelAnswer
+from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
+from turnstone.http.routes import AnswerEncoder, Dialect, ModelReply, ModelStreamReply, Reply
+from turnstone.http.sse import PING, PING_AFTER_S, Departure, Silence
+from turnstone.services.answering import Answering, Told
+
+STOPS = "the server stops; ask again"
+
+
+async def answered(
+    reply: ModelReply | ModelStreamReply, receive: Receive, dialect: Dialect
+) -> Reply | AsyncGenerator[bytes]:
+    """Return the whole answer, why there is none, or what to send of it while it is given.
+
+    A stream begins with the answer or, so that nobody takes the line for dead, after a silence.
+    """
+    told = _heard(reply.answering, receive)
+    begins = False
+    try:
+        async for news in told:
+            if news.error is not None:
+                return error_reply(news.error, dialect)
+            if isinstance(reply, ModelStreamReply):
+                begins = True
+                return _chunks(reply.encoder, news, told)
+            for part in news.parts:
+                if isinstance(part, ModelAnswer):
+                    return Reply(reply.encoder.whole(part))
+    except asyncio.CancelledError:
+        return detail_reply(503, STOPS, RETRY_SOON, dialect)
+    finally:
+        if not begins:
+            await told.aclose()
+    return detail_reply(503, "the client has left", None, dialect)  # which nobody is there to read
+
+
+async def _chunks(encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told]) -> AsyncGenerator[bytes]:
+    async with aclosing(rest):
+        try:
+            yield encoder.begun() + b"".join(_encoded(encoder, first))
+            async for news in rest:
+                yield b"".join(_encoded(encoder, news))
+        except asyncio.CancelledError:
+            # only the server cancels, when its time to stop is over
+            yield encoder.failed(STOPS)
+
+
+def _encoded(encoder: AnswerEncoder, told: Told) -> Iterator[bytes]:
+    if not told.parts and told.error is None:
+        yield PING
+    for part in told.parts:
+        yield encoder.ended(part) if isinstance(part, ModelAnswer) else encoder.said(part)
+    if told.error is not None:
+        yield encoder.failed(message_of(told.error))
+
+
+async def _heard(answering: Answering, receive: Receive) -> AsyncGenerator[Told]:
+    """Yield what the model says as it comes, nothing after a silence; broken off when nobody listens any more."""
+    loop = asyncio.get_running_loop()
+    departure = Departure()
+    ready = departure.changed
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed when the server stops before its models
+            loop.call_soon_threadsafe(ready.set)
+
+    answering.listen(wake)
+    silence = Silence(loop, PING_AFTER_S, ready.set)
+    try:
+        with departure.watched(receive):
+            while not departure.has_left:
+                told = answering.take()
+                if told.parts or told.error is not None or silence.is_long:
+                    yield told
+                    silence.ends()
+                if told.is_over:
+                    return
+                await ready.wait()
+                ready.clear()
+    finally:
+        silence.cancel()
+        answering.stop()

@@ -1,0 +1,227 @@
+"""OpenAI's chat completions and embeddings in our words, and back."""
+
+from __future__ import annotations
+
+import json
+import struct
+from base64 import b64decode
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from turnstone.adapters.openai_wire import request_body
+from turnstone.dialects.openai.chat_replies import ChatCompletionEncoder
+from turnstone.dialects.openai.chat_requests import EXTRAS, REFUSED, CreateChatCompletion
+from turnstone.dialects.openai.embeddings import CreateEmbedding, embeddings_frame
+from turnstone.domain.inference import Embedded, ModelAnswer, Question
+from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.tools import ToolCall
+from turnstone.domain.turns import TokenUsage
+from turnstone.ports import InferenceRequest
+
+HELLO = {"role": "user", "content": "hello"}
+TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+PNG = "data:image/png;base64,iVBORw0KGgo="
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+EXTRA_VALUES: dict[str, Any] = {
+    "frequency_penalty": 0.5,
+    "logit_bias": {"50256": -100.0},
+    "max_completion_tokens": 9,
+    "parallel_tool_calls": False,
+    "presence_penalty": -0.5,
+    "prompt_cache_key": "k",
+    "reasoning_effort": "low",
+    "safety_identifier": "s",
+    "seed": -7,
+    "service_tier": "flex",
+    "user": "u",
+    "verbosity": "low",
+}
+
+
+def question(**fields: Any) -> Question:
+    return CreateChatCompletion.model_validate({"model": "m", "messages": [HELLO], **fields}).to_question()
+
+
+def wire(**fields: Any) -> dict[str, Any]:
+    """Return what a server of OpenAI's API is sent for such a request, but for its stream."""
+    asked = question(**fields)
+    config = asked.config
+    request = InferenceRequest(
+        model=config.model,
+        messages=asked.messages,
+        tools=config.client_tools,
+        tool_choice=config.tool_config.tool_choice,
+        sampling=config.sampling_params,
+        response_format=config.response_format,
+        extras=asked.extras,
+    )
+    body = request_body(request)
+    return {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
+
+
+def test_what_is_left_out_is_left_to_the_model() -> None:
+    assert wire() == {"model": "m", "messages": [HELLO]}
+
+
+def test_a_request_reaches_such_a_server_as_it_was_sent() -> None:
+    assert EXTRA_VALUES.keys() == set(EXTRAS)
+    sent = {
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "this?"}, {"type": "image_url", "image_url": {"url": PNG}}],
+            },
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "c1", "content": "2"},
+        ],
+        "temperature": 0.3,
+        "top_p": 0.8,
+        "stop": ["END"],
+        "tools": [TOOL],
+        "tool_choice": {"type": "function", "function": {"name": "add"}},
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"a": 1}, "strict": True}},
+        **EXTRA_VALUES,
+    }
+    assert wire(**sent) == {"model": "m", **sent}
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"temperature": 0}, {"temperature": 0}),
+        ({"temperature": 0, "top_p": 0.5}, {"temperature": 0}),
+        ({"top_p": 0.5}, {"top_p": 0.5}),
+        ({"max_tokens": 5}, {"max_tokens": 5}),
+        ({"max_tokens": 5, "max_completion_tokens": 5}, {"max_completion_tokens": 5}),
+        ({"stop": "END"}, {"stop": ["END"]}),
+        ({"stop": []}, {}),
+        ({"response_format": {"type": "text"}}, {}),
+        ({"response_format": {"type": "json_object"}}, {"response_format": {"type": "json_object"}}),
+        ({"n": 1, "logprobs": False, "store": False, "modalities": ["text"]}, {}),
+    ],
+)
+def test_what_can_be_said_in_several_ways_is_said_in_one(sent: dict[str, Any], told: dict[str, Any]) -> None:
+    assert wire(**sent) == {"model": "m", "messages": [HELLO], **told}
+
+
+def test_a_format_is_told_in_our_words_too_for_other_providers() -> None:
+    for sent, schema in (
+        ({"type": "json_object"}, {"type": "object"}),
+        ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"a": 1}}}, {"a": 1}),
+        ({"type": "json_schema", "json_schema": {"name": "n"}}, {"type": "object"}),
+    ):
+        response_format = question(response_format=sent).config.response_format
+        assert response_format is not None
+        assert response_format.model_dump() == {"type": "json_schema", "json_schema": schema}
+
+
+def test_messages_are_what_they_are_here() -> None:
+    said = [
+        {"role": "developer", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a/b.png"}}]},
+        {"role": "assistant", "refusal": "no"},
+    ]
+    system, user, assistant = (message.model_dump() for message in question(messages=said).messages)
+    assert (system["role"], system["content"]) == ("system", "a\nb")
+    assert user["content"][0]["image"] == {"url": {"uri": "https://a/b.png"}, "data": None}
+    assert assistant["content"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        *(({name: "x"}, (name,)) for name in REFUSED),
+        ({"n": 2}, ("n",)),
+        ({"logprobs": True}, ("logprobs",)),
+        ({"store": True}, ("store",)),
+        ({"modalities": ["audio"]}, ("modalities", 0)),
+        ({"unheard_of": 1}, ("unheard_of",)),
+        ({"messages": [{**HELLO, "name": "ann"}]}, ("messages", 0, "user", "name")),
+        ({"messages": [{"role": "function", "content": "x"}]}, ("messages", 0)),
+        ({"tools": [{**TOOL, "function": {"name": "add", "strict": True}}]}, ("tools", 0, "function", "strict")),
+        ({"stream": True, "stream_options": {"include_obfuscation": True}}, ("stream_options", "include_obfuscation")),
+    ],
+)
+def test_what_would_have_no_effect_is_refused_by_name(sent: dict[str, Any], named: tuple[Any, ...]) -> None:
+    with pytest.raises(ValidationError) as refused:
+        question(**sent)
+    assert named in [problem["loc"] for problem in refused.value.errors()]
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({"stream_options": {"include_usage": True}}, "stream_options: "),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_completion_tokens: "),
+        ({"tools": [TOOL, TOOL]}, "tools: two are named 'add'"),
+        ({"tool_choice": "required"}, "tool_choice: there is no tool"),
+        ({"tools": [TOOL], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice: names 'x'"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(sent: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        question(**sent)
+
+
+def answer(*calls: ToolCall, text: str = "", stop_reason: str = "end_of_turn") -> ModelAnswer:
+    usage = TokenUsage(prompt_tokens=1, completion_tokens=2, total_tokens=3)
+    return ModelAnswer(CompletionMessage(content=text, stop_reason=stop_reason, tool_calls=calls), usage)
+
+
+MADE = ToolCall(call_id="c1", tool_name="add", arguments={"a": 1}, arguments_json='{"a":1}')
+BROKEN = ToolCall(call_id="c2", tool_name="add", arguments='{"a":')
+
+
+def test_calls_are_written_as_the_model_wrote_them() -> None:
+    told = json.loads(ChatCompletionEncoder("m", "1", AT).whole(answer(MADE, BROKEN)))
+    (choice,) = told["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["content"] is None
+    assert [call["function"]["arguments"] for call in choice["message"]["tool_calls"]] == ['{"a":1}', '{"a":']
+    assert (told["id"], told["created"]) == ("chatcmpl-1", int(AT.timestamp()))
+    assert told["usage"] == {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+
+
+def test_an_answer_that_was_cut_off_says_so() -> None:
+    told = json.loads(ChatCompletionEncoder("m", "1", AT).whole(answer(text="so", stop_reason="out_of_tokens")))
+    assert told["choices"][0]["finish_reason"] == "length"
+    assert told["choices"][0]["message"] == {"role": "assistant", "content": "so", "refusal": None}
+
+
+@pytest.mark.parametrize("tells_usage", [True, False])
+def test_usage_comes_last_in_a_stream_and_only_if_it_was_asked_for(tells_usage: bool) -> None:
+    ended = ChatCompletionEncoder("m", "1", AT, tells_usage=tells_usage).ended(answer(MADE)).decode()
+    *chunks, done, _ = ended.split("\n\n")
+    assert done == "data: [DONE]"
+    calls, end, *rest = [json.loads(chunk.removeprefix("data: ")) for chunk in chunks]
+    assert [call["index"] for call in calls["choices"][0]["delta"]["tool_calls"]] == [0]
+    assert (end["choices"][0]["delta"], end["choices"][0]["finish_reason"]) == ({}, "tool_calls")
+    assert [(chunk["choices"], chunk["usage"]["total_tokens"]) for chunk in rest] == ([([], 3)] if tells_usage else [])
+
+
+def test_base64_holds_the_vector_in_single_precision() -> None:
+    asked = CreateEmbedding.model_validate({"model": "m", "input": "x", "encoding_format": "base64"})
+    head, entries, tail = embeddings_frame(Embedded(((0.5, -1.0, 0.25),), 4), asked)
+    told = json.loads(head + b"".join(entries) + tail)
+    assert struct.unpack("<3f", b64decode(told["data"][0]["embedding"])) == (0.5, -1.0, 0.25)
+    assert told["usage"] == {"prompt_tokens": 4, "total_tokens": 4}
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], [[1], [2]]])
+def test_tokens_in_place_of_texts_are_refused(tokens: list[Any]) -> None:
+    with pytest.raises(ValidationError, match="texts are expected"):
+        CreateEmbedding.model_validate({"model": "m", "input": tokens})
+
+
+def test_a_user_is_passed_on_with_texts() -> None:
+    wanted = CreateEmbedding.model_validate({"model": "m", "input": "x", "dimensions": 3, "user": "ann"}).to_texts()
+    assert (wanted.texts, wanted.dimensions, wanted.extras) == (("x",), 3, {"user": "ann"})
+
+
+def test_clients_that_take_done_for_broken_json_are_not_told_it() -> None:
+    assert not ChatCompletionEncoder("m", "1", AT, says_done=False).ended(answer(text="x")).endswith(b"[DONE]\n\n")
