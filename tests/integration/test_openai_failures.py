@@ -84,9 +84,7 @@ def test_an_overloaded_server_is_asked_again_at_most_twice(status: int):
         (500, ProviderData({"own": "sk-of-the-caller"}), True),
     ],
 )
-def test_the_limit_of_a_caller_s_own_key_is_no_outage_for_others(
-    status: int, handed_on: ProviderData, is_outage: bool
-):
+def test_the_limit_of_a_caller_s_own_key_is_no_outage_for_others(status: int, handed_on: ProviderData, is_outage: bool):
     full = HttpAnswer(status, {"error": "quota"}, {"Retry-After": "60"})
     with ModelServer([full]) as server, pytest.raises(ModelFailed) as caught:
         list(OpenAICompatibleInference(server.url, ModelAccess(KEY, "own")).stream(request(provider_data=handed_on)))
