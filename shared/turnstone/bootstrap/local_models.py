@@ -27,8 +27,13 @@ def local_models(settings: LocalSettings) -> tuple[RoutedInference, Catalogue | 
     if catalogue is None:
         timeout_s = settings.model_timeout_seconds
         return build_only_inference(settings.model_url, lambda: settings.model_api_key, timeout_s), None
-    means = Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
-    return build_inference(catalogue, means).load(), catalogue
+    inference = build_inference(catalogue, Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients))
+    for name in catalogue.providers:
+        try:
+            inference.provider(name)
+        except ValueError as wrong:
+            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}: {wrong}") from wrong
+    return inference, catalogue
 
 
 def _catalogue(settings: LocalSettings) -> Catalogue | None:
