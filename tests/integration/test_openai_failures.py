@@ -19,9 +19,11 @@ from tests.fakes.openai_answers import (
 )
 from tests.fakes.openai_server import ModelServer, Script
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
+from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.domain.errors import ModelFailed, ModelTimedOut
 from turnstone.domain.messages import UserMessage
+from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 
 def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: float = 5) -> tuple[str, int]:
@@ -72,6 +74,21 @@ def test_an_overloaded_server_is_asked_again_at_most_twice(status: int):
     with ModelServer([busy, busy, text_answer("ok")]) as server:
         assert texts_of(asked(server)) == ["ok"]
     assert failure_of([busy, busy, busy, text_answer("ok")])[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "handed_on", "is_outage"),
+    [
+        (429, NO_PROVIDER_DATA, True),
+        (429, ProviderData({"own": "sk-of-the-caller"}), False),
+        (500, ProviderData({"own": "sk-of-the-caller"}), True),
+    ],
+)
+def test_the_limit_of_a_caller_s_own_key_is_no_outage_for_others(status: int, handed_on: ProviderData, is_outage: bool):
+    full = HttpAnswer(status, {"error": "quota"}, {"Retry-After": "60"})
+    with ModelServer([full]) as server, pytest.raises(ModelFailed) as caught:
+        list(OpenAICompatibleInference(server.url, ModelAccess(KEY, "own")).stream(request(provider_data=handed_on)))
+    assert caught.value.is_outage is is_outage
 
 
 def test_a_server_that_asks_for_a_short_wait_gets_it_and_for_a_long_one_is_not_asked_again():

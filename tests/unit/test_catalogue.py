@@ -99,6 +99,29 @@ def test_a_key_that_is_not_in_the_environment_stops_the_start(tmp_path: Path, mo
         local_models(LocalSettings(config=file))
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('url = "http://["', r"providers.p: Failed to parse: '\['"),
+        ('url = "http://h:99999/v1"', r"providers.p: Failed to parse"),
+        ('url = "http://h/v1"\napi_key_env = "SOME_KEY"', r"providers.p: the model's API key .* no header can carry"),
+    ],
+)
+def test_a_provider_that_can_not_be_made_stops_the_start_and_is_named(
+    text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(f'default_provider = "p"\n[providers.p]\ntype = "openai"\n{text}\n')
+    monkeypatch.setenv("SOME_KEY", "a\nb")
+    with pytest.raises(InvalidSettings, match=told):
+        local_models(LocalSettings(config=file))
+
+
+def test_a_file_that_is_nested_too_deep_stops_the_start() -> None:
+    with pytest.raises(InvalidSettings, match="nested too deep"):
+        build_catalogue("x = " + "[" * 3_000 + "]" * 3_000, None, KEY)
+
+
 def test_the_usual_file_counts_where_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert local_models(LocalSettings())[1] is None

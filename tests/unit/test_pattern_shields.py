@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
 
-from turnstone.adapters.shields.pattern import PatternShield, plain_words
+from turnstone.adapters.shields.pattern import MOST_WORK, PatternShield, plain_words
 from turnstone.domain.content import Image, ImageItem, TextItem
-from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
 from turnstone.domain.shields import PatternParams
+from turnstone.domain.stopping import StopSignal
 from turnstone.domain.verdicts import ShieldQuestion
 
 LONG = 200_000
@@ -34,6 +36,12 @@ def found(params: dict[str, Any], *messages: Message | str, **more: Any) -> list
         "ｂａｄ",
         "b\u200bad",
         "b\u00adad",
+        "b\ufe0fad",
+        "ba\u034fd",
+        "ba\u3164d",
+        "b\U000e0101ad",
+        "b\x00a\x08d",
+        "b\u180cad",
         "bad_word",
         "Bad\nword",
         "ба́ bad",
@@ -53,6 +61,7 @@ def test_a_part_of_a_word_is_not_the_word(text: str) -> None:
     [
         ("straße", "die STRASSE dort"),
         ("Café", "cafe\u0301 au lait"),
+        ("Café", "cafe\u034f\u0301 au lait"),
         ("credit card", "my Credit-Card, please"),
         ("credit card", "credit\n\tcard"),
         ("ＡＢＣ", "abc"),
@@ -112,6 +121,48 @@ def test_a_word_without_a_letter_or_digit_is_refused(word: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         PatternShield(PatternParams(words=("a", word)))
     assert refused.value.location == ("params", "words", 1)
+
+
+def test_all_expressions_of_a_shield_together_have_their_memory() -> None:
+    large = r"\pL{50}"
+    assert found({"patterns": [large]}, "a" * 50) == ["patterns.0"]
+    with pytest.raises(InvalidRequest, match="too large"):
+        PatternShield(PatternParams(patterns=(large,) * 100))
+    assert found({"patterns": [r"(?i)\bsecret\b", r"\d{4}-\d{4}", r"\pL+@\pL+"] * 33}, "SECRET") != []
+
+
+def test_nothing_is_looked_for_once_nobody_waits() -> None:
+    stop = StopSignal()
+    stop.give()
+    with pytest.raises(ShieldFailed, match="nobody waits"):
+        found({"patterns": ["a"]}, "a", stop=stop)
+
+
+def test_a_text_too_long_for_a_pattern_is_not_judged_unless_something_else_is_found() -> None:
+    patterns, text = [r"[ab]*a[ab]{900}c", "here"], "a" * (MOST_WORK // 900 + 1)
+    with pytest.raises(ShieldFailed, match=r"^params.patterns.0 is too large an expression for so long a text$"):
+        found({"patterns": patterns}, text)
+    assert found({"patterns": patterns}, f"{text} here") == ["patterns.1"]
+
+
+def test_words_are_looked_for_in_little_more_memory_than_the_text_takes() -> None:
+    text = "\ufdfa" * 10_000  # eighteen characters, as people read each
+    tracemalloc.start()
+    try:
+        assert found({"words": ["bad"]}, text) == []
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 1_000 * len(text)
+
+
+@pytest.mark.parametrize(
+    "marks", ["\u0301\u0323", "\u0301\u200d\u0323\u200d", "\uff9e\u0301", "\u0301\ufe0f\u0323\u034f", "\u0344\u0323"]
+)
+def test_no_pile_of_marks_takes_longer_than_the_text(marks: str) -> None:
+    began = time.process_time()
+    assert found({"words": ["bad"]}, "a" + marks * 15_000 + " bad") == ["words.0"]
+    assert time.process_time() - began < 0.3
 
 
 def test_a_violation_tells_where_to_look_and_not_what_was_said() -> None:

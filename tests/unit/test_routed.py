@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.fakes.scripted import Says, Scripted, ScriptedInference
-from turnstone.adapters.breaker import FAILURES, REST_S, CircuitBreaker
+from turnstone.adapters.breaker import FAILURES, MOST_KEPT, REST_S, CircuitBreaker
 from turnstone.adapters.routed import RoutedInference
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
 from turnstone.domain.messages import UserMessage
@@ -169,3 +169,45 @@ def test_closing_the_answer_early_closes_the_providers() -> None:
     next(answer)
     answer.close()  # type: ignore[attr-defined] # a generator
     assert closed == [True]
+
+
+def test_a_question_that_nobody_wants_any_more_is_no_outage() -> None:
+    def cut(request: InferenceRequest) -> ModelFailed:
+        assert request.stop is not None
+        request.stop.give()
+        return AWAY
+
+    def half(request: InferenceRequest) -> Says:
+        assert request.stop is not None
+        request.stop.give()
+        return Says(("half",), error=AWAY)
+
+    inference = routed(a=[cut] * FAILURES + [half] * FAILURES + ["yes"], b=["never"])
+    for _ in range(2 * FAILURES):
+        with pytest.raises(ModelFailed):
+            told(inference, question(A, B, stop=StopSignal()))
+    assert told(inference, question(A, B)) == ("yes", A)
+
+
+def test_who_rests_is_tried_when_it_is_needed_and_not_taken_for_tried_before() -> None:
+    watch = Watch()
+    made: dict[str, Callable[[], Inference]] = {
+        "a": lambda: ScriptedInference(["yes", AWAY]),
+        "b": lambda: ScriptedInference([AWAY] * FAILURES + ["back"]),
+        "c": lambda: ScriptedInference(["last"] * (FAILURES + 1)),
+    }
+    inference = RoutedInference(made, None, CircuitBreaker(watch))
+    c = Target("c", "z")
+    for _ in range(FAILURES):
+        assert told(inference, question(B, c)) == ("last", c)
+    watch.at += REST_S
+    assert told(inference, question(A, B, c)) == ("yes", A)
+    assert told(inference, question(A, B, c)) == ("back", B)
+
+
+def test_names_do_not_pile_up_while_a_provider_is_away() -> None:
+    breaker = CircuitBreaker(Watch())
+    for name in ("first", *range(MOST_KEPT), "last"):
+        for _ in range(FAILURES):
+            breaker.failed(name)
+    assert [breaker.may_ask(name) for name in ("first", 0, 1, "last")] == [True, True, False, False]

@@ -92,6 +92,9 @@ def test_a_shield_is_made_once_for_as_long_as_its_definition_stays() -> None:
     assert every.build(shield("pattern", {"words": ["worse"]})) is not first
     for number in range(MOST_KEPT):
         every.build(shield("pattern", {"words": [f"w{number}"]}))
+        assert every.build(shield("pattern", {"words": ["bad"]})) is first, "what is used stays"
+    for number in range(MOST_KEPT):
+        every.build(shield("pattern", {"words": [f"v{number}"]}))
     assert every.build(shield("pattern", {"words": ["bad"]})) is not first
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -307,3 +308,13 @@ def test_a_long_call_in_small_pieces_is_not_read_anew_for_each_of_them(monkeypat
     said = json.dumps({"name": "get_weather", "parameters": {"city": code}})
     assert heard("json", cut(said, 4)) == ("", [("get_weather", {"city": code})])
     assert len(looks) < 60
+
+
+@pytest.mark.parametrize("repeated", ["`", "```", "[TOOL_CALLS]", "<|python_tag|> "])
+def test_a_model_that_only_repeats_what_introduces_calls_costs_no_more_than_its_text(repeated: str) -> None:
+    text = repeated * (4_000 // len(repeated))
+    answer = AnswerText("json", ["f"])
+    began = time.process_time()
+    assert answer.feed(text) + answer.end(is_cut_off=False) == text
+    assert answer.calls == []
+    assert time.process_time() - began < 3

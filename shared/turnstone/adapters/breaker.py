@@ -7,6 +7,7 @@ from threading import Lock
 
 FAILURES = 3
 REST_S = 30.0
+MOST_KEPT = 1_000  # callers name models as they like, so names must not pile up while a provider is away
 
 
 @dataclass(slots=True)
@@ -43,6 +44,8 @@ class CircuitBreaker:
 
     def failed(self, name: Hashable) -> None:
         with self._lock:
+            if name not in self._records and len(self._records) >= MOST_KEPT:
+                del self._records[next(iter(self._records))]
             record = self._records.setdefault(name, _Record())
             record.failures += 1
             record.rests_until = self._now() + REST_S

@@ -215,7 +215,8 @@ class OpenAICompatibleInference:
         else:
             meaning = f"the model server at {self._shown_url} refused or failed"
         said = asking.quote(error_text_of(response))
-        is_outage = status == 429 or status >= 500
+        is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
+        is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
         error = ModelFailed(f"{meaning} (HTTP {status})" + (f": {said}" if said else ""), is_outage=is_outage)
         return Refusal(error, wait_before_retry(response))
 

@@ -45,18 +45,17 @@ class RoutedInference:
             ModelError, InvalidRequest: of the last target that was asked.
         """
         targets = request.targets or (Target(self._default or "", request.model),)
-        asked = [target for target in targets[:-1] if self._breaker.may_ask(target)]
-        for target in (*asked, targets[-1]):
+        for target in self._in_turn(targets):
             with closing(self._asked(target, request)) as answer:
                 try:
                     first = next(answer)
                 except (ModelError, InvalidRequest) as error:
-                    self._note(target, error)
-                    if target is targets[-1] or (request.stop is not None and request.stop.is_given):
+                    self._note(target, error, request)
+                    if target is targets[-1] or _is_unwanted(request):
                         raise
                     log.warning("%s of %s did not answer, the next one is asked", target.model, target.provider_id)
                     continue
-                yield from self._told(target, _begun_with(first, answer), has_choice=len(targets) > 1)
+                yield from self._told(target, _begun_with(first, answer), request)
             return
 
     def provider(self, provider_id: str) -> Inference:
@@ -73,23 +72,29 @@ class RoutedInference:
         first, *others = (self._provider(target).capabilities() for target in asked)
         return first.intersection(*others)
 
+    def _in_turn(self, targets: Sequence[Target]) -> Iterator[Target]:
+        """Yield who is to be asked; only when its turn comes, because to be allowed is to be the one who tries."""
+        yield from (target for target in targets[:-1] if self._breaker.may_ask(target))
+        yield targets[-1]
+
     def _asked(self, target: Target, request: InferenceRequest) -> Answer:
         yield from self._provider(target).stream(replace(request, model=target.model, targets=()))
 
-    def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], *, has_choice: bool) -> Answer:
+    def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
         try:
             for item in answer:
                 if isinstance(item, Inferred):
                     self._breaker.answered(target)
-                    yield replace(item, answered_by=target) if has_choice else item
+                    yield replace(item, answered_by=target) if len(request.targets) > 1 else item
                 else:
                     yield item
         except ModelError as error:
-            self._note(target, error)
+            self._note(target, error, request)
             raise
 
-    def _note(self, target: Target, error: ModelError | InvalidRequest) -> None:
-        if isinstance(error, ModelError) and error.is_outage:
+    def _note(self, target: Target, error: ModelError | InvalidRequest, request: InferenceRequest) -> None:
+        """Count an outage. A line that we cut ourselves, because nobody waits any more, breaks off like one."""
+        if isinstance(error, ModelError) and error.is_outage and not _is_unwanted(request):
             self._breaker.failed(target)
 
     def _provider(self, target: Target) -> Inference:
@@ -116,6 +121,10 @@ class _Once:
     @cached_property
     def _provider(self) -> Inference:
         return self._make()
+
+
+def _is_unwanted(request: InferenceRequest) -> bool:
+    return request.stop is not None and request.stop.is_given
 
 
 def _begun_with(first: TextChunk | Inferred, rest: Iterator[TextChunk | Inferred]) -> Iterator[TextChunk | Inferred]:

@@ -54,6 +54,8 @@ def _parsed(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidSettings(f"TURNSTONE_CONFIG: is no TOML: {error}") from None
+    except RecursionError:
+        raise InvalidSettings("TURNSTONE_CONFIG: is nested too deep") from None
 
 
 def _problems(error: ValidationError) -> str:

@@ -36,7 +36,13 @@ def local_models(settings: LocalSettings) -> LocalModels:
         asked = (settings.model_url, lambda: settings.model_api_key, timeout_s)
         return LocalModels(build_only_inference(*asked), None, build_only_embeddings(*asked))
     means = Means(timeout_s, partial(_key, settings), _aws_clients)
-    return LocalModels(build_inference(catalogue, means).load(), catalogue, build_embeddings(catalogue, means).load())
+    inference = build_inference(catalogue, means)
+    for name in catalogue.providers:
+        try:
+            inference.provider(name)
+        except ValueError as wrong:
+            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}: {wrong}") from wrong
+    return LocalModels(inference, catalogue, build_embeddings(catalogue, means).load())
 
 
 def _catalogue(settings: LocalSettings) -> Catalogue | None:

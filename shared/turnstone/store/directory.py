@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 
@@ -17,13 +17,17 @@ from turnstone.store.keys import directory_key
 REMEMBERED_FOR = timedelta(seconds=10)
 MOST_TENANTS = 1_000
 MAX_BYTES = 256 * 1024
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 Entries = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
+    """What was read, and from which revision on it may be read again."""
+
     entries: Entries
     until: datetime
+    rev: int
 
 
 class Directory:
@@ -50,19 +54,22 @@ class Directory:
         return () if self._fresh(tenant) is not None else (Get(directory_key(tenant)),)
 
     def learn(self, tenant: str, record: Record | None) -> Entries:
-        """Take note of what was read."""
-        known = Known(entries_of(record), self._clock.now() + REMEMBERED_FOR)
+        """Take note of what was read, unless it is known to have changed since."""
+        known = Known(entries_of(record), self._clock.now() + REMEMBERED_FOR, record.rev if record else 0)
         with self._lock:
+            if known.rev < (self._known[tenant].rev if tenant in self._known else 0):
+                return known.entries
             self._known[tenant] = known
             self._known.move_to_end(tenant)
             if len(self._known) > MOST_TENANTS:
                 self._known.popitem(last=False)
         return known.entries
 
-    def forget(self, tenant: str) -> None:
-        """Have it read again."""
+    def forget(self, tenant: str, rev: int = 0) -> None:
+        """Have it read again; what was read before that revision is not taken note of any more."""
         with self._lock:
-            self._known.pop(tenant, None)
+            before = self._known.pop(tenant, None)
+            self._known[tenant] = Known({}, LONG_AGO, max(rev, before.rev if before else 0))
 
     def _fresh(self, tenant: str) -> Entries | None:
         known = self._known.get(tenant)
@@ -80,6 +87,12 @@ def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[s
             f"all that is registered may take {MAX_BYTES} bytes of JSON; unregister something, or register less of it"
         )
     return Put(directory_key(tenant), body, when=(RevIs(found.rev) if found else Absent(),))
+
+
+def rev_after(put: Put) -> int:
+    """Return the revision that the record has after that write."""
+    (condition,) = put.when
+    return condition.rev + 1 if isinstance(condition, RevIs) else 1
 
 
 def entries_of(record: Record | None) -> Entries:

@@ -8,8 +8,8 @@ from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound, StoreUnavailable
 from turnstone.domain.registry import Registered
 from turnstone.ports import RangeStore
-from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Range
-from turnstone.store.directory import put_changed
+from turnstone.records import Absent, AttributeIs, Delete, Get, Put, Range
+from turnstone.store.directory import put_changed, rev_after
 from turnstone.store.frames import frame, wire_part
 from turnstone.store.idempotency import ATTEMPTS, Once, answer_in, get_remembered
 from turnstone.store.keys import directory_key, registered_key, registered_partition
@@ -23,7 +23,7 @@ class RegistryStore(Generic[Entry]):
     """Everything registered of one kind, such as `model`."""
 
     def __init__(
-        self, store: RangeStore, kind: str, entry: type[Entry], forget: Callable[[str], None] = lambda _: None
+        self, store: RangeStore, kind: str, entry: type[Entry], forget: Callable[[str, int], None] = lambda *_: None
     ) -> None:
         """Take what forgets a tenant's directory, which each change changes."""
         self._store = store
@@ -53,7 +53,8 @@ class RegistryStore(Generic[Entry]):
                 return
             try:
                 once.write(self._store, writes)
-                self._forget(tenant)
+                if writes:
+                    self._forget(tenant, rev_after(writes[-1]))
             except Conflict:
                 continue  # somebody else was faster; what they did decides
             return
@@ -72,11 +73,11 @@ class RegistryStore(Generic[Entry]):
                 if conflict.key == key:
                     raise NotFound(f"registered {self._kind}", identifier) from conflict
                 continue  # something else was registered meanwhile
-            self._forget(tenant)
+            self._forget(tenant, rev_after(changed))
             return
         raise StoreUnavailable("too much is being registered at once, try again")
 
-    def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Operation, ...]:
+    def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Put, ...]:
         """Return what has to be written, nothing if it is there or was once. Raises as `register` does."""
         key = registered_key(tenant, self._kind, entry.identifier)
         gets = [Get(key), Get(directory_key(tenant)), *get_remembered(tenant, attempt)]

@@ -13,7 +13,7 @@ from turnstone.domain.shields import AnyParams, BedrockParams, LlamaGuardParams,
 if TYPE_CHECKING:
     from turnstone.ports import Inference, Shield
 
-MOST_KEPT = 256
+MOST_KEPT = 64
 
 
 class EveryShieldKind:
@@ -33,14 +33,15 @@ class EveryShieldKind:
         params = params_of(registered)
         definition = f"{registered.provider_id} {registered.provider_resource_id} {params.model_dump_json()}"
         with self._lock:
-            kept = self._kept.get(definition)
-        if kept is not None:
-            return kept
+            kept = self._kept.pop(definition, None)
+            if kept is not None:
+                self._kept[definition] = kept  # the last to be forgotten
+                return kept
         made = self._made(registered, params)
         with self._lock:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
             self._kept[definition] = made
+            if len(self._kept) > MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         return made
 
     def _made(self, registered: RegisteredShield, params: AnyParams) -> Shield:

@@ -6,17 +6,27 @@ Source: https://github.com/google/re2/wiki/Syntax is what patterns can say.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.messages import text_said
 from turnstone.domain.shields import PatternParams
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
-MOST_MEMORY = 4 << 20  # of one compiled expression, in bytes; a larger one is refused
+MOST_MEMORY = 8 << 20  # of a shield's compiled expressions, in bytes, of which each has its part, and at most this:
+MOST_MEMORY_OF_ONE = 4 << 20
+MOST_WORK = 10_000_000_000  # an expression's instructions times a text's bytes: half a minute, at the worst
+CONTROLS = (*range(9), *range(0x0E, 0x1C), 0x7F)
+FILLERS = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)
+SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))
+INVISIBLE = frozenset((*CONTROLS, *FILLERS, *SELECTORS))
+LAST_KEPT = 0xFFFF
+MOST_MARKS = 30  # over one letter, as Unicode's own Stream-Safe Text Format has it
+MAY_BE_MARKS = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{MOST_MARKS + 1},}}")
 
 
 class PatternShield:
@@ -31,13 +41,26 @@ class PatternShield:
                 raise InvalidRequest(f"params.words.{index}: this is no word", ("params", "words", index))
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return which patterns and words are in any of the messages. It sees no images."""
-        found = [name for message in question.judged for name in self._found(text_said(message))]
+        """Return which patterns and words are in any of the messages. It sees no images.
+
+        Raises:
+            ShieldFailed: none was found, but not all could be looked for; or nobody waits any more.
+        """
+        missed: list[str] = []
+        found = [name for message in question.judged for name in self._found(text_said(message), question, missed)]
+        if missed and not found:
+            raise ShieldFailed(f"params.{missed[0]} is too large an expression for so long a text")
         return Verdict(SafetyViolation(violation_level="error", metadata={"found": found}) if found else None)
 
-    def _found(self, text: str) -> Iterator[str]:
+    def _found(self, text: str, question: ShieldQuestion, missed: list[str]) -> Iterator[str]:
         raw = text.encode("utf-8", "replace")
-        yield from (f"patterns.{index}" for index, pattern in enumerate(self._patterns) if pattern.search(raw))
+        for index, pattern in enumerate(self._patterns):
+            if question.stop is not None and question.stop.is_given:
+                raise ShieldFailed("nobody waits for it any more")
+            if pattern.programsize * len(raw) > MOST_WORK:
+                missed.append(f"patterns.{index}")
+            elif pattern.search(raw):
+                yield f"patterns.{index}"
         if self._words:
             plain = f" {plain_words(text)} "
             yield from (f"words.{index}" for index, word in enumerate(self._words) if word in plain)
@@ -48,17 +71,47 @@ def plain_words(text: str) -> str:
 
     A word is a run of letters, digits and the marks over them; characters that nobody sees part nothing.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return " ".join("".join(map(_part_of_word, folded)).split())
+    # to put marks in order takes the square of their number, in which nothing else of the process can run
+    seen = MAY_BE_MARKS.sub(_with_fewer_marks, text.translate(SEEN))
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
+    return " ".join(folded.translate(PARTS).split())
+
+
+def _with_fewer_marks(run: re.Match[str]) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in run[0]:
+        is_mark = unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) > 0
+        marks = marks + 1 if is_mark else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+class _Characters(dict[int, str]):
+    """What becomes of each character. The rarest are worked out each time, so that it stays small."""
+
+    def __init__(self, become: Callable[[str], str]) -> None:
+        super().__init__()
+        self._become = become
+
+    def __missing__(self, code: int) -> str:
+        part = self._become(chr(code))
+        if code <= LAST_KEPT:
+            self[code] = part
+        return part
+
+
+def _as_seen(character: str) -> str:
+    return "" if ord(character) in INVISIBLE or unicodedata.category(character) == "Cf" else character
 
 
 def _part_of_word(character: str) -> str:
-    if character.isalnum():
-        return character
-    category = unicodedata.category(character)
-    if category == "Cf":
-        return ""
-    return character if category.startswith("M") else " "
+    return character if character.isalnum() or unicodedata.category(character).startswith("M") else " "
+
+
+SEEN = _Characters(_as_seen)
+PARTS = _Characters(_part_of_word)
 
 
 def _compiled(patterns: tuple[str, ...]) -> list[Any]:
@@ -69,7 +122,7 @@ def _compiled(patterns: tuple[str, ...]) -> list[Any]:
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = MOST_MEMORY
+    options.max_mem = min(MOST_MEMORY_OF_ONE, MOST_MEMORY // len(patterns))
     compiled = []
     for index, pattern in enumerate(patterns):
         try:

@@ -13,6 +13,7 @@ from turnstone.domain.tool_prompts.cursor import Cursor, Ending, Unfinished, Unr
 from turnstone.domain.tool_prompts.formats import FORMATS
 
 MAX_CALL_CHARACTERS = 1_000_000
+MOST_INTRODUCTIONS = 8  # before one call; a model that repeats itself writes thousands
 MAY_OPEN = re.compile(r"(?<!\s)\s*(?:[`<{\[]|\Z)")
 LINE_MAY_OPEN = re.compile(r"(?<!\s)\s*(?:[`<{\[]|\Z|(?<=\n)[ \t]*[A-Za-z_])")
 FIRST_MAY_OPEN = re.compile(r"\s*(?:[`<{\[]|\Z)")
@@ -158,10 +159,11 @@ class AnswerText:
 def _skip_introduction(cursor: Cursor) -> bool:
     """Go behind what models put in front of a call; tell whether it opens a fence. Raises Unfinished."""
     is_in_fence = False
-    while True:
+    for _ in range(MOST_INTRODUCTIONS):
         if cursor.take(FENCE):
             is_in_fence = True
             cursor.take_match(WORD)
         elif not cursor.take_any(INTRODUCERS):
-            return is_in_fence
+            break
         cursor.skip_spaces()
+    return is_in_fence
