@@ -427,13 +427,19 @@ def uri(value: Any) -> int:
     return RIGHT if re.fullmatch(r"[!-~]+", value) else UNSURE
 
 
-def model_grade(body: Any, _: Sequence[str]) -> int:
-    rest = {"provider_id": nullable(one_of("default")), "metadata": nullable(mapping)}
-    rest |= {"provider_model_id": nullable(text), "model_type": nullable(one_of("llm"))}
-    grade = record({"model_id": identifier}, rest)(body)
-    return grade if grade and body.get("provider_model_id") in (None, body["model_id"]) else WRONG
+def resource(value: Any) -> int:
+    return text(value) if isinstance(value, str) and 0 < len(value) <= 2_048 else WRONG
 
 
+MODEL = record(
+    {"model_id": identifier},
+    {
+        "provider_id": nullable(one_of("default")),
+        "metadata": nullable(mapping),
+        "provider_model_id": nullable(resource),
+        "model_type": nullable(one_of("llm", "embedding")),
+    },
+)
 TOOLGROUP = record(
     {
         "toolgroup_id": toolgroup_id,
@@ -713,7 +719,7 @@ BODIES = {
             {"model_id": ENTRY_ID, "metadata": {"a": [1, None]}, "provider_id": "default", "model_type": "llm"},
             {"model_id": "b", "provider_model_id": "b"},
         ),
-        model_grade,
+        lambda body, _: MODEL(body),
     ),
     ("GET", "/v1/providers"): UNREAD,
     ("GET", "/v1/providers/{provider_id}"): UNREAD,
