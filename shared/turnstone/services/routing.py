@@ -22,7 +22,11 @@ class Routing:
         """
         if listed := self._known.routes.get(model_id):
             return listed
-        if registered := self._directory.find(tenant, "model", model_id):
+        registered = self._directory.find(tenant, "model", model_id)
+        if registered is None and self._known.default is None:  # another process may have just registered it
+            self._directory.forget(tenant)
+            registered = self._directory.find(tenant, "model", model_id)
+        if registered is not None:
             from turnstone.domain.catalogue import registered_route  # takes long to load, and few register models
 
             return self._provided(registered_route(registered))
