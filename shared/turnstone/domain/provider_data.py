@@ -56,7 +56,7 @@ def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
     if not isinstance(values, dict):
         raise InvalidRequest(f"{name}: must be a JSON object with the keys of providers", (name,))
     for key_name, key in values.items():
-        if key_name.endswith(KEYS_END_IN) and not (key is None or isinstance(key, str) and is_sendable(key.strip())):
+        if key_name.endswith(KEYS_END_IN) and not (key is None or (isinstance(key, str) and is_sendable(key.strip()))):
             said = f"{name}: {key_name!r} must be a text of characters that a header can carry"
             raise InvalidRequest(said, (name, key_name))
     return ProviderData(values)
