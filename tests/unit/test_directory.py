@@ -77,13 +77,13 @@ def test_what_was_read_before_a_change_here_is_not_learnt_after_it(store: Sqlite
     assert not place.knows("first")
 
 
-def test_a_turn_reads_it_only_when_it_is_not_known(store: SqliteRangeStore, clock: FakeClock) -> None:
-    place = Place(store, clock)
-    (wanted,) = place.directory.wanted(TENANT)
-    place.directory.learn(TENANT, store.get(wanted.key))
-    assert place.directory.wanted(TENANT) == ()
-    clock.advance(REMEMBERED_FOR.total_seconds())
-    assert len(place.directory.wanted(TENANT)) == 1
+def test_who_can_not_wait_for_that_reads_it_now(store: SqliteRangeStore, clock: FakeClock) -> None:
+    here, there = Place(store, clock), Place(store, clock)
+    assert not there.knows("m")
+    here.register(model("m"))
+    assert not there.knows("m")
+    there.directory.refresh(TENANT)
+    assert there.knows("m")
 
 
 def test_there_is_room_for_so_much_and_what_is_too_much_changes_nothing(

@@ -45,3 +45,16 @@ def test_what_is_no_object_is_refused_without_being_repeated(sent: str) -> None:
     with pytest.raises(InvalidRequest, match="must be a JSON object") as raised:
         provider_data_in({"x-llamastack-provider-data": sent})
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("key", [5, True, [SECRET], {"key": SECRET}, f"{SECRET}\n{SECRET}", f"{SECRET}é"])
+def test_a_key_that_can_not_be_sent_is_refused_without_being_repeated(key: object) -> None:
+    with pytest.raises(InvalidRequest, match="'large_api_key' must be a text") as raised:
+        provider_data_in({"x-llamastack-provider-data": json.dumps({"large_api_key": key})})
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("key", [None, "", f" {SECRET}\n"])
+def test_a_key_may_be_missing_or_have_space_around_it(key: str | None) -> None:
+    sent = {"large_api_key": key, "mcp_headers": {"https://x": {"a": "é"}}, "n": 1}
+    assert provider_data_in({"x-llamastack-provider-data": json.dumps(sent)}).key("large_api_key") == (key or None)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.provider_data import ProviderData, is_sendable
 
 Sign = Callable[[str, str, Mapping[str, str], bytes | None], Mapping[str, str]]
 
@@ -33,7 +33,7 @@ class ModelAccess:
         own = handed_on.key(self._caller_key) if self._caller_key else None
         if own is None:
             return self._api_key
-        if not is_sendable(own):
+        if not is_sendable(own.strip()):
             raise ModelFailed(f"the key {self._caller_key!r} of the provider data has characters no header can carry")
         return own.strip()
 
@@ -47,7 +47,3 @@ class ModelAccess:
         if self._sign is not None:
             return {**headers, **self._sign(method, url, headers, body)}
         return {**headers, "Authorization": f"Bearer {key}"} if key else headers
-
-
-def is_sendable(key: str) -> bool:
-    return key.isascii() and key.isprintable()

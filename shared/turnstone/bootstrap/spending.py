@@ -1,11 +1,17 @@
 """What keeps a turn within its window and its limits."""
 
-from turnstone.bootstrap.adapters import AnyPorts
-from turnstone.config import Settings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from turnstone.services.limits import DayLimit, Limits
-from turnstone.services.summarizing import Summarizer
-from turnstone.store.turns import TurnStore
 from turnstone.store.usage import UsageStore
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.adapters import AnyPorts
+    from turnstone.config import Settings
+    from turnstone.services.summarizing import Summarizer
+    from turnstone.store.turns import TurnStore
 
 
 def build_limits(ports: AnyPorts, settings: Settings) -> Limits:
@@ -16,4 +22,8 @@ def build_limits(ports: AnyPorts, settings: Settings) -> Limits:
 
 def build_summarizer(turns: TurnStore, settings: Settings) -> Summarizer | None:
     """Return what has models write summaries, None where they shall not."""
-    return Summarizer(turns) if settings.summaries else None
+    if not settings.summaries:
+        return None
+    from turnstone.services.summarizing import Summarizer
+
+    return Summarizer(turns)

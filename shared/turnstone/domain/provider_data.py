@@ -7,6 +7,7 @@ from typing import Any
 from turnstone.domain.errors import InvalidRequest
 
 HEADERS = ("x-llamastack-provider-data", "x-llamastack-providerdata")
+KEYS_END_IN = "_api_key"
 
 
 class ProviderData:
@@ -43,7 +44,7 @@ def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
     Source: the Llama Stack contract; the value is a JSON object.
 
     Raises:
-        InvalidRequest: it is no such object. What it holds is not repeated.
+        InvalidRequest: it is no such object, or one of its keys can't be sent to anybody. No value is repeated.
     """
     name = next((name for name in HEADERS if name in headers), None)
     if name is None:
@@ -54,4 +55,13 @@ def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
         values = None
     if not isinstance(values, dict):
         raise InvalidRequest(f"{name}: must be a JSON object with the keys of providers", (name,))
+    for key_name, key in values.items():
+        if key_name.endswith(KEYS_END_IN) and not (key is None or (isinstance(key, str) and is_sendable(key.strip()))):
+            said = f"{name}: {key_name!r} must be a text of characters that a header can carry"
+            raise InvalidRequest(said, (name, key_name))
     return ProviderData(values)
+
+
+def is_sendable(key: str) -> bool:
+    """Return whether a header can carry the key."""
+    return key.isascii() and key.isprintable()

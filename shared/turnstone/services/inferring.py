@@ -51,7 +51,7 @@ class Inferring:
         """
         config = question.config
         self._deps.day_limit.check(caller.tenant)
-        route = self._routing.route(caller.tenant, config.model)
+        route = self._routing.route_now(caller.tenant, config.model)
         refuse_unsupported(config, self._deps.tools, partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
@@ -85,7 +85,7 @@ class Inferring:
             ModelError: it did not answer, or not with what it should.
         """
         self._deps.day_limit.check(caller.tenant)
-        route = self._routing.route(caller.tenant, wanted.model)
+        route = self._routing.route_now(caller.tenant, wanted.model)
         self._refuse_extras(wanted.extras, route)
         request = EmbeddingRequest(
             model=wanted.model,

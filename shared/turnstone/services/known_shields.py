@@ -22,7 +22,7 @@ class KnownShields:
         found = {name: self.configured[name] for name in names if name in self.configured}
         found |= self._registered(tenant, [name for name in names if name not in found])
         if missing := [name for name in names if name not in found]:
-            self._directory.forget(tenant)
+            self._directory.refresh(tenant)
             found |= self._registered(tenant, missing)
         return found
 

@@ -43,7 +43,12 @@ class Models:
         return self._provided(model_id)
 
     def register(self, caller: Caller, model: Model, attempt: Attempt) -> Model:
-        """Return the model as registered. Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch."""
+        """Return the model as registered. Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch.
+
+        Who names no provider means the default one, as who asks for a name that nobody registered.
+        """
+        if model.provider_id == MODELS and MODELS not in self._known.providers and self._known.default is not None:
+            model = model.model_copy(update={"provider_id": self._known.default})
         if model.identifier in self._known.routes:
             said = f"model_id: {model.identifier!r} comes with the server and can't be defined anew"
             raise InvalidRequest(said, ("model_id",))

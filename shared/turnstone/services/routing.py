@@ -22,7 +22,11 @@ class Routing:
         """
         if listed := self._known.routes.get(model_id):
             return listed
-        if registered := self._directory.find(tenant, "model", model_id):
+        registered = self._directory.find(tenant, "model", model_id)
+        if registered is None and self._known.default is None:  # another process may have just registered it
+            self._directory.refresh(tenant)
+            registered = self._directory.find(tenant, "model", model_id)
+        if registered is not None:
             from turnstone.domain.catalogue import registered_route  # takes long to load, and few register models
 
             return self._provided(registered_route(registered))
@@ -32,6 +36,12 @@ class Routing:
                 ("model",),
             )
         return ModelRoute(model_id, (Target(self._known.default, model_id),))
+
+    def route_now(self, tenant: str, model_id: str) -> ModelRoute:
+        """Return the route as it is at this moment, whatever is remembered. Raises as `route` does."""
+        if model_id not in self._known.routes:
+            self._directory.refresh(tenant)
+        return self.route(tenant, model_id)
 
     def kinds(self, route: ModelRoute) -> frozenset[str]:
         """Return of which kinds the providers are that a route leads to."""

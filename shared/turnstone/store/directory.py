@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.ports import Clock, RangeStore
-from turnstone.records import Absent, Get, Put, Record, RevIs
+from turnstone.records import Absent, Put, Record, RevIs
 from turnstone.store.keys import directory_key
 
 REMEMBERED_FOR = timedelta(seconds=10)
@@ -33,7 +33,7 @@ class Known:
 class Directory:
     """What tenants registered, by kind and identifier, known for ten seconds before it is read again.
 
-    What this process registers it knows at once.
+    Turns read it as they begin, direct questions before they are asked; what this process registers it knows at once.
     """
 
     def __init__(self, store: RangeStore, clock: Clock) -> None:
@@ -46,12 +46,12 @@ class Directory:
         """Return what is registered as JSON has it, None if nothing is."""
         entries = self._fresh(tenant)
         if entries is None:
-            entries = self.learn(tenant, self._store.get(directory_key(tenant)))
+            entries = self.refresh(tenant)
         return entries.get(kind, {}).get(identifier)
 
-    def wanted(self, tenant: str) -> tuple[Get, ...]:
-        """Return the read that has to be made before this tenant's is known, none if it is."""
-        return () if self._fresh(tenant) is not None else (Get(directory_key(tenant)),)
+    def refresh(self, tenant: str) -> Entries:
+        """Read it now, whatever is known. Raises StoreUnavailable."""
+        return self.learn(tenant, self._store.get(directory_key(tenant)))
 
     def learn(self, tenant: str, record: Record | None) -> Entries:
         """Take note of what was read, unless it is known to have changed since."""

@@ -35,6 +35,7 @@ from turnstone.store.frames import stamp
 from turnstone.store.idempotency import get_remembered
 from turnstone.store.keys import (
     agent_key,
+    directory_key,
     header_and_segments,
     open_shards,
     segments_before,
@@ -109,12 +110,12 @@ class TurnStore:
         wanted_range = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
         wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
-        beside = self._directory.wanted(ref.tenant) if self._directory else ()
+        beside = (Get(directory_key(ref.tenant)),) if self._directory else ()
         (agent_record, *found), (newest,) = self._store.gather(
             [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key, *beside],
             [wanted_range],
         )
-        if self._directory and beside:
+        if self._directory:
             self._directory.learn(ref.tenant, found.pop())
         newest_first = records_within(self._store, wanted_range, newest)
         if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
