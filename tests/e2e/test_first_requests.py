@@ -112,5 +112,12 @@ def test_a_turn_of_the_agent_that_was_shown_tells_which_of_its_names_it_can_do_n
     url = f"{agents}/{agent_id}/session/{session_id}/turn"
     status, answer = curl("--request", "POST", "--url", url, *JSON_HEADERS, "--data", json.dumps(turn))
     (problem,) = answer["error"]["detail"]["errors"]
+    assert (status, problem["loc"]) == (400, ["toolgroups"])
+    shields_only = {"agent_config": {**AGENT_CONFIG, "toolgroups": [], "response_format": None}}
+    agent_id = post(agents, shields_only)["agent_id"]
+    session_id = post(f"{agents}/{agent_id}/session", {"session_name": "string"})["session_id"]
+    url = f"{agents}/{agent_id}/session/{session_id}/turn"
+    status, answer = curl("--request", "POST", "--url", url, *JSON_HEADERS, "--data", json.dumps(turn))
+    (problem,) = answer["error"]["detail"]["errors"]
     assert (status, problem["loc"]) == (400, ["input_shields"])
     assert get(f"{agents}/{agent_id}/session/{session_id}")["turns"] == []
