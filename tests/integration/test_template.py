@@ -350,8 +350,8 @@ def test_a_model_must_be_named() -> None:
     assert all(accepted.search(url) for url in ("", "offline", "http://model", "https://host/v1"))
     assert not any(accepted.search(url) for url in ("https://", "Offline", "ftp://host", "https://host /v1"))
     (asserted,) = made.rules["SomeModelMustBeNamed"]["Assertions"]
-    both_empty = {"Fn::Equals": [{"Fn::Join": ["", [{"Ref": "ModelUrl"}, {"Ref": "ModelsParameter"}]]}, ""]}
-    assert asserted["Assert"] == {"Fn::Not": [both_empty]}
+    one_of_them = [{"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]} for name in ("ModelUrl", "ModelsParameter")]
+    assert asserted["Assert"] == {"Fn::Or": one_of_them}
 
 
 def test_defaults_of_the_template_are_those_of_the_settings() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.aws_events import load_event, store_what_events_name
+from tests.aws_events import load_event, store_registered, store_what_events_name
 from tests.emulator import EmulatorProcess
 from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
 from tests.servers import HOST
@@ -60,7 +60,9 @@ FUNCTIONS = {
 @pytest.fixture
 def stored(emulator: EmulatorProcess, place: Place) -> Place:
     """A place in which what the events name is stored; the turn waits for its client."""
-    store_what_events_name(DynamoRangeStore(emulator.client("dynamodb"), place.table), is_waiting=True)
+    store = DynamoRangeStore(emulator.client("dynamodb"), place.table)
+    store_what_events_name(store, is_waiting=True)
+    store_registered(store)
     return place
 
 
