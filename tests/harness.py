@@ -53,7 +53,7 @@ from turnstone.store.usage import UsageStore
 
 LEASE_S = 30
 AWAIT_S = 3_600
-PATIENCE_S = 5.0
+PATIENCE_S = 30.0  # how long before what does not come counts as never coming, on a busy machine, too
 _SHORT = {"inference": "infer", "tool_execution": "tool", "shield_call": "shield"}
 
 
