@@ -15,18 +15,18 @@ if TYPE_CHECKING:  # who stores records needs none of these
         ResponseFormat,
         SamplingParams,
         SystemMessageBehavior,
-        ToolGroup,
         ToolPromptFormat,
     )
-    from turnstone.domain.content import Content
     from turnstone.domain.inference import Embedded, EmbeddingRequest
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
     from turnstone.domain.registry import Shield as RegisteredShield
+    from turnstone.domain.registry import Toolgroup
     from turnstone.domain.routing import Target
     from turnstone.domain.sessions import SessionLock, TurnRef
     from turnstone.domain.stopping import StopSignal
-    from turnstone.domain.tools import ToolCall, ToolDef
+    from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
+    from turnstone.domain.tools import ToolDef
     from turnstone.domain.turns import TokenUsage
     from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
@@ -177,46 +177,36 @@ class Embeddings(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInvocation:
-    """A call to run.
+class Toolbox(Protocol):
+    """The tools of one toolgroup."""
 
-    Attributes:
-        arguments: the model's, with the toolgroup's fixed ones over them.
-        idempotency_key: the same whenever this call is run again after a crash.
-    """
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        """Return the tools there are, for this asker.
 
-    call: ToolCall
-    arguments: Mapping[str, Any]
-    idempotency_key: str
-    session_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    content: Content
-    metadata: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
-    """A server tool as offered to the model, with the arguments its toolgroup fixes."""
-
-    definition: ToolDef
-    fixed_arguments: Mapping[str, Any]
-
-
-class ToolRuntime(Protocol):
-    """The tools that run on the server, in named groups."""
-
-    def groups(self) -> tuple[str, ...]:
-        """Return the names of the groups there are."""
-
-    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
-        """Return the tools of the groups (`group` or `group/tool`). Raises Unsupported, naming an unknown one."""
+        Raises:
+            ToolgroupUnavailable: whoever has them can't be asked now.
+        """
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         """Run the call. Raises ToolFailed, whose message is shown to the model."""
+
+
+class ToolKinds(Protocol):
+    """Makes toolboxes: of the groups that come with the server, and of what was registered."""
+
+    def builtin(self) -> tuple[str, ...]:
+        """Return the names of the groups that come with this server."""
+
+    def build(self, group: Toolgroup) -> Toolbox:
+        """Return the toolbox; nothing outside is asked before its tools are.
+
+        Raises:
+            InvalidRequest: names what of the definition is wrong.
+            Unsupported: this server does not run such tools, and why.
+        """
+
+    def remote(self) -> Toolbox:
+        """Return what runs calls where their agent's own definition says (`options.remote_execution`)."""
 
 
 class Shield(Protocol):

@@ -1,4 +1,4 @@
-"""What the operator of a server says of models: who provides them, and which are known by which name.
+"""What the operator of a server says of models, shields and tools: who provides them, and what they are called.
 
 A server whose operator says nothing has one provider, and passes every model's name on to it.
 """
@@ -6,24 +6,19 @@ A server whose operator says nothing has one provider, and passes every model's 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.model import Frozen, JsonObject
-from turnstone.domain.registry import Identifier, Model, Shield
+from turnstone.domain.model import Frozen, JsonObject, Strict
+from turnstone.domain.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, Prices, Target
+from turnstone.domain.tool_settings import ToolgroupEntry, ToolSettings
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
 Text = Annotated[str, Field(min_length=1, max_length=2_048)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
-
-
-class Strict(Frozen):
-    """A part of the file: what it does not know is a mistake."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class OpenAIProvider(Strict):
@@ -160,6 +155,8 @@ class Catalogue(Strict):
     providers: dict[ProviderName, ProviderEntry] = {}
     models: dict[Identifier, ModelEntry] = {}
     shields: dict[Identifier, ShieldEntry] = {}
+    tools: ToolSettings = ToolSettings()
+    toolgroups: dict[Identifier, ToolgroupEntry] = {}
 
     @model_validator(mode="after")
     def agree(self) -> Self:
@@ -191,6 +188,10 @@ class Catalogue(Strict):
             )
             for name, entry in self.shields.items()
         }
+
+    def known_toolgroups(self) -> dict[str, Toolgroup]:
+        """Return the toolgroups by their names, as if they had been registered."""
+        return {name: entry.toolgroup(name) for name, entry in self.toolgroups.items()}
 
     def known(self) -> KnownModels:
         """Return what a turn needs of all this."""

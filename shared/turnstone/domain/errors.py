@@ -26,6 +26,7 @@ TurnstoneError
 │   ├── ModelFailed            the model refused or broke
 │   └── ModelTimedOut          the model was silent for too long
 ├── ToolFailed                 a server tool could not answer; the model is told
+├── ToolgroupUnavailable       whoever has a toolgroup's tools can't be asked which there are
 ├── ShieldFailed               a shield could not judge; what it is told to do then is done
 ├── LeaseLost                  this process may no longer write to the turn
 ├── StoreUnavailable           the store can't be read or written now
@@ -240,6 +241,14 @@ class ModelTimedOut(ModelError):
 
 class ToolFailed(TurnstoneError):
     """A server tool could not answer; its message is shown to the model."""
+
+
+class ToolgroupUnavailable(TurnstoneError):
+    """Whoever has a toolgroup's tools can't be asked which there are; the message tells no addresses' secrets."""
+
+    def __init__(self, toolgroup_id: str, why: str) -> None:
+        super().__init__(f"the tools of {toolgroup_id!r} can't be had now: {why}")
+        self.toolgroup_id = toolgroup_id
 
 
 class ShieldFailed(TurnstoneError):

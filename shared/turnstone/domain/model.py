@@ -1,4 +1,4 @@
-"""What every domain model is made of: two base classes, and objects of JSON that anything may be in."""
+"""What every domain model is made of: three base classes, and objects of JSON that anything may be in."""
 
 from typing import Annotated, Any, TypeVar
 
@@ -13,6 +13,12 @@ class Frozen(BaseModel):
     model_config = ConfigDict(
         frozen=True, defer_build=True, extra="ignore", protected_namespaces=(), allow_inf_nan=False
     )
+
+
+class Strict(Frozen):
+    """A part of the operator's file: what it does not know is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class NullMeansDefault(Frozen):
