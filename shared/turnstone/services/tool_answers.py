@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ from turnstone.store.attachments import AttachmentStore
 
 MAX_IMAGE_CHARACTERS = 4_000_000
 MAX_FILES = 20
+MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class ToolAnswers:
 
     def _attached(self, ref: SessionRef, name: str, file: ProducedFile) -> Attachment:
         attachment_id = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        if not MIME_TYPE.fullmatch(file.mime_type):  # it becomes a header, and may be a stranger's words
+            file = replace(file, mime_type="application/octet-stream")
         self.store.put(ref, attachment_id, file)
         return Attachment(content=Url(uri=self.address(ref, attachment_id)), mime_type=file.mime_type)
 
@@ -73,7 +77,7 @@ class ToolAnswers:
             if isinstance(item, TextItem):
                 shown.append(TextItem(text=item.text[:left]))
                 left -= len(shown[-1].text)
-            elif _length(item) <= images_left:
+            elif isinstance(item, ImageItem) and _length(item) <= images_left:
                 shown.append(item)
                 images_left -= _length(item)
         note = (
