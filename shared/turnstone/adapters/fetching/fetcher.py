@@ -77,7 +77,7 @@ class GuardedFetcher:
         asking.left_s(shown)
         try:
             addresses = looked_up(hop.target, self._allowed, partial(asking.looked_up, self._resolver))
-        except (FetchRefused, FetchFailed):
+        except FetchFailed:
             asking.left_s(shown)  # no address is no news of a look-up that was ended
             raise
         tls = self._tls if hop.target.scheme == "https" else None
@@ -112,7 +112,9 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
     if response.status < 200:
         raise FetchFailed(shown, "it wants to speak something else than HTTP")
     if response.status < 400 and not is_accepted(media_type, request.accepts):
-        raise FetchFailed(shown, f"its answer is {media_type}, not {' or '.join(request.accepts or ())}")
+        raise FetchFailed(
+            shown, f"its answer is {media_type or 'of no type'}, not {' or '.join(request.accepts or ())}"
+        )
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()

@@ -17,7 +17,7 @@ from turnstone.domain.errors import ToolFailed
 from turnstone.domain.provider_data import is_sendable
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.fetcher import FetchRequest
+    from turnstone.adapters.fetching.exchange import FetchRequest
     from turnstone.adapters.tools.service import Fetcher
     from turnstone.domain.agent_tools import RemoteExecution
     from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
@@ -74,7 +74,7 @@ class RemoteToolbox:
 
 def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolInvocation) -> FetchRequest:
     """Return what is sent. What the definition fixes goes before arguments of the same names."""
-    from turnstone.adapters.fetching.fetcher import FetchRequest  # only where something outside is asked
+    from turnstone.adapters.fetching.exchange import FetchRequest  # only where something outside is asked
 
     target = filled(remote.url, invocation.arguments)
     query = {name: value for name, value in remote.params.items() if name not in target.query_names}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.fetcher import Fetched
+    from turnstone.adapters.fetching.exchange import Fetched
 
 MAX_TEXT_CHARACTERS = 100_000
 TEXTS = re.compile(
