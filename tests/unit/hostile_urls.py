@@ -267,5 +267,5 @@ HOSTILE = [
 ]
 
 
-def url_of(hostile: Hostile, port: int) -> str:
-    return hostile.url.replace("{port}", str(port))
+def url_of(url: str, port: int) -> str:
+    return url.replace("{port}", str(port))
