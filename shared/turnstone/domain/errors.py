@@ -246,17 +246,10 @@ class ToolFailed(TurnstoneError):
 
 
 class FetchRefused(ToolFailed):
-    """This server does not fetch that; the message shows scheme, host and port at most, and names the rule.
-
-    Attributes:
-        shown: what is told of the URL.
-        rule: why it is refused.
-    """
+    """This server does not fetch that; the message names the rule, and shows scheme, host and port at most."""
 
     def __init__(self, shown: str, rule: str, remedy: str = "") -> None:
         super().__init__(f"{shown} is not fetched: {rule}" + (f"; {remedy}" if remedy else ""))
-        self.shown = shown
-        self.rule = rule
 
 
 class FetchFailed(ToolFailed):
@@ -264,7 +257,6 @@ class FetchFailed(ToolFailed):
 
     def __init__(self, shown: str, why: str) -> None:
         super().__init__(f"{shown} can't be fetched: {why}")
-        self.shown = shown
 
 
 class ToolgroupUnavailable(TurnstoneError):
