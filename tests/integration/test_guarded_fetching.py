@@ -351,6 +351,7 @@ LENGTHY = {
     "without length": endless(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65_536),
     "in chunks": endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1000\r\n" + b"x" * 4096 + b"\r\n"),
     "of a huge length": endless(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n", b"x" * 65_536),
+    "of a chunk below zero": endless(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", b"x" * 65_536),
     "a gzip bomb": http_answer(gzip.compress(ZEROS, 1), "Content-Encoding: gzip"),
     "a deflate bomb": http_answer(zlib.compress(ZEROS, 1), "Content-Encoding: deflate"),
     "a raw deflate bomb": http_answer(zlib.compress(ZEROS, 1, -15), "Content-Encoding: deflate"),
