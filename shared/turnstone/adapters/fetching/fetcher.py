@@ -115,9 +115,7 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
     if response.status < 200:
         raise FetchFailed(shown, "it wants to speak something else than HTTP")
     if response.status < 400 and not is_accepted(media_type, request.accepts):
-        raise FetchFailed(
-            shown, f"its answer is {media_type or 'of no type'}, not {' or '.join(request.accepts or ())}"
-        )
+        raise FetchFailed(shown, f"its answer is {media_type}, not {' or '.join(request.accepts or ())}")
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()

@@ -20,7 +20,7 @@ from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.bodies import Body
 from turnstone.adapters.fetching.rules import Resolver, checked, looked_up, system_resolver
 from turnstone.adapters.fetching.targets import Target
-from turnstone.domain.errors import FetchFailed
+from turnstone.domain.errors import FetchFailed, FetchRefused
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 16
@@ -72,7 +72,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         target = checked(str(request.url), self._allowed)
-        for _ in range(MAX_REDIRECTS):
+        for _ in range(MAX_REDIRECTS + 1):
             response = await self._answer(request, target)
             again = self._same_place_again(target, response)
             if again is None or not isinstance(request.stream, httpx.ByteStream):
@@ -90,7 +90,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             return None
         try:
             again = checked(str(httpx.URL(target.url).join(location)), self._allowed)
-        except httpx.InvalidURL:
+        except (httpx.InvalidURL, FetchRefused):
             return None
         return again if again.origin == target.origin else None
 
