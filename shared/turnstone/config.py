@@ -17,7 +17,7 @@ USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE)
+PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE | re.ASCII)
 NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import logging
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -187,6 +188,14 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for(target: WebTarget) ->
 
     asyncio.run(ask())
     assert target.connections == 0
+
+
+def test_no_secret_of_a_url_or_a_header_is_logged(target: WebTarget, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    url = f"http://good.test:{target.port}/SECRET?key=SECRET"
+    answered(target, lambda client: client.get(url, headers={"Authorization": "Bearer SECRET"}))
+    assert "SECRET" in target.requests[0][0]
+    assert "SECRET" not in caplog.text
 
 
 def test_proxies_of_the_environment_are_not_heeded(target: WebTarget, monkeypatch: pytest.MonkeyPatch) -> None:

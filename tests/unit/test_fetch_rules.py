@@ -189,7 +189,21 @@ def test_a_name_is_not_allowed_for_meaning_an_allowed_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254", "fe80::1", "0.0.0.0"]
+    "address",
+    [
+        "169.254.169.254",
+        "fd00:ec2::254",
+        "::ffff:169.254.169.254",
+        "fe80::1",
+        "0.0.0.0",
+        "100.100.100.200",
+        "192.0.0.192",
+        "168.63.129.16",
+        "fd20:ce::254",
+        "64:ff9b::a9fe:a9fe",
+        "224.0.0.1",
+        "::",
+    ],
 )
 def test_an_allowed_name_does_not_lead_to_the_metadata_of_the_machine(address: str) -> None:
     allowed = Allowed.of([("intranet.test", 8080)])

@@ -36,7 +36,7 @@ class FetchRequest:
     """
 
     method: str
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     params: Mapping[str, str | Sequence[str]] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)

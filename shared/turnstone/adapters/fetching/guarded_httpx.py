@@ -5,10 +5,11 @@ It imports httpx at once; whoever may do without imports this module where it is
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 
 import anyio
 import anyio.to_thread
@@ -50,6 +51,8 @@ def guarded_client(
         timeout_s: how long to wait for a connection, and for each part of an answer; the whole is for the caller to
             bound, as a stream of events may go on for as long as somebody listens.
     """
+    for name in ("httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # what they log besides holds whole URLs and headers
     return httpx.AsyncClient(
         headers=dict(headers),
         timeout=timeout_s,
@@ -65,7 +68,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     def __init__(self, allowed: Allowed, resolver: Resolver, tls: ssl.SSLContext | None = None) -> None:
         self._allowed = allowed
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls or ssl.create_default_context(),
+            ssl_context=tls or _trust_of_this_machine(),
             max_connections=MAX_CONNECTIONS,
             network_backend=GuardedBackend(allowed, resolver),
         )
@@ -172,6 +175,11 @@ class _Capped(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         with _errors_of_httpx():
             await self._answer.aclose()
+
+
+@cache
+def _trust_of_this_machine() -> ssl.SSLContext:
+    return ssl.create_default_context()  # takes milliseconds, as it reads every certificate
 
 
 @contextmanager
