@@ -99,7 +99,7 @@ class _Told:
             return
         number = len(self.files) + 1
         named = NOT_IN_A_FILE_NAME.sub("_", urlsplit(uri).path.rpartition("/")[2]).strip("._")[-100:]
-        name = f"{number}-{named}" if named else f"{kind}-{number}{mimetypes.guess_extension(mime_type) or '.bin'}"
+        name = f"{number}-{named}" if named else f"{kind}-{number}{_ending(mime_type)}"
         self.files.append(ProducedFile(name, mime_type, body))
         self.say(f"[{kind}: {name}, {mime_type}, {len(body)} bytes]")
 
@@ -113,6 +113,12 @@ def _decoded(encoded: str) -> bytes | None:
 
 def _type(mime_type: str) -> str:
     return mime_type if re.fullmatch(r"[A-Za-z0-9.+-]{1,64}/[A-Za-z0-9.+-]{1,64}", mime_type) else BINARY
+
+
+def _ending(mime_type: str) -> str:
+    """Return what names of such files end in; of types that are named like it, Python knows few."""
+    subtype = mime_type.partition("/")[2]
+    return mimetypes.guess_extension(mime_type) or (f".{subtype}" if re.fullmatch("[a-z0-9]{2,5}", subtype) else ".bin")
 
 
 def _storable(value: Any) -> Any:

@@ -116,7 +116,7 @@ class McpConnection:
                 self.was_used = True
                 return work.result()
             raise self._told(error) from error
-        raise self._wire.trouble or McpTrouble("the connection broke before it answered")
+        raise self._told(self.task.exception() if self.task.done() and not self.task.cancelled() else None)
 
     def _answered(self, work: asyncio.Task[Any]) -> None:
         self._asking.discard(work)
@@ -234,7 +234,9 @@ class McpConnection:
             return self._wire.trouble
         if isinstance(error, TimeoutError):
             return McpTrouble(f"it did not begin to speak MCP within {self._limits.connect_s:g} s")
-        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+        if isinstance(error, ExceptionGroup) and error.subgroup(httpx2.SSEError) is not None:
+            return McpTrouble("it sent an event that is too large")
+        if error is None or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
             return McpTrouble("the connection broke before it answered")
         return McpTrouble("what it answers is not what MCP says")
 

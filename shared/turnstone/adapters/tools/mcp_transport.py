@@ -5,9 +5,11 @@ The `mcp` package gives up a whole connection, with all calls on it, for an erro
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Protocol
 
 import httpx2
@@ -23,6 +25,8 @@ KEPT_HEADERS = ("content-type", "location", SESSION)
 _CODE = -32000
 # the guard ends a body that is four times as long, with all answers that were still to come in it
 MUCH_BYTES = 4 * 1024 * 1024
+DRAIN_S = 0.5
+DRAIN_BYTES = 64 * 1024
 
 
 class OnEvents(Protocol):
@@ -85,8 +89,9 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         if response.status_code < 400:
             self._takes_posts = self._takes_posts or request.method == "POST"
             if response.headers.get("content-type", "").lower().startswith(EVENTS):
-                if request.method == "GET":
-                    response.stream = _Watched(response.stream, self._on_events)  # type: ignore[arg-type] # as above
+                events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
+                is_get = request.method == "GET"
+                response.stream = _Watched(events, self._on_events) if is_get else _Drained(events)
                 return response
         body = await self._body(response)
         if body is None:
@@ -147,6 +152,33 @@ class _Watched(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+class _Drained(httpx2.AsyncByteStream):
+    """A stream of events that is read to its end, if that comes soon, although its reader has what it waited for.
+
+    The line can only then be used again, which spares the next call a handshake of TLS.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+        self._chunks = aiter(stream)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._chunks:
+            yield chunk
+
+    async def aclose(self) -> None:
+        size_bytes = 0
+        try:
+            with suppress(httpx2.TransportError, TurnstoneError, TimeoutError):
+                async with asyncio.timeout(DRAIN_S):
+                    async for chunk in self._chunks:
+                        size_bytes += len(chunk)
+                        if size_bytes > DRAIN_BYTES:
+                            return
+        finally:
+            await self._stream.aclose()
 
 
 def _whole(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
