@@ -22,6 +22,7 @@ from typing import Any, Self
 
 HOST = "127.0.0.1"
 MODERN = b"2026-07-28"
+ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 Scope = MutableMapping[str, Any]
 
 

@@ -68,6 +68,11 @@ class McpConnections:
         loop, pool = self._started()
         return self._wait(loop, pool.call(peer, *call), timeout_s, stop)
 
+    def count(self) -> int:
+        """Return how many connections are kept."""
+        pool = self._pool
+        return 0 if pool is None else pool.count()
+
     def close(self) -> None:
         """Close all connections and end the thread; it is begun again when a server is asked again."""
         with self._lock:

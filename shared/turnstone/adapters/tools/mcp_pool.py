@@ -55,6 +55,10 @@ class McpPool:
             connection.give_up()
         return await (await self._open(peer)).call(name, arguments, idempotency_key)
 
+    def count(self) -> int:
+        """Return how many connections are kept, those that are given up aside."""
+        return len(self._kept)
+
     async def close(self) -> None:
         """Close all connections; returns when they are, or soon after that should have been."""
         tasks = [connection.task for connection in self._all]
