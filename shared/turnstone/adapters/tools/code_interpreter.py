@@ -5,9 +5,11 @@ Source: of the answer's form, the tool of that name of Llama Stack's in Septembe
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock
 
 from turnstone.adapters.tools.code_runs import CodeRun, CodeRunner, shortened
+from turnstone.adapters.tools.produced_files import named_apart
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolDef, ToolParameter
@@ -61,12 +63,13 @@ class CodeInterpreter:
             raise ToolFailed(f"code: send at most {MAX_CODE_CHARACTERS} characters")
         timeout_s = min(self._timeout_s, invocation.timeout_s)
         run = self._runner.run(code, timeout_s, invocation.stop)
+        run = replace(run, files=named_apart(run.files))
         metadata = {"status": run.status, "exit_code": run.exit_code}
         return ToolResult(_told(run, timeout_s), metadata, run.files)
 
 
 def _told(run: CodeRun, timeout_s: float) -> str:
-    lines = [run.status]
+    lines: list[str] = [run.status]
     for name, text in (("stdout", run.stdout), ("stderr", run.stderr)):
         if text:
             lines += [f"[{name}]", shortened(text).removesuffix("\n"), f"[/{name}]"]

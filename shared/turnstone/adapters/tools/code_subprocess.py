@@ -16,16 +16,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import turnstone
 from turnstone.adapters.tools.code_runs import CUT, MAX_CHARACTERS, CodeRun
-from turnstone.domain.errors import ToolFailed
 from turnstone.adapters.tools.produced_files import produced_file
+from turnstone.domain.errors import ToolFailed
 
 if TYPE_CHECKING:
     from turnstone.domain.stopping import StopSignal
@@ -37,7 +37,14 @@ MAX_RESULT_BYTES = 9 * 1024 * 1024
 KEPT_BYTES = 4 * MAX_CHARACTERS
 CHECK_TIMEOUT_S = 10.0
 END_TIMEOUT_S = 5.0
-ENVIRONMENT = {"HOME": "/tmp/work", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108 # as the jail has them
+ENVIRONMENT = {
+    "HOME": "/tmp/work",  # noqa: S108 # in the jail
+    "TMPDIR": "/tmp",  # noqa: S108 # in the jail
+    "LANG": "C.UTF-8",
+    # a thread for each processor would take memory that the code does not have, and no time less of what it has
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 PACKAGE_PARENT = str(Path(turnstone.__file__).resolve().parents[1])
 START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -46,14 +53,23 @@ START = (
 
 
 class JailedCode:
-    """Runs each piece of code in a jail of its own, one process of this much memory."""
+    """Runs each piece of code in a jail of its own."""
 
-    def __init__(self, memory_mb: int) -> None:
+    def __init__(self, memory_mb: int, hidden: Sequence[Path] = ()) -> None:
+        """Prepare for it.
+
+        Args:
+            memory_mb: how much memory the process may have that runs the code.
+            hidden: folders that code must not see even if they are among Python's or the system's own.
+        """
         self._memory_bytes = memory_mb * 1024 * 1024
+        self._hidden = [str(folder.resolve()) for folder in hidden]
 
     def check(self) -> None:
         """Return if there can be jails here. Raises ToolFailed, which tells why not."""
-        self.run("", CHECK_TIMEOUT_S, None)
+        first = self.run("", CHECK_TIMEOUT_S, None)
+        if first.status != "completed":
+            raise ToolFailed(f"code can't be run here: {first.note or first.stderr or first.status}")
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
         """Return what came of it. It has ended by then, however it did, and nothing of it is left.
@@ -63,8 +79,8 @@ class JailedCode:
         """
         if sys.platform != "linux" or os.uname().machine not in MACHINES:
             raise ToolFailed("code can't be run here: only Linux, on x86-64 or 64-bit ARM, can shut it in")
-        job = {"code": code, "memory_bytes": self._memory_bytes, "cpu_s": math.ceil(timeout_s)}
-        running = _Running(job)
+        limits = {"memory_bytes": self._memory_bytes, "seconds": math.ceil(timeout_s), "hidden": self._hidden}
+        running = _Running({"code": code, **limits})
         with ExitStack() as heeding:
             if stop is not None:
                 heeding.enter_context(stop.heeded_by(running.kill))
@@ -106,8 +122,7 @@ class _Running:
         with self._process, self._result, selectors.DefaultSelector() as selector:
             opened = {"stdout": self._process.stdout, "stderr": self._process.stderr, "result": self._result}
             for name, file in opened.items():
-                assert file is not None
-                selector.register(file, selectors.EVENT_READ, self._streams[name])
+                selector.register(cast("IO[bytes]", file), selectors.EVENT_READ, self._streams[name])
             while selector.get_map():
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
@@ -125,7 +140,7 @@ class _Running:
 
     def outcome(self) -> CodeRun:
         """Return what came of it. Raises ToolFailed if it was never run."""
-        line, _, bodies = self._streams["result"].beginning.partition(b"\n")
+        line, _, bodies = bytes(self._streams["result"].beginning).partition(b"\n")
         told = json.loads(line) if line else {}
         if "refused" in told:
             raise ToolFailed(f"code can't be run here, because it can't be shut in: {told['refused']}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mimetypes
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 
 from turnstone.domain.tool_runs import ProducedFile
 
@@ -24,3 +26,14 @@ def produced_file(name: str, body: bytes, mime_type: str | None = None) -> Produ
     if len(kept) > MAX_NAME:
         kept = (stem or ending)[: MAX_NAME - 20] + dot + ending[:19] if dot else kept[:MAX_NAME]
     return ProducedFile(kept, mime_type or TYPES.guess_type(kept)[0] or UNKNOWN, body)
+
+
+def named_apart(files: Iterable[ProducedFile]) -> tuple[ProducedFile, ...]:
+    """Return the files, those with a number before their name whose name another has already."""
+    named: dict[str, ProducedFile] = {}
+    for file in files:
+        name, number = file.name, 2
+        while name in named:
+            name, number = f"{number}-{file.name}", number + 1
+        named[name] = replace(file, name=name)
+    return tuple(named.values())

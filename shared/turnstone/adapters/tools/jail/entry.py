@@ -10,13 +10,15 @@ import json
 import linecache
 import os
 import resource
+import signal
 import sys
 import traceback
+from io import TextIOWrapper
 from types import ModuleType, TracebackType
 from typing import Any
 
 from turnstone.adapters.tools.jail import kernel
-from turnstone.adapters.tools.jail.filesystem import WORK, enter_root, module_paths, visible_paths
+from turnstone.adapters.tools.jail.filesystem import WORK, Files, enter_root, module_paths, visible_paths
 from turnstone.adapters.tools.jail.leftovers import leftovers_in
 from turnstone.adapters.tools.jail.syscall_filter import filter_program
 
@@ -25,16 +27,20 @@ SCRATCH_FILES = 2_048
 MAX_THREADS = 64
 MAX_OPEN_FILES = 128
 NOBODY = 65_534
+GRACE_S = 10
+NICENESS = 10
 CODE = "<code>"
 
 
 def main(result_fd: int) -> None:
-    """Run the job on standard input: JSON of `code`, `memory_bytes` and `cpu_s`. Returns to no caller but the code's.
+    """Run the job on standard input: JSON of `code`, `memory_bytes`, `seconds` and `hidden`.
 
-    Where the code has ended, a line of JSON is written to the descriptor, and after it what it left in its folder; where
-    it can't be shut in, one that tells why, and the code is not run.
+    Returns in the code's process only, when the code has ended. Another one writes a line of JSON to the descriptor
+    then, and after it what is left in the code's folder; where the code can't be shut in it is not run, and the line
+    tells why.
     """
     job = json.load(sys.stdin)
+    signal.alarm(job["seconds"] + GRACE_S)  # ends the first process, should nobody be left who does
     server = os.getppid()
     try:
         visible, modules = visible_paths(), module_paths()
@@ -45,7 +51,7 @@ def main(result_fd: int) -> None:
             os._exit(1)  # it ended before the kernel was told
         _become_child(None)
         kernel.die_with_parent()
-        enter_root(visible, SCRATCH_BYTES, SCRATCH_FILES)
+        enter_root(Files(visible, job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
         folder = os.open(WORK, os.O_RDONLY | os.O_DIRECTORY)
         _become_child((result_fd, folder))
         _confine(job, is_root=is_root)
@@ -104,7 +110,10 @@ def _become_child(report_to: tuple[int, int] | None) -> None:
 
 def _report(exit_code: int, result_fd: int, folder: int) -> None:
     found = leftovers_in(folder)
-    named = [[name.encode(errors="surrogateescape").decode(errors="replace"), len(body)] for name, body in found.files.items()]
+    named = [
+        [name.encode(errors="surrogateescape").decode(errors="replace"), len(body)]
+        for name, body in found.files.items()
+    ]
     line = json.dumps({"exit_code": exit_code, "files": named, "left_out": found.left_out})
     with open(result_fd, "wb") as result:
         result.write(line.encode() + b"\n")
@@ -114,6 +123,7 @@ def _report(exit_code: int, result_fd: int, folder: int) -> None:
 
 def _confine(job: dict[str, Any], *, is_root: bool) -> None:
     os.setsid()
+    os.nice(NICENESS)  # what serves others goes first
     os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
     os.chdir(WORK)
     limits = {
@@ -126,7 +136,9 @@ def _confine(job: dict[str, Any], *, is_root: bool) -> None:
     }
     for limit, most in limits.items():
         resource.setrlimit(limit, (most, most))
-    resource.setrlimit(resource.RLIMIT_CPU, (job["cpu_s"], job["cpu_s"] + 1))  # told by a signal of its own, then killed
+    resource.setrlimit(
+        resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 1)
+    )  # told by a signal of its own, then killed
     if is_root:
         os.setgroups([])
         os.setresgid(1, 1, 1)
@@ -140,6 +152,8 @@ def _become_code(code: str) -> None:
     sys.modules["__main__"] = module
     sys.argv[:] = [CODE]
     sys.excepthook = _show
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # so that what was printed is known if the code is ended
     linecache.cache[CODE] = len(code), None, code.splitlines(keepends=True), CODE
     exec(compile(code, CODE, "exec"), module.__dict__)  # noqa: S102 # what the jail is for
 

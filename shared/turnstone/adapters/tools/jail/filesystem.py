@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from turnstone.adapters.tools.jail import kernel
 
@@ -42,38 +43,60 @@ def visible_paths() -> list[str]:
     return sorted({*_SYSTEM, libraries, *module_paths()}, key=len)
 
 
-def enter_root(visible: Iterable[str], scratch_bytes: int, scratch_files: int) -> None:
-    """Make a root of these paths, read-only, and a folder in memory, and leave all other files behind.
+@dataclass(frozen=True)
+class Files:
+    """What there is to be in the jail.
+
+    Attributes:
+        visible: paths that can be read, shorter ones first.
+        hidden: folders that can't be, even if they are below those.
+        scratch_bytes: how much can be written, in memory.
+        scratch_files: in how many files and folders.
+    """
+
+    visible: Sequence[str]
+    hidden: Sequence[str]
+    scratch_bytes: int
+    scratch_files: int
+
+
+def enter_root(files: Files) -> None:
+    """Make a root of these files, and leave all others behind.
 
     Raises:
         JailRefused: the kernel does not allow it.
         OSError: a path can't be made.
     """
-    sources = {path: os.path.realpath(path) for path in visible if os.path.exists(path)}
+    sources = {path: os.path.realpath(path) for path in files.visible if os.path.exists(path)}
+    hidden = [os.path.realpath(path) for path in files.hidden]
     links = {path: os.readlink(path) for path in sources if os.path.islink(path)}
     kernel.mount("none", "/", kernel.PRIVATE | kernel.ALL_BELOW)
     kernel.mount("tmpfs", SCRATCH, kernel.NO_SUID | kernel.NO_DEVICES, "tmpfs", "size=1m,mode=0755")
     os.mkdir(SCRATCH + _OLD)
     kernel.move_into(SCRATCH, SCRATCH + _OLD)
     os.chdir("/")
-    bound: list[str] = []
     for path, source in sources.items():
-        if any(path.startswith(f"{known}/") for known in bound):
-            continue
         if path in links:
             os.symlink(links[path], path)
-            continue
-        _make_target(path, is_folder=os.path.isdir(_OLD + source))
-        kernel.mount(_OLD + source, path, kernel.BIND | kernel.ALL_BELOW)
-        bound.append(path)
+        elif not os.path.lexists(path):
+            _show(path, source, hidden)
     kernel.let_go(_OLD)
     os.rmdir(_OLD)
     os.makedirs(SCRATCH, exist_ok=True)
     kernel.make_read_only("/")
     flags = kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_PROGRAMS
-    kernel.mount("tmpfs", SCRATCH, flags, "tmpfs", f"size={scratch_bytes},nr_inodes={scratch_files},mode=1777")
+    room = f"size={files.scratch_bytes},nr_inodes={files.scratch_files}"
+    kernel.mount("tmpfs", SCRATCH, flags, "tmpfs", f"{room},mode=1777")
     os.mkdir(WORK)
     os.chmod(WORK, 0o777)  # noqa: S103 # the code may run as another user of the jail
+
+
+def _show(path: str, source: str, hidden: Sequence[str]) -> None:
+    _make_target(path, is_folder=os.path.isdir(_OLD + source))
+    kernel.mount(_OLD + source, path, kernel.BIND | kernel.ALL_BELOW)
+    for folder in hidden:
+        if f"{folder}/".startswith(f"{source}/") and os.path.isdir(_OLD + folder):
+            kernel.mount("tmpfs", path + folder[len(source) :], kernel.NO_DEVICES, "tmpfs", "size=4k,mode=0555")
 
 
 def _make_target(path: str, *, is_folder: bool) -> None:

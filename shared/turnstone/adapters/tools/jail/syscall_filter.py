@@ -16,7 +16,7 @@ from dataclasses import dataclass
 _X86, _ARM = "x86_64", "aarch64"
 _AUDITED_AS = {_X86: 0xC000003E, _ARM: 0xC00000B7}
 _FOREIGN_FROM = 0x40000000  # the calls of x32, numbered from here, do the same past these rules
-# by its bytes: 0x0000 RET, 0x0015 JEQ and so on, of classic BPF
+# instructions of classic BPF
 _LOAD, _EQUAL, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
@@ -37,7 +37,7 @@ _FILES = {
     "truncate": (76, 45), "ftruncate": (77, 46), "fallocate": (285, 47), "fsync": (74, 82), "fdatasync": (75, 83),
     "utime": (132,), "utimes": (235,), "futimesat": (261,), "utimensat": (280, 88), "umask": (95, 166),
     "statfs": (137, 43), "fstatfs": (138, 44), "flock": (73, 32), "fadvise64": (221, 223),
-    "copy_file_range": (326, 285), "sendfile": (40, 71), "splice": (275, 76), "getxattr": (191, 8),
+    "copy_file_range": (326, 285), "sendfile": (40, 71), "getxattr": (191, 8),
     "lgetxattr": (192, 9), "fgetxattr": (193, 10), "listxattr": (194, 11), "llistxattr": (195, 12),
     "flistxattr": (196, 13), "dup": (32, 23), "dup2": (33,), "dup3": (292, 24), "pipe": (22,), "pipe2": (293, 59),
     "fcntl": (72, 25), "close_range": (436, 436),
@@ -49,7 +49,7 @@ _WAITING = {
     "clock_nanosleep": (230, 115), "clock_gettime": (228, 113), "clock_getres": (229, 114), "time": (201,),
     "gettimeofday": (96, 169), "times": (100, 153), "alarm": (37,), "pause": (34,), "getitimer": (36, 102),
     "setitimer": (38, 103), "sendto": (44, 206), "recvfrom": (45, 207), "sendmsg": (46, 211), "recvmsg": (47, 212),
-    "shutdown": (48, 210), "getsockopt": (55, 209), "setsockopt": (54, 208), "getsockname": (51, 204),
+    "shutdown": (48, 210), "getsockopt": (55, 209), "getsockname": (51, 204),
     "getpeername": (52, 205), "wait4": (61, 260), "waitid": (247, 95),
 }  # fmt: skip
 _ITSELF = {
