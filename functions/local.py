@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
 from functions.http_only import HttpOnly
+from functions.attachments import get_attachment
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
@@ -26,6 +27,7 @@ from functions.steps import get_step
 from functions.tools import (
     get_tool,
     get_toolgroup,
+    invoke_tool,
     list_runtime_tools,
     list_toolgroups,
     list_tools,
@@ -60,6 +62,7 @@ MODULES = (
     delete_agent,
     create_session,
     get_session,
+    get_attachment,
     list_sessions,
     delete_session,
     create_turn,
@@ -84,6 +87,7 @@ MODULES = (
     unregister_toolgroup,
     list_tools,
     get_tool,
+    invoke_tool,
     list_runtime_tools,
     list_shields,
     get_shield,

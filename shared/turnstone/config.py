@@ -63,6 +63,9 @@ class Settings(BaseModel):
         context_tokens: what a model is sent at most, in estimated tokens, where its window is not known.
         summaries: have the model sum up the turns that its window has no room for any more.
         max_turn_tokens: after how many tokens a turn asks the model no more, None for any number.
+        tool_timeout_seconds: how long a tool of the server may take.
+        max_tool_output: how many characters of a tool's answer a model is shown; all of it is kept.
+        public_url: what the addresses of attachments begin with, up to and without /v1; none: paths of this server.
         max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
     """
 
@@ -77,6 +80,9 @@ class Settings(BaseModel):
     summaries: bool = False
     max_turn_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
     max_day_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
+    tool_timeout_seconds: Seconds = Field(default=60, gt=0, le=900)
+    max_tool_output: int = Field(default=32_000, ge=100, le=1_000_000)
+    public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$")] | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
     model_url: ModelUrl | None = None
