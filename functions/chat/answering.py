@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from functions.chat.screen import Screen
-from functions.chat.tools import ClientTool
 from functions.chat.wire import Json
+
+if TYPE_CHECKING:
+    from functions.chat.tools import ClientTool
 
 QUESTION = "  run it? [y]es, [n]o, [a]lways: "
 DECLINED = "Not executed: the user declined this call."
@@ -22,7 +25,7 @@ class Answering:
         allowed: the tools that may, by name.
     """
 
-    tools: Mapping[str, ClientTool]
+    tools: Mapping[str, "ClientTool"]
     screen: Screen
     ask: Callable[[str], str] | None
     is_allowed: bool

@@ -5,10 +5,11 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from io import TextIOWrapper
-from typing import NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from functions.chat.answering import Answering
 from functions.chat.chat import Chat
@@ -16,9 +17,11 @@ from functions.chat.client import ChatError, Client
 from functions.chat.prompt import Prompt, read_line, show_turns
 from functions.chat.screen import JsonScreen, Screen, TextScreen, visible
 from functions.chat.session import ChatSession, make_agent, open_session
-from functions.chat.tools import load_tools
 from functions.chat.wire import Json
 from turnstone.config import InvalidSettings, load_client_settings, wants_plain_text
+
+if TYPE_CHECKING:
+    from functions.chat.tools import ClientTool
 
 FAILED, INTERRUPTED = 1, 130
 Misuse = Callable[[str], NoReturn]
@@ -78,12 +81,20 @@ def _screen(asked: argparse.Namespace) -> Screen:
 
 
 def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:
-    tools = {} if asked.tools is None else load_tools(asked.tools, screen.note)
+    tools = _tools(asked.tools, screen)
     ask = (lambda question: read_line(question, sys.stderr)) if sys.stdin.isatty() else None
     session = _session(asked, client, [tool.definition for tool in tools.values()], screen)
     given = {"--url": asked.url, "--tools": asked.tools}
     options = "".join(f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
     return Chat(session, screen, Answering(tools, screen, ask, asked.yes), options)
+
+
+def _tools(path: Path | None, screen: Screen) -> Mapping[str, "ClientTool"]:
+    if path is None:
+        return {}
+    from functions.chat.tools import load_tools  # half of what a chat takes to load
+
+    return load_tools(path, screen.note)
 
 
 def _session(asked: argparse.Namespace, client: Client, client_tools: list[Json], screen: Screen) -> ChatSession:
