@@ -25,6 +25,7 @@ from functions.agents_2024 import (
     read_step_2024,
     read_turn_2024,
 )
+from functions.attachments import get_attachment
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
@@ -36,6 +37,7 @@ from functions.steps import get_step
 from functions.tools import (
     get_tool,
     get_toolgroup,
+    invoke_tool,
     list_runtime_tools,
     list_toolgroups,
     list_tools,
@@ -71,6 +73,7 @@ MODULES = (
     delete_agent,
     create_session,
     get_session,
+    get_attachment,
     list_sessions,
     delete_session,
     create_turn,
@@ -95,6 +98,7 @@ MODULES = (
     unregister_toolgroup,
     list_tools,
     get_tool,
+    invoke_tool,
     list_runtime_tools,
     list_shields,
     get_shield,

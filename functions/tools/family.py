@@ -6,6 +6,7 @@ from turnstone.edge.gateway import LambdaHandler
 from . import (
     get_tool,
     get_toolgroup,
+    invoke_tool,
     list_runtime_tools,
     list_toolgroups,
     list_tools,
@@ -18,6 +19,7 @@ ROUTES = tuple(
     for module in (
         get_tool,
         get_toolgroup,
+        invoke_tool,
         list_runtime_tools,
         list_toolgroups,
         list_tools,

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_tool(request: Request) -> Reply:
-    return reply(tool_reply(*request.application.toolgroups.tool(request.path_params["tool_name"])))
+    return reply(tool_reply(*request.application.toolgroups.tool(request.caller, request.path_params["tool_name"])))
 
 
 ROUTE = Route("GET", "/v1/tools/{tool_name}", get_tool, Tool, takes_slashes=True)

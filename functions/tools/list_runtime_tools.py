@@ -1,18 +1,34 @@
-"""GET /v1/tool-runtime/list-tools: the tools that run on the server as a model is told of them."""
+"""GET /v1/tool-runtime/list-tools: tools that run on the server, or on an MCP server, as a model is told of them."""
+
+from typing import Any
 
 from turnstone.dialects.llama_stack.registry_replies import RuntimeToolList, runtime_tool_list
-from turnstone.dialects.llama_stack.registry_requests import refuse_mcp_endpoint
+from turnstone.dialects.llama_stack.registry_requests import mcp_endpoint_in
+from turnstone.domain.errors import ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_runtime_tools(request: Request) -> Reply:
-    refuse_mcp_endpoint(request.query)
-    tools = request.application.toolgroups.tools(request.query.get(GROUP, ()), GROUP)
-    return reply(runtime_tool_list(tools))
+    toolgroups, caller, keys = request.application.toolgroups, request.caller, request.provider_data
+    uri = mcp_endpoint_in(request.query)
+    there = toolgroups.tools_at(caller, keys, uri) if uri else ()
+    if uri is None or GROUP in request.query:
+        there += toolgroups.tools(caller, keys, request.query.get(GROUP, ()), GROUP)
+    return reply(runtime_tool_list(there))
 
 
 GROUP = "tool_group_id"
-QUERY = {GROUP: "Only the tools of this group."}
-ROUTE = Route("GET", "/v1/tool-runtime/list-tools", list_runtime_tools, RuntimeToolList, query=QUERY)
+QUERY: dict[str, str | dict[str, Any]] = {
+    GROUP: "Only the tools of this group.",
+    "mcp_endpoint[uri]": {"description": "Those of this MCP server.", "schema": {"type": "string", "format": "uri"}},
+}
+ROUTE = Route(
+    "GET",
+    "/v1/tool-runtime/list-tools",
+    list_runtime_tools,
+    RuntimeToolList,
+    query=QUERY,
+    raises=(ToolgroupUnavailable,),
+)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

@@ -1,16 +1,18 @@
 """GET /v1/tools: the tools that run on the server, of one toolgroup or of all."""
 
 from turnstone.dialects.llama_stack.registry_replies import ToolList, tool_list
+from turnstone.domain.errors import ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_tools(request: Request) -> Reply:
     groups = request.query.get(GROUP, ())
-    return reply(tool_list(request.application.toolgroups.tools(groups, GROUP)))
+    there = request.application.toolgroups.tools(request.caller, request.provider_data, groups, GROUP)
+    return reply(tool_list(there))
 
 
 GROUP = "toolgroup_id"
 QUERY = {GROUP: "Only the tools of this group."}
-ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY)
+ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY, raises=(ToolgroupUnavailable,))
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

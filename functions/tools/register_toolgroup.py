@@ -1,4 +1,4 @@
-"""POST /v1/toolgroups: register a toolgroup, such as an MCP endpoint's; the server does not call its tools yet."""
+"""POST /v1/toolgroups: register a toolgroup, such as that of an MCP server."""
 
 from turnstone.dialects.llama_stack.registry_requests import RegisterToolgroup
 from turnstone.dialects.llama_stack.replies import Nothing

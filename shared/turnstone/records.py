@@ -59,12 +59,17 @@ Condition = Absent | RevIs | AttributeIs
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Store the whole record. Its revision is one above `RevIs`, else 1."""
+    """Store the whole record. Its revision is one above `RevIs`, else 1.
+
+    Attributes:
+        is_apart: whether the body is kept with large payloads, whatever its size: records are dear to write.
+    """
 
     key: Key
     body: bytes
     attributes: Mapping[str, Scalar] = field(default_factory=dict)
     when: tuple[Condition, ...] = ()
+    is_apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)

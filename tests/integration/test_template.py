@@ -181,7 +181,16 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
     for function in made.functions.values():
         served = served_modules(function)
         families = {name.split(".")[0] for name in served}
-        several = ({"server"}, {"models"}, {"tools"}, {"shields"}, {"usage"}, {"inference"}, {"agents_2024"}, {"turns_2024"})
+        several = (
+            {"server"},
+            {"models"},
+            {"tools"},
+            {"shields"},
+            {"usage"},
+            {"inference"},
+            {"agents_2024"},
+            {"turns_2024"},
+        )
         assert len(served) == 1 or families in several
 
 

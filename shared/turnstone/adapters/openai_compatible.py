@@ -124,13 +124,15 @@ class OpenAICompatibleInference:
 
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
         """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
-        key = self._access.key(request.provider_data)
-        asking = Asking(request.model, key, partial(quoted, messages=request.messages, secrets=(key,)), Line(), path)
-        response = self._opened(json.dumps(body).encode(), asking)
-        try:
-            return b"".join(self._read(response))
-        finally:
-            settle(response, may_be_kept=True)
+        line = Line()
+        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+            key = self._access.key(request.provider_data)
+            asking = Asking(request.model, key, partial(quoted, messages=request.messages, secrets=(key,)), line, path)
+            response = self._opened(json.dumps(body).encode(), asking)
+            try:
+                return b"".join(self._read(response))
+            finally:
+                settle(response, may_be_kept=True)
 
     def models(self) -> tuple[str, ...]:
         """Return the ids the server lists. Raises ModelError."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         RangeStore,
         ShieldKinds,
         Supervisor,
-        ToolRuntime,
+        ToolKinds,
     )
 
 
@@ -36,7 +36,7 @@ class AnyPorts(Protocol):
     def embeddings(self) -> Embeddings: ...
 
     @property
-    def tools(self) -> ToolRuntime: ...
+    def tools(self) -> ToolKinds: ...
 
     @property
     def supervisor(self) -> Supervisor: ...
@@ -63,7 +63,7 @@ class Ports:
 
     store: RangeStore
     inference: Inference
-    tools: ToolRuntime
+    tools: ToolKinds
     supervisor: Supervisor
     clock: Clock
     ids: IdGenerator

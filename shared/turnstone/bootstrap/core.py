@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from turnstone.domain.agents import AgentConfig
     from turnstone.services.access import AccessRules
     from turnstone.services.agents import Agents
+    from turnstone.services.attachments import Attachments
     from turnstone.services.broadcast import Broadcasts
     from turnstone.services.cancelling import Cancelling
     from turnstone.services.cleaning import Cleaning
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     from turnstone.services.leases import LeaseKeeper
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
-    from turnstone.services.registry import Models, Providers, Toolgroups
+    from turnstone.services.registry import Models, Providers
     from turnstone.services.running import TurnRunner
     from turnstone.services.sessions import Sessions
     from turnstone.services.shields import Shields
     from turnstone.services.stopping import RunsHere
     from turnstone.services.sweeping import Sweeper
+    from turnstone.services.toolgroups import Toolgroups
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
     from turnstone.services.usage import Usage
@@ -61,7 +63,7 @@ class Core:
         """Load everything now, for processes in which several threads would do so at once."""
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
-        _ = self.models, self.providers, self.toolgroups, self.shields, self.usage, self.inferring
+        _ = self.models, self.providers, self.toolgroups, self.shields, self.usage, self.inferring, self.attachments
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -192,6 +194,12 @@ class Core:
         return build_inferring(self._ports, self._settings, self._registries.routing, self.executor)
 
     @cached_property
+    def attachments(self) -> Attachments:
+        from turnstone.services.attachments import Attachments
+
+        return Attachments(self._registries.attachment_store, self._rules, self._ports.clock)
+
+    @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.turns import TurnStore
 
@@ -250,10 +258,10 @@ class Core:
     def _refuse(self) -> Callable[[str, AgentConfig], None]:
         from turnstone.services.refusals import refuse_at_creation
 
-        tools, routing = self._ports.tools, self._registries.routing
+        offered, routing = self._registries.toolboxes.offered_at_creation, self._registries.routing
 
         def refuse(tenant: str, config: AgentConfig) -> None:
-            refuse_at_creation(config, tools)
+            refuse_at_creation(config, offered)
             routing.refuse_unknown(tenant, config.model)
 
         return refuse
@@ -272,7 +280,7 @@ class Core:
         return RunnerDeps(
             turns=self.turn_store,
             inference=self._ports.inference,
-            tools=self._ports.tools,
+            tools=self._registries.toolboxes,
             shields=self._registries.shieldings,
             supervisor=self._ports.supervisor,
             clock=self._ports.clock,

@@ -12,7 +12,6 @@ def build_inferring(ports: AnyPorts, settings: Settings, routing: Routing, execu
     deps = InferringDeps(
         inference=ports.inference,
         embeddings=ports.embeddings,
-        tools=ports.tools,
         clock=ports.clock,
         ids=ports.ids,
         day_limit=build_limits(ports, settings).of_day,

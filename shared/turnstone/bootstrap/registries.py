@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from turnstone.config import Settings
     from turnstone.domain.routing import KnownModels
     from turnstone.services.known_shields import KnownShields
-    from turnstone.services.registry import Models, Providers, Toolgroups
+    from turnstone.services.registry import Models, Providers
     from turnstone.services.routing import Routing
     from turnstone.services.shielding import Shieldings
     from turnstone.services.shields import Shields
+    from turnstone.services.toolboxes import Toolboxes
+    from turnstone.services.toolgroups import Toolgroups
+    from turnstone.store.attachments import AttachmentStore
     from turnstone.store.directory import Directory
 
 
@@ -47,13 +50,29 @@ class Registries:
     @cached_property
     def toolgroups(self) -> Toolgroups:
         from turnstone.domain.registry import Toolgroup
-        from turnstone.services.registry import Toolgroups
+        from turnstone.services.toolgroups import Toolgroups
         from turnstone.store.registry import RegistryStore
 
-        ports = self._ports
-        return Toolgroups(
-            RegistryStore(ports.store, "toolgroup", Toolgroup, self.directory.forget), ports.tools, ports.clock
-        )
+        store = RegistryStore(self._ports.store, "toolgroup", Toolgroup, self.directory.forget)
+        return Toolgroups(store, self.toolboxes, self._ports.clock)
+
+    @cached_property
+    def toolboxes(self) -> Toolboxes:
+        from turnstone.services.known_toolgroups import KnownToolgroups
+        from turnstone.services.tool_answers import ToolAnswers
+        from turnstone.services.toolboxes import Toolboxes, ToolLimits
+
+        ports, settings = self._ports, self._settings
+        configured = ports.catalogue.known_toolgroups() if ports.catalogue is not None else {}
+        answers = ToolAnswers(self.attachment_store, settings.max_tool_output, settings.public_url or "")
+        known = KnownToolgroups(self.directory, ports.tools, configured)
+        return Toolboxes(known, ports.tools, answers, ToolLimits(settings.tool_timeout_seconds))
+
+    @cached_property
+    def attachment_store(self) -> AttachmentStore:
+        from turnstone.store.attachments import AttachmentStore
+
+        return AttachmentStore(self._ports.store)
 
     @cached_property
     def shields(self) -> Shields:

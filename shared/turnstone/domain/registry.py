@@ -100,10 +100,7 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
             api="tool_runtime",
             provider_id=MCP,
             provider_type=f"remote::{MCP}",
-            health=Health(
-                status="Not Implemented",
-                message="toolgroups can be registered, but this server does not call their tools yet",
-            ),
+            health=Health(status="Not Implemented", message="MCP servers are asked when they are needed, not for this"),
         ),
         *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
     )

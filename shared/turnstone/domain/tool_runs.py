@@ -65,6 +65,20 @@ class ToolInvocation:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A call that one of the server's tools is to answer, as its turn knows it.
+
+    Attributes:
+        arguments: the model's, with the toolgroup's fixed ones over them.
+    """
+
+    call: ToolCall
+    tool: OfferedTool
+    arguments: Mapping[str, Any]
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProducedFile:
     """A file that a tool made; its name has no folders."""
 

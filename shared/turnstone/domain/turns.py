@@ -46,7 +46,7 @@ class ToolExecutionStep(StepCommon):
     tool_responses: tuple[ToolResponse, ...]
 
 
-Touchpoint = Literal["user-input", "assistant-output"]
+Touchpoint = Literal["user-input", "assistant-output", "tool-input", "tool-output"]
 
 
 class SafetyViolation(Frozen):
@@ -132,6 +132,15 @@ class TokenUsage(Frozen):
         )
 
 
+class ToolVerdict(Frozen):
+    """What a shield found of a tool's answer before that was stored; a step of its own tells it afterwards."""
+
+    shield_id: str
+    violation: SafetyViolation | None = None
+    usage: TokenUsage | None = None
+    model: str = ""
+
+
 class StepTrace(Frozen):
     """What is kept of a step beside its wire shape.
 
@@ -142,6 +151,9 @@ class StepTrace(Frozen):
         model: whom that asked, as the agent names it.
         shield_id: of a shield's step, which shield judged.
         touchpoint: of a shield's step, what it judged.
+        call_id: of a shield's step about a tool, which call it was about.
+        verdicts: of a tool's step, what shields found of the answer.
+        attachments: of a tool's step, the files it made.
     """
 
     deltas: int = 0
@@ -150,6 +162,9 @@ class StepTrace(Frozen):
     model: str = ""
     shield_id: str | None = None
     touchpoint: Touchpoint | None = None
+    call_id: str | None = None
+    verdicts: tuple[ToolVerdict, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Summary(Frozen):
@@ -172,6 +187,7 @@ FailureKind = Literal[
     "model_failed",
     "model_timed_out",
     "limit_reached",
+    "tools_unavailable",
     "lease_lost",
     "ended",
     "gone",
@@ -254,9 +270,13 @@ class TurnState(Frozen):
         return self.takeovers if len(self.turn.steps) == self.steps_at_takeover else 0
 
     def with_step(self, step: Step, trace: StepTrace | None = None) -> "TurnState":
-        """Return the state with one more finished step."""
-        turn = self.turn.model_copy(update={"steps": (*self.turn.steps, step)})
-        return self.model_copy(update={"turn": turn, "traces": (*self.traces, trace or StepTrace())})
+        """Return the state with one more finished step, and the files it made."""
+        trace = trace or StepTrace()
+        changes: dict[str, Any] = {"steps": (*self.turn.steps, step)}
+        if trace.attachments:
+            changes["output_attachments"] = (*self.turn.output_attachments, *trace.attachments)
+        turn = self.turn.model_copy(update=changes)
+        return self.model_copy(update={"turn": turn, "traces": (*self.traces, trace)})
 
     def completed(self, output: CompletionMessage, at: datetime) -> "TurnState":
         """Return the state of the turn that has its answer."""

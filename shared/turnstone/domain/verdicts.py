@@ -20,6 +20,7 @@ class ShieldQuestion:
 
     Attributes:
         judged: the messages that may go on only if no shield stops them.
+        call_id: the call that is judged, or whose answer is.
         before: what was said before them, for shields that understand a conversation.
         targets: who is asked where a model judges, in this order; none: whoever is asked for the shield's model.
         provider_data: the caller's own keys, for this question only.
@@ -28,6 +29,7 @@ class ShieldQuestion:
 
     judged: tuple[Message, ...]
     touchpoint: Touchpoint
+    call_id: str | None = None
     before: tuple[Message, ...] = ()
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from turnstone.domain.content import text_of
 from turnstone.domain.events import StepStarted, TurnEvent, step_completed
 from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.turns import InferenceStep, SafetyViolation, ShieldCallStep, StepTrace, TurnState
+from turnstone.domain.turns import InferenceStep, SafetyViolation, ShieldCallStep, StepTrace, Touchpoint, TurnState
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 
@@ -22,7 +22,7 @@ def input_shields_left(state: TurnState, shield_ids: Sequence[str]) -> tuple[str
     """Return the shields that have still to judge the user's messages, each once; none once the model was asked."""
     if state.inference_count:
         return ()
-    return _left(shield_ids, state.traces)
+    return shields_left(shield_ids, state.traces, "user-input")
 
 
 def output_shields_left(state: TurnState, ending: Ending, shield_ids: Sequence[str]) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def output_shields_left(state: TurnState, ending: Ending, shield_ids: Sequence[s
     if isinstance(ending, AwaitClientTools) and not text_of(ending.output.content):
         return ()
     spoken = max(index for index, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep))
-    return _left(shield_ids, state.traces[spoken + 1 :])
+    return shields_left(shield_ids, state.traces[spoken + 1 :], "assistant-output")
 
 
 def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -> Judging:
@@ -41,10 +41,15 @@ def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -
         provider_data=deps.provider_data,
         stop=deps.stop,
     )
+    return (yield from judge_kept(shield_ids, question, state, deps))
+
+
+def judge_kept(shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps) -> Judging:
+    """Have that judged and every step of it stored; the turn goes on unless one of the shields stops it."""
     state, stopped = yield from _judged(shield_ids, question, state, deps)
     if stopped is not None:
         return stopped
-    yield from _kept(state, deps)
+    yield from keep_newest(state, deps)
     return RunAgain(state)
 
 
@@ -69,7 +74,7 @@ def _judged(
     with closing(deps.shields.judge(shield_ids, question)) as verdicts:
         for index, shield_id in enumerate(shield_ids):
             if index:
-                yield from _kept(state, deps)
+                yield from keep_newest(state, deps)
             step_id = deps.ids.new_id()
             yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": question.touchpoint})
             verdict: Verdict = next(verdicts)
@@ -81,23 +86,32 @@ def _judged(
                 violation=verdict.violation,
             )
             trace = StepTrace(
-                usage=verdict.usage, model=verdict.model, shield_id=shield_id, touchpoint=question.touchpoint
+                usage=verdict.usage,
+                model=verdict.model,
+                shield_id=shield_id,
+                touchpoint=question.touchpoint,
+                call_id=question.call_id,
             )
             state = state.with_step(step, trace)
             if verdict.violation is not None and step.has_stopped:
-                return state, Blocked(state, _told(verdict.violation), unsaved=step)
+                return state, Blocked(state, said_of(verdict.violation), unsaved=step)
     return state, None
 
 
-def _kept(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, None]:
+def keep_newest(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, None]:
+    """Store the newest step and tell that it is complete."""
     deps.recorder.save_step(state)
     yield step_completed(state.turn.steps[-1])
 
 
-def _told(violation: SafetyViolation) -> CompletionMessage:
+def said_of(violation: SafetyViolation) -> CompletionMessage:
+    """Return what a turn comes to that was stopped."""
     return CompletionMessage(content=violation.user_message or "", stop_reason="end_of_turn")
 
 
-def _left(shield_ids: Sequence[str], traces: Sequence[StepTrace]) -> tuple[str, ...]:
-    have_judged = {trace.shield_id for trace in traces}
+def shields_left(
+    shield_ids: Sequence[str], traces: Sequence[StepTrace], touchpoint: Touchpoint, call_id: str | None = None
+) -> tuple[str, ...]:
+    """Return the shields that have not judged that yet, each once."""
+    have_judged = {trace.shield_id for trace in traces if (trace.touchpoint, trace.call_id) == (touchpoint, call_id)}
     return tuple(shield_id for shield_id in dict.fromkeys(shield_ids) if shield_id not in have_judged)

@@ -4,15 +4,17 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents import AgentConfig, ToolGroup
 from turnstone.domain.messages import CompletionMessage, Message
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
-from turnstone.domain.turns import Step, TurnState
+from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolResult, ToolRun
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import Attachment, Step, TurnState
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.engine.tool_plan import ToolOffer
-from turnstone.ports import Clock, IdGenerator, Inference, ToolRuntime
+from turnstone.ports import Clock, IdGenerator, Inference
 
 
 class StepRecorder(Protocol):
@@ -25,6 +27,32 @@ class Shielding(Protocol):
         """Yield the verdict of each shield, in this order, while all of them work at the same time.
 
         A shield that can't judge yields what it is told to do then. Raises StoreUnavailable.
+        """
+
+
+class Tools(Protocol):
+    """The server's tools, as one turn may use them."""
+
+    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
+        """Return the tools of the groups (`group` or `group/tool`).
+
+        Raises:
+            Unsupported: names a group that there is not.
+            ToolgroupUnavailable: whoever has a group's tools can't be asked now.
+        """
+
+    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
+        """Yield the answer to each call, in this order, while all of them are run at the same time.
+
+        A tool that fails, or takes too long, answers that.
+        """
+
+    def keep(
+        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+    ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
+        """Store the files of an answer, and it itself if it is too long for a model; return what the turn keeps.
+
+        The same run's files take each other's place. Raises StoreUnavailable.
         """
 
 
@@ -46,7 +74,7 @@ class EngineDeps:
     offer: ToolOffer
     history: tuple[Message, ...]
     inference: Inference
-    tools: ToolRuntime
+    tools: Tools
     shields: Shielding
     recorder: StepRecorder
     clock: Clock

@@ -1,12 +1,13 @@
 """Who answers each call of an inference: a server tool, the client, or we ourselves if it can't be run. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from turnstone.domain.agents import AgentConfig
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.tool_runs import OfferedTool
 from turnstone.domain.tools import ToolCall, ToolDef
-from turnstone.ports import OfferedTool, ToolRuntime
 
 QUOTED_CHARACTERS = 200
 
@@ -28,6 +29,7 @@ class RunOnServer:
     """A call for one of the server's tools, with the arguments its toolgroup fixes laid over the model's."""
 
     call: ToolCall
+    tool: OfferedTool
     arguments: Mapping[str, Any]
 
 
@@ -47,12 +49,21 @@ class ToolPlan:
     client: tuple[ToolCall, ...]
 
 
-def build_offer(config: AgentConfig, tools: ToolRuntime) -> ToolOffer:
-    """Return the tools of the configuration. Raises Unsupported, naming a toolgroup that does not exist."""
+def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOffer:
+    """Return the tools of the configuration, whose toolgroups have these.
+
+    Raises:
+        InvalidRequest: two groups have a tool of the same name.
+    """
     client = {tool.name: tool for tool in config.client_tools}
-    offered = tools.offered(config.toolgroups) if config.toolgroups else ()
-    server = {tool.definition.name: tool for tool in offered if tool.definition.name not in client}
-    return ToolOffer(client, server)
+    server: dict[str, OfferedTool] = {}
+    for tool in of_groups:
+        name = tool.definition.name
+        if name in server and server[name].toolgroup != tool.toolgroup:
+            said = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
+            raise InvalidRequest(f"{said}; name the tools that are wanted, as group/tool", ("toolgroups",))
+        server[name] = tool
+    return ToolOffer(client, {name: tool for name, tool in server.items() if name not in client})
 
 
 def plan_tools(calls: Iterable[ToolCall], offer: ToolOffer) -> ToolPlan:
@@ -67,8 +78,8 @@ def plan_tools(calls: Iterable[ToolCall], offer: ToolOffer) -> ToolPlan:
         elif call.tool_name in offer.client:
             client.append(call)
         else:
-            fixed = offer.server[call.tool_name].fixed_arguments
-            ours.append(RunOnServer(call, {**call.arguments, **fixed}))
+            tool = offer.server[call.tool_name]
+            ours.append(RunOnServer(call, tool, {**call.arguments, **tool.fixed_arguments}))
     return ToolPlan(tuple(ours), tuple(client))
 
 

@@ -1,73 +1,90 @@
-"""Running the calls that are ours to answer: one step each, stored before it is told."""
+"""Running the calls that are ours to answer: all at the same time, one step each, stored before it is told."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import assert_never
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from turnstone.domain.errors import ToolFailed
 from turnstone.domain.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent, step_completed
+from turnstone.domain.tool_runs import ProducedFile, ToolResult, ToolRun
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import StepTrace, ToolExecutionStep, TurnState
-from turnstone.engine.steps import EngineDeps, RunAgain
+from turnstone.engine.steps import EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolPlan
-from turnstone.ports import ToolInvocation
+from turnstone.engine.tool_shields import has_stopped, judge_call, judged_answer, stopped_response
 
 
-def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, RunAgain]:
-    """Answer the calls on our side, in the order called. A tool that fails is an answer, not an end."""
+def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+    """Answer the calls on our side, with steps in the order called. A tool that fails is an answer, not an end."""
     for planned in plan.ours:
-        step_id = deps.ids.new_id()
-        started_at = deps.clock.now()
-        yield StepStarted(step_type="tool_execution", step_id=step_id)
-        delta = ToolCallDelta(tool_call=planned.call, parse_status="in_progress")
-        yield StepProgressed(step_type="tool_execution", step_id=step_id, delta=delta)
-        response = _response(planned, state, deps)
-        step = ToolExecutionStep(
-            turn_id=state.turn_id,
-            step_id=step_id,
-            started_at=started_at,
-            completed_at=deps.clock.now(),
-            tool_calls=(planned.call,),
-            tool_responses=(response,),
-        )
-        state = state.with_step(step, StepTrace(deltas=1))
-        deps.recorder.save_step(state)
-        yield step_completed(step)
+        if isinstance(planned, RunOnServer):
+            following = yield from judge_call(planned, state, deps)
+            if not isinstance(following, RunAgain):
+                return following
+            state = following.state
+    runs = [_run(planned, state) for planned in plan.ours if isinstance(planned, RunOnServer)]
+    started_at = deps.clock.now()
+    with closing(deps.tools.run(runs, deps.stop)) as results:
+        for planned in plan.ours:
+            step_id = deps.ids.new_id()
+            yield StepStarted(step_type="tool_execution", step_id=step_id)
+            delta = ToolCallDelta(tool_call=planned.call, parse_status="in_progress")
+            yield StepProgressed(step_type="tool_execution", step_id=step_id, delta=delta)
+            response, trace = _answered(planned, runs, results, (state, deps))
+            step = ToolExecutionStep(
+                turn_id=state.turn_id,
+                step_id=step_id,
+                started_at=started_at,
+                completed_at=deps.clock.now(),
+                tool_calls=(planned.call,),
+                tool_responses=(response,),
+            )
+            state = state.with_step(step, trace)
+            deps.recorder.save_step(state)
+            yield step_completed(step)
     return RunAgain(state)
 
 
-def _response(planned: RunOnServer | AnswerAtOnce, state: TurnState, deps: EngineDeps) -> ToolResponse:
+def _run(planned: RunOnServer, state: TurnState) -> ToolRun:
+    key = f"{state.turn_id}:{state.inference_count}:{planned.call.call_id}"
+    return ToolRun(planned.call, planned.tool, planned.arguments, key)
+
+
+def _answered(
+    planned: RunOnServer | AnswerAtOnce,
+    runs: Sequence[ToolRun],
+    results: Iterator[ToolResult],
+    within: tuple[TurnState, EngineDeps],
+) -> tuple[ToolResponse, StepTrace]:
+    """Return the answer as the turn keeps it. What shields stop is not kept."""
+    state, deps = within
     match planned:
         case AnswerAtOnce():
-            return _failed(planned.call, planned.answer)
+            return _failed(planned.call, planned.answer), StepTrace(deltas=1)
         case RunOnServer():
-            return _invoked(planned, state, deps)
+            response, files = _response(planned.call, next(results))
+            verdicts = judged_answer(planned, response, state, deps)
+            if any(map(has_stopped, verdicts)):
+                return stopped_response(response), StepTrace(deltas=1, verdicts=verdicts)
+            run = next(run for run in runs if run.call is planned.call)
+            response, attachments = deps.tools.keep(run, response, files)
+            return response, StepTrace(deltas=1, verdicts=verdicts, attachments=attachments)
         case _:
             assert_never(planned)
 
 
-def _invoked(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> ToolResponse:
-    call = planned.call
-    invocation = ToolInvocation(
-        call=call,
-        arguments=planned.arguments,
-        idempotency_key=f"{state.turn_id}:{state.inference_count}:{call.call_id}",
-        session_id=state.turn.session_id,
-    )
+def _response(call: ToolCall, result: ToolResult) -> tuple[ToolResponse, tuple[ProducedFile, ...]]:
+    metadata = None if result.metadata is None else dict(result.metadata)
     try:
-        result = deps.tools.invoke(invocation)
-        metadata = None if result.metadata is None else dict(result.metadata)
         response = ToolResponse(
             call_id=call.call_id, tool_name=call.tool_name, content=result.content, metadata=metadata
         )
         response.model_dump_json()
-    except ToolFailed as failure:
-        return _failed(call, str(failure))
     except (ValidationError, PydanticSerializationError):
-        return _failed(call, "The tool ran, but its answer is no text or JSON that can be kept.")
-    return response
+        return _failed(call, "The tool ran, but its answer is no text or JSON that can be kept."), ()
+    return response, result.files
 
 
 def _failed(call: ToolCall, answer: str) -> ToolResponse:

@@ -24,6 +24,7 @@ from turnstone.engine.prompt import build_request
 from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import plan_tools
+from turnstone.engine.tool_shields import tell_verdict, untold_verdicts
 from turnstone.engine.tools import run_tools
 from turnstone.ports import Inferred, TextChunk
 
@@ -37,6 +38,8 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     """
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
+    if untold := untold_verdicts(state):
+        return (yield from tell_verdict(untold[0], state, deps))
     ending = ending_of(state, deps)
     if ending is not None:
         left = output_shields_left(state, ending, deps.config.output_shields)

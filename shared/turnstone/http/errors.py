@@ -35,6 +35,7 @@ STATUS: dict[type[Exception], int] = {
     errors.NotServed: 501,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
+    errors.ToolgroupUnavailable: 502,
     errors.Overloaded: 503,
     errors.StoreUnavailable: 503,
     errors.IssuerUnavailable: 503,
@@ -47,6 +48,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "gone": 404,
     "handed_over": 503,
     "limit_reached": 429,
+    "tools_unavailable": 502,
     "store_unavailable": 503,
     "internal": 500,
 }

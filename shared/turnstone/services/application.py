@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
     from turnstone.services.agents import Agents
+    from turnstone.services.attachments import Attachments
     from turnstone.services.cancelling import Cancelling
     from turnstone.services.deleting import Deleting
     from turnstone.services.inferring import Inferring
     from turnstone.services.reading import TurnReader
-    from turnstone.services.registry import Models, Providers, Toolgroups
+    from turnstone.services.registry import Models, Providers
     from turnstone.services.sessions import Sessions
     from turnstone.services.shields import Shields
+    from turnstone.services.toolgroups import Toolgroups
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
     from turnstone.services.usage import Usage
@@ -54,6 +56,9 @@ class Application(Protocol):
 
     @property
     def usage(self) -> Usage: ...
+
+    @property
+    def attachments(self) -> Attachments: ...
 
     @property
     def inferring(self) -> Inferring: ...

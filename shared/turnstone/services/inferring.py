@@ -12,7 +12,7 @@ from turnstone.domain.inference import Embedded, EmbeddingRequest, ModelAnswer, 
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.routing import ModelRoute
 from turnstone.domain.stopping import StopSignal
-from turnstone.ports import Clock, Embeddings, IdGenerator, Inference, InferenceRequest, Inferred, ToolRuntime
+from turnstone.ports import Clock, Embeddings, IdGenerator, Inference, InferenceRequest, Inferred
 from turnstone.services.answering import Answering, Part
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.limits import DayLimit
@@ -27,7 +27,6 @@ SAID_IN_COMMON = ("max_completion_tokens", "response_format")  # extras that oth
 class InferringDeps:
     inference: Inference
     embeddings: Embeddings
-    tools: ToolRuntime
     clock: Clock
     ids: IdGenerator
     day_limit: DayLimit
@@ -52,7 +51,7 @@ class Inferring:
         config = question.config
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, config.model)
-        refuse_unsupported(config, self._deps.tools, partial(self._deps.inference.capabilities, route.targets))
+        refuse_unsupported(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
         self._refuse_extras(question.extras, route)

@@ -11,12 +11,13 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import ModelRoute
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnState
-from turnstone.ports import Clock, IdGenerator, Inference, Supervisor, ToolRuntime
+from turnstone.ports import Clock, IdGenerator, Inference, Supervisor
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
 from turnstone.services.limits import Limits
 from turnstone.services.shielding import Shieldings
 from turnstone.services.summarizing import Summarizer
+from turnstone.services.toolboxes import Toolboxes
 from turnstone.store.turns import TurnStore
 
 
@@ -35,7 +36,7 @@ class RunnerDeps:
 
     turns: TurnStore
     inference: Inference
-    tools: ToolRuntime
+    tools: Toolboxes
     shields: Shieldings
     supervisor: Supervisor
     clock: Clock

@@ -1,18 +1,21 @@
 """What an agent or a turn may not ask for, told before anything is stored: a field is never accepted and ignored."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 
-from turnstone.domain.agents import AgentConfig, GrammarFormat
+from turnstone.domain.agents import AgentConfig, GrammarFormat, ToolGroup
 from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.tool_runs import OfferedTool
 from turnstone.engine.tool_plan import ToolOffer, build_offer
-from turnstone.ports import Capability, ToolRuntime
+from turnstone.ports import Capability
 
 # asked for only where a configuration wants what not every model can: it has the model's providers made
 Capabilities = Callable[[], Set[Capability]]
+# returns the tools of groups
+Offered = Callable[[Sequence[ToolGroup]], Sequence[OfferedTool]]
 
 
-def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
+def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
     """Raise Unsupported for a function this server does not offer, InvalidRequest for tools that clash.
 
     Neither names nor what a model can do is looked up: they may come later, and a turn refuses what is not there.
@@ -20,18 +23,21 @@ def refuse_at_creation(config: AgentConfig, tools: ToolRuntime) -> None:
     """
     refuse_contradictions(config)
     with suppress(Unsupported):
-        refuse_impossible_choice(config, build_offer(config, tools))
+        refuse_impossible_choice(config, build_offer(config, offered(config.toolgroups)))
 
 
-def refuse_unsupported(config: AgentConfig, tools: ToolRuntime, capabilities: Capabilities) -> None:
-    """Raise Unsupported for what this server or its model can't do in a turn, InvalidRequest for tools that clash."""
+def refuse_unsupported(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> None:
+    """Raise Unsupported for what this server or its model can't do in a turn, InvalidRequest for tools that clash.
+
+    Raises ToolgroupUnavailable, too, as what tells the tools of groups does.
+    """
     refuse_contradictions(config)
     if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
         raise Unsupported(
             "response_format: this agent's model is asked in a way that takes no grammar; json_schema it may take",
             ("response_format",),
         )
-    offer = build_offer(config, tools)
+    offer = build_offer(config, offered(config.toolgroups))
     refuse_impossible_choice(config, offer)
     refuse_bound_calls(config, offer)
 

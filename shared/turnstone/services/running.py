@@ -14,6 +14,7 @@ from turnstone.domain.errors import (
     ModelTimedOut,
     NotFound,
     StoreUnavailable,
+    ToolgroupUnavailable,
     TurnLimitReached,
     TurnstoneError,
 )
@@ -175,7 +176,7 @@ class _Run:
                 following = self._drained(advance(state, engine))
             if isinstance(following, Finish):
                 following = replace(following, state=self._summed_up(following.state, engine))
-        except (ModelError, InvalidRequest, TurnLimitReached) as error:
+        except (ModelError, InvalidRequest, ToolgroupUnavailable, TurnLimitReached) as error:
             return self._failed(state, error)
         return self._settled(following)
 
@@ -196,7 +197,8 @@ class _Run:
     def _engine(self, state: TurnState) -> EngineDeps:
         config = self.launch.config
         route = self._deps.route(self.launch.ref.tenant, config.model)
-        offer = build_offer(config, self._deps.tools)
+        tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
+        offer = build_offer(config, tools.offered(config.toolgroups))
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
         left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
@@ -207,7 +209,7 @@ class _Run:
             offer=offer,
             history=self._deps.turns.history(self.launch.ref, self._segments, left),
             inference=self._deps.inference,
-            tools=self._deps.tools,
+            tools=tools,
             shields=self._deps.shields.of(self.launch.ref.tenant),
             recorder=self,
             clock=self._deps.clock,
@@ -284,6 +286,8 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
 def _kind_of(error: TurnstoneError) -> FailureKind:
     if isinstance(error, TurnLimitReached):
         return "limit_reached"
+    if isinstance(error, ToolgroupUnavailable):
+        return "tools_unavailable"
     return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Event
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
@@ -17,10 +13,10 @@ from turnstone.domain.registry import LLAMA_GUARD
 from turnstone.domain.registry import Shield as Registered
 from turnstone.domain.routing import ModelRoute, Target
 from turnstone.domain.shields import ShieldParams, params_of
-from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.ports import Shield, ShieldKinds
+from turnstone.services.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
 
@@ -93,10 +89,7 @@ class TenantShielding:
         """Yield the verdict of each shield, in this order, while all of them work. Raises StoreUnavailable."""
         found = self._known.find(self._tenant, shield_ids)
         asked = [self._ask(name, found.get(name), question) for name in shield_ids]
-        with ExitStack() as stack:
-            if question.stop is not None:
-                stack.enter_context(question.stop.heeded_by(lambda: _stop(asked)))
-            stack.callback(_stop, asked)  # who stops listening to the first wants none of the others
+        with awaiting([one.awaited for one in asked], question.stop):
             for one in asked:
                 yield one.verdict()
 
@@ -108,38 +101,26 @@ class TenantShielding:
             asked.params = params_of(registered)
             shield, targets = self._make(registered)
         except (InvalidRequest, ShieldFailed) as problem:
-            asked.answer.set_exception(ShieldFailed(str(problem)))
+            asked.awaited.fail(ShieldFailed(str(problem)))
             return asked
-        own = replace(question, targets=targets, stop=asked.stop)
-        asked.begun_at = time.monotonic()
-        asked.answer = self._threads.run(lambda: shield.judge(own))
-        asked.answer.add_done_callback(lambda _: asked.is_settled.set())
+        own = replace(question, targets=targets, stop=asked.awaited.stop)
+        asked.awaited.begin(self._threads, lambda: shield.judge(own))
         return asked
 
 
 @dataclass(slots=True)
 class _Asked:
-    """A shield that was asked. It is settled when it has answered, or need not answer any more."""
+    """A shield that was asked."""
 
     shield_id: str
     params: ShieldParams = field(default_factory=ShieldParams)
-    answer: Future[Verdict] = field(default_factory=Future)
-    stop: StopSignal = field(default_factory=StopSignal)
-    is_settled: Event = field(default_factory=Event)
-    begun_at: float = 0.0
+    awaited: Awaited[Verdict] = field(default_factory=Awaited)
 
     def verdict(self) -> Verdict:
         """Return what the shield says, within its time, or what it was told to do when it can't."""
-        left_s = self.begun_at + self.params.timeout_seconds - time.monotonic()
-        if not self.answer.done():
-            self.is_settled.wait(max(0.0, left_s))
-        if not self.answer.done():
-            why = "nobody waits for it any more" if self.stop.is_given else "it took longer than it may"
-            self.stop.give()
-            return self._failed(why)
         try:
-            verdict = self.answer.result()
-        except ShieldFailed as failed:
+            verdict = self.awaited.answer(self.params.timeout_seconds)
+        except (GivenUp, ShieldFailed) as failed:
             return self._failed(str(failed))
         return replace(verdict, violation=self._told(verdict.violation))
 
@@ -162,9 +143,3 @@ class _Asked:
                 metadata={"shield_id": self.shield_id, "failure": why},
             )
         )
-
-
-def _stop(asked: Sequence[_Asked]) -> None:
-    for one in asked:
-        one.stop.give()
-        one.is_settled.set()

@@ -109,7 +109,8 @@ class Turns:
         now = self._deps.clock.now()
         config = new.overrides.applied_to(view.agent.agent_config)
         route = self._deps.route(ref.tenant, config.model)
-        refuse_unsupported(config, self._deps.tools, partial(self._deps.inference.capabilities, route.targets))
+        tools = self._deps.tools.of(ref, attempt.provider_data)
+        refuse_unsupported(config, tools.offered, partial(self._deps.inference.capabilities, route.targets))
         self._deps.shields.refuse_unusable(ref.tenant, config)
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)

@@ -96,6 +96,11 @@ def steps_of_turn(ref: SessionRef, order: str) -> Range:
     return Range(session_partition(ref), start=prefix, end=prefix + "~")
 
 
+def attachment_key(ref: SessionRef, attachment_id: str) -> Key:
+    """Return where a file is kept that a tool made in the session."""
+    return Key(session_partition(ref), f"attachment:{component(attachment_id)}")
+
+
 def idempotency_key(scope: str | SessionRef, hashed: str) -> Key:
     """Return where an answer is remembered: for the tenant, or with the session that it is about, while that lives."""
     if isinstance(scope, SessionRef):

@@ -80,13 +80,15 @@ class OversizeStore:
     def _encoded(self, operation: Operation, blobs: list[str]) -> Operation:
         if isinstance(operation, Put | Update) and _CODEC in operation.attributes:
             raise ValueError(f"the attribute {_CODEC!r} of {operation.key!r} is not the caller's")
-        if not isinstance(operation, Put) or len(operation.body) <= COMPRESS_ABOVE_BYTES:
+        if not isinstance(operation, Put):
+            return operation
+        if len(operation.body) <= COMPRESS_ABOVE_BYTES and not operation.is_apart:
             return operation
         # The default level: as fast as level 1 up to 3 KB (measured), and 3 to 10 % less to store and to pay for.
         compressed = zlib.compress(operation.body)
         smaller = len(compressed) < len(operation.body)
         stored = compressed if smaller else operation.body
-        if len(stored) > RECORD_BYTES:
+        if len(stored) > RECORD_BYTES or operation.is_apart:
             name, pointer = self._put_blob(operation.key, stored)
             blobs.append(name)
             return _with_codec(operation, pointer, _ZLIB_BLOB if smaller else _BLOB)

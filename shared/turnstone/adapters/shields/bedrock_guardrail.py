@@ -47,7 +47,7 @@ class GuardrailShield:
         content = [block for message in question.judged for block in _blocks(message)]
         if not content:
             return Verdict()
-        is_output = question.touchpoint == "assistant-output"
+        is_output = question.touchpoint in ("assistant-output", "tool-input")
         answer = _asked(
             self._client,
             "apply_guardrail",

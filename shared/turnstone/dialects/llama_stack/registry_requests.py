@@ -3,10 +3,10 @@
 Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls mean the default.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.messages import Message
@@ -111,10 +111,28 @@ class RunShield(NullMeansDefault):
             raise Unsupported("params: a shield has those it was registered with; leave them out", ("params",))
 
 
-def refuse_mcp_endpoint(names: Iterable[str]) -> None:
-    """Raise Unsupported if a query names an endpoint whose tools are to be listed."""
-    if any(name.partition("[")[0] == "mcp_endpoint" for name in names):
-        raise Unsupported("mcp_endpoint: this server calls no MCP endpoints yet; leave it out", ("mcp_endpoint",))
+class InvokeTool(NullMeansDefault):  # type: ignore[no-redef] # the plugin names a parameter of its own like that
+    tool_name: str = Field(min_length=1, max_length=512)
+    arguments: JsonObject = Field(alias="kwargs")
+
+
+def mcp_endpoint_in(query: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the address of the MCP server whose tools are to be listed, None if none is named.
+
+    Source: the official clients send an object's fields in brackets, `mcp_endpoint[uri]`.
+
+    Raises:
+        InvalidRequest: it is no address.
+    """
+    named = {name: values for name, values in query.items() if name.partition("[")[0] == "mcp_endpoint"}
+    if not named:
+        return None
+    uri = named.get("mcp_endpoint[uri]", [""])[-1]
+    try:
+        return McpEndpoint(uri=uri).uri
+    except ValidationError:
+        said = "mcp_endpoint: send mcp_endpoint[uri]=, an address that begins with http:// or https://"
+        raise InvalidRequest(said, ("mcp_endpoint",)) from None
 
 
 def refuse_unknown_provider(provider_id: str, *known: str) -> None:

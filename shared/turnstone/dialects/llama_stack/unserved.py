@@ -11,7 +11,6 @@ from turnstone.domain.errors import NotServed
 MODEL = "ask a model in a chat: POST /v1/openai/v1/chat/completions or POST /v1/inference/chat-completion"
 TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
 SESSION = "open a session of an agent: POST /v1/agents/{agent_id}/session"
-TOOLS = "give an agent the tool's group; the tool is run when the model calls it in a turn"
 DOCUMENT = "read GET /v1/openapi.json, which lists the routes"
 OWN_API, OWN_BETA, OWN_ALPHA = ("/v1/openai/v1", "/v1"), ("/v1", "/v1beta"), ("/v1", "/v1alpha")
 V1 = ("/v1",)
@@ -170,7 +169,6 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         POST /datasetio/append-rows/{dataset_id} datasets.appendrows
         """,
     ),
-    (V1, TOOLS, "POST /tool-runtime/invoke tool_runtime.invoke_tool"),
     (V1, DOCUMENT, "GET /inspect/routes routes.list"),
 )
 

@@ -1,0 +1,24 @@
+"""GET …/session/{session_id}/attachments/{attachment_id}: a file that a tool made, or the whole of a long answer."""
+
+from urllib.parse import quote
+
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route
+
+
+def get_attachment(request: Request) -> Reply:
+    attachments = request.application.attachments
+    file = attachments.read(request.caller, request.session_ref, request.path_params["attachment_id"])
+    # a browser that is led here must neither run what a model had written nor guess what it is
+    headers = {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
+        "content-security-policy": "sandbox; default-src 'none'",
+        "x-content-type-options": "nosniff",
+        "cache-control": "private, max-age=0",
+    }
+    return Reply(file.body, headers=headers, content_type=file.mime_type)
+
+
+PATH = "/v1/agents/{agent_id}/session/{session_id}/attachments/{attachment_id}"
+ROUTE = Route("GET", PATH, get_attachment, reply=None)
+handler = LambdaHandler(__name__, ROUTE, loads="attachments")

@@ -1,0 +1,92 @@
+"""Where a URL points, taken apart strictly: what two readers of URLs could understand differently is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from urllib.parse import quote, urlencode
+
+from turnstone.adapters.fetching.addresses import Address
+from turnstone.adapters.fetching.hosts import BadHost, to_host
+from turnstone.domain.errors import FetchRefused
+
+MAX_URL_CHARACTERS = 8_000
+PORTS = {"https": 443, "http": 80}
+PARTS = re.compile(r"(?s)([A-Za-z][A-Za-z0-9+.-]*):(//)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?")
+AUTHORITY = re.compile(r"(?s)(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
+UNSPEAKABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
+IN_PATHS = "/%:@!$&'()*+,;=~-._[]|^`{}\""  # what is sent as it was written
+SOME_URL = "this URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place to ask, and what for.
+
+    Attributes:
+        host: a name in ASCII, or an address.
+        request_target: path and query as a request line holds them.
+    """
+
+    scheme: str
+    host: str | Address
+    port: int
+    request_target: str
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port; it can be shown to anybody, as it holds neither credentials nor paths nor queries."""
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the `Host` header has them."""
+        host = f"[{self.host}]" if isinstance(self.host, IPv6Address) else str(self.host)
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return self.origin + self.request_target
+
+
+def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
+    """Return where the URL points, with further parameters in its query. Raises FetchRefused."""
+    if len(url) > MAX_URL_CHARACTERS:
+        raise FetchRefused(SOME_URL, f"it is longer than {MAX_URL_CHARACTERS} characters")
+    if UNSPEAKABLE.search(url):
+        raise FetchRefused(SOME_URL, "it holds spaces, control characters or backslashes, which URLs don't")
+    found = PARTS.fullmatch(url)
+    if found is None:
+        raise FetchRefused(SOME_URL, "it does not begin with https:// and a host")
+    scheme, slashes, authority, path, query = found.groups(default="")
+    scheme = scheme.lower()
+    if scheme not in PORTS or not slashes:
+        raise FetchRefused(SOME_URL, "it does not begin with https:// and a host")
+    host, port = _host_and_port(authority, PORTS[scheme])
+    asked = "&".join(part for part in (_quoted(query, "?"), urlencode(params or {}, doseq=True)) if part)
+    return Target(scheme, host, port, (_quoted(path) or "/") + (f"?{asked}" if asked else ""))
+
+
+def _host_and_port(authority: str, usual_port: int) -> tuple[str | Address, int]:
+    if "@" in authority:
+        raise FetchRefused(SOME_URL, "it holds a user's name or password; send those in headers")
+    found = AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise FetchRefused(SOME_URL, "it has no host, or a port that there can't be")
+    port = usual_port if found[2] is None else int(found[2])
+    if not 0 < port < 65_536:
+        raise FetchRefused(SOME_URL, "it has a port that there can't be")
+    try:
+        return to_host(found[1]), port
+    except BadHost as problem:
+        raise FetchRefused(SOME_URL, str(problem)) from problem
+
+
+def _quoted(text: str, more: str = "") -> str:
+    """Return what stands in a request line: everything that isn't ASCII as the bytes of UTF-8."""
+    try:
+        return quote(text, safe=IN_PATHS + more)
+    except UnicodeEncodeError as error:  # half of a surrogate pair
+        raise FetchRefused(SOME_URL, "it holds characters that there aren't") from error

@@ -1,0 +1,105 @@
+"""Addresses with places in them for a call's arguments, which can change nothing but what stands in their place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode
+
+from turnstone.domain.errors import ToolFailed
+
+PLACE = re.compile(r"\{([^{}]*)\}")
+PARTS = re.compile(r"(?P<origin>https?://[^/?#\\]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.I | re.S)
+SPLIT_ESCAPE = re.compile(r"%[0-9A-Fa-f]?\{")
+DOTS = (".", "..")
+
+
+@dataclass(frozen=True, slots=True)
+class FilledUrl:
+    """An address to ask.
+
+    Attributes:
+        used: the names of the arguments that stand in it.
+        query_names: what its own query tells, whatever the values are.
+    """
+
+    url: str
+    used: frozenset[str]
+    query_names: frozenset[str]
+
+
+def filled(template: str, arguments: Mapping[str, Any]) -> FilledUrl:
+    """Return the address with the arguments in their places, percent-encoded.
+
+    Raises:
+        ToolFailed: a place is where none may be, or has no argument, or one that would lead to another path.
+    """
+    parts = PARTS.fullmatch(template.strip())
+    if parts is None:
+        raise ToolFailed("the url of this tool's definition begins with neither http:// nor https://")
+    if PLACE.search(parts["origin"]):
+        raise ToolFailed("the url of this tool's definition has an argument in its host or port, where none may be")
+    if SPLIT_ESCAPE.search(template):
+        raise ToolFailed("the url of this tool's definition has an argument within a percent-encoded character")
+    path = "/".join(_segment(segment, arguments) for segment in parts["path"].split("/"))
+    query = PLACE.sub(lambda place: quote(_text_for(place[1], arguments), safe=""), parts["query"] or "")
+    names = frozenset(name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True))
+    url = parts["origin"] + path + (f"?{query}" if query else "")
+    return FilledUrl(url, frozenset(PLACE.findall(parts["path"] + (parts["query"] or ""))), names)
+
+
+def with_query(url: str, told: Mapping[str, Any]) -> str:
+    """Return the address with more in its query: lists as a name told again and again, objects as JSON.
+
+    Raises:
+        ToolFailed: a text can't be encoded.
+    """
+    pairs = [(name, text) for name, value in told.items() for text in _texts(value)]
+    if not pairs:
+        return url
+    try:
+        return f"{url}{'&' if '?' in url else '?'}{urlencode(pairs)}"
+    except UnicodeEncodeError:
+        raise ToolFailed("the arguments of this call have characters that can't be sent") from None
+
+
+def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
+    """Return a part between two slashes with the arguments in it. Raises ToolFailed if it would become another path.
+
+    Servers may decode a path before they follow it, so what is told encoded must lead nowhere else, too.
+    """
+    if not PLACE.search(segment):
+        return segment
+    made = PLACE.sub(lambda place: quote(_text_for(place[1], arguments), safe=""), segment)
+    parts = re.split(r"[/\\]", unquote(made))
+    if not made or any(part.partition(";")[0].strip() in DOTS for part in parts):
+        names = ", ".join(map(repr, PLACE.findall(segment)))
+        raise ToolFailed(f"the argument {names} can't stand in the url: it is empty, or leads to another path")
+    return made
+
+
+def _text_for(name: str, arguments: Mapping[str, Any]) -> str:
+    value = arguments.get(name)
+    if value is None or isinstance(value, dict | list):
+        raise ToolFailed(f"this tool needs the argument {name!r}, a text or a number, for its url")
+    text = _text(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ToolFailed(f"the argument {name!r} has characters that can't be sent") from None
+    return text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for each in value if isinstance(value, list | tuple) else (value,):
+        if each is not None:
+            yield _text(each)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,115 @@
+"""Having shields judge tools: a call before it is run, an answer before it is stored.
+
+What shields find of an answer is stored with it, and told by steps of its own when all answers of an inference are
+there. So an answer that was stopped is never stored, whatever crashes, and calls that ran beside it are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+
+from pydantic_core import to_json
+
+from turnstone.domain.content import Content
+from turnstone.domain.events import StepStarted, TurnEvent
+from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
+from turnstone.domain.tools import ToolCall, ToolResponse
+from turnstone.domain.turns import ShieldCallStep, StepTrace, ToolExecutionStep, ToolVerdict, Touchpoint, TurnState
+from turnstone.domain.verdicts import ShieldQuestion
+from turnstone.engine.shields import judge_kept, keep_newest, said_of, shields_left
+from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
+from turnstone.engine.tool_plan import RunOnServer
+
+STOPPED = "The answer of this tool was stopped by a safety check."
+Untold = tuple[str, ToolVerdict]
+
+
+def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+    """Have the call judged by the shields of its tool that have not yet; the turn goes on unless one stops it."""
+    left = shields_left(planned.tool.input_shields, state.traces, "tool-input", planned.call.call_id)
+    if not left:
+        return RunAgain(state)
+    asked = CompletionMessage(content=_told(planned), stop_reason="end_of_turn")
+    return (yield from judge_kept(left, _question(asked, "tool-input", planned.call, state, deps), state, deps))
+
+
+def judged_answer(
+    planned: RunOnServer, response: ToolResponse, state: TurnState, deps: EngineDeps
+) -> tuple[ToolVerdict, ...]:
+    """Return what the tool's shields say of its answer, up to the first one that stops it."""
+    shield_ids = tuple(dict.fromkeys(planned.tool.output_shields))
+    if not shield_ids:
+        return ()
+    answered = ToolResponseMessage(call_id=response.call_id, content=response.content)
+    question = _question(answered, "tool-output", planned.call, state, deps)
+    found: list[ToolVerdict] = []
+    with closing(deps.shields.judge(shield_ids, question)) as verdicts:
+        for shield_id, verdict in zip(shield_ids, verdicts, strict=False):
+            found.append(
+                ToolVerdict(shield_id=shield_id, violation=verdict.violation, usage=verdict.usage, model=verdict.model)
+            )
+            if has_stopped(found[-1]):
+                break
+    return tuple(found)
+
+
+def has_stopped(verdict: ToolVerdict) -> bool:
+    return verdict.violation is not None and verdict.violation.violation_level == "error"
+
+
+def untold_verdicts(state: TurnState) -> tuple[Untold, ...]:
+    """Return what was found of answers since the model spoke last and no step tells yet, with the calls, in order."""
+    told = {(trace.call_id, trace.shield_id) for trace in state.traces if trace.touchpoint == "tool-output"}
+    return tuple(
+        (step.tool_calls[0].call_id, verdict)
+        for step, trace in zip(state.turn.steps, state.traces, strict=True)
+        if trace.verdicts and isinstance(step, ToolExecutionStep)
+        for verdict in trace.verdicts
+        if (step.tool_calls[0].call_id, verdict.shield_id) not in told
+    )
+
+
+def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+    """Tell what was found of an answer by a step; the turn goes on unless it was stopped."""
+    call_id, verdict = untold
+    step_id, now = deps.ids.new_id(), deps.clock.now()
+    yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": "tool-output"})
+    step = ShieldCallStep(
+        turn_id=state.turn_id, step_id=step_id, started_at=now, completed_at=now, violation=verdict.violation
+    )
+    trace = StepTrace(
+        usage=verdict.usage,
+        model=verdict.model,
+        shield_id=verdict.shield_id,
+        touchpoint="tool-output",
+        call_id=call_id,
+    )
+    state = state.with_step(step, trace)
+    if verdict.violation is not None and has_stopped(verdict):
+        return Blocked(state, said_of(verdict.violation), unsaved=step)
+    yield from keep_newest(state, deps)
+    return RunAgain(state)
+
+
+def stopped_response(response: ToolResponse) -> ToolResponse:
+    """Return what the turn keeps in the place of an answer that was stopped."""
+    content: Content = STOPPED
+    return response.model_copy(update={"content": content, "metadata": {"error": True, "stopped": True}})
+
+
+def _question(
+    judged: Message, touchpoint: Touchpoint, call: ToolCall, state: TurnState, deps: EngineDeps
+) -> ShieldQuestion:
+    return ShieldQuestion(
+        judged=(judged,),
+        touchpoint=touchpoint,
+        call_id=call.call_id,
+        before=state.turn.input_messages,
+        provider_data=deps.provider_data,
+        stop=deps.stop,
+    )
+
+
+def _told(planned: RunOnServer) -> str:
+    return f"{planned.call.tool_name}({to_json(planned.arguments).decode()})"

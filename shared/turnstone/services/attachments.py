@@ -1,0 +1,23 @@
+"""Files that tools made in a session, for those who may see it."""
+
+from dataclasses import dataclass
+
+from turnstone.domain.caller import Caller
+from turnstone.domain.sessions import SessionRef
+from turnstone.domain.tool_runs import ProducedFile
+from turnstone.ports import Clock
+from turnstone.services.access import AccessRules, check_session
+from turnstone.store.attachments import AttachmentStore
+
+
+@dataclass(frozen=True, slots=True)
+class Attachments:
+    store: AttachmentStore
+    rules: AccessRules
+    clock: Clock
+
+    def read(self, caller: Caller, ref: SessionRef, attachment_id: str) -> ProducedFile:
+        """Return the file. Raises NotFound for it or its session."""
+        attached = self.store.find(ref, attachment_id)
+        check_session(self.rules, caller, attached.session, attached.agent_stamp, self.clock.now())
+        return attached.file

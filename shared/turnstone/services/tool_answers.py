@@ -1,0 +1,100 @@
+"""What turns keep of tools' answers: the files beside them, and of a long one as much as a model shall read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+from turnstone.domain.content import Content, ImageItem, TextItem, Url, items_of, text_of
+from turnstone.domain.sessions import SessionRef
+from turnstone.domain.tool_runs import ProducedFile
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import Attachment
+from turnstone.store.attachments import AttachmentStore
+
+MAX_IMAGE_CHARACTERS = 4_000_000
+MAX_FILES = 20
+MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAnswers:
+    """Attributes:
+    max_characters: how much of an answer's text a model is shown.
+    public_url: what the addresses of attachments begin with; without it they are paths of this server.
+    """
+
+    store: AttachmentStore
+    max_characters: int
+    public_url: str = ""
+
+    def keep(
+        self, ref: SessionRef, run_key: str, response: ToolResponse, files: Sequence[ProducedFile]
+    ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
+        """Store what does not belong into the turn; return the answer as the model is shown it, and the files.
+
+        Whatever is stored is named by the run, so that the same run again stores the same. Raises StoreUnavailable.
+        """
+        response, whole = self._cut(response)
+        kept = [*files[:MAX_FILES], *whole]
+        attachments = [self._attached(ref, f"{run_key}:{number}", file) for number, file in enumerate(kept)]
+        told = dict(response.metadata or {})
+        if attachments:
+            told["attachments"] = [attachment.content.uri for attachment in attachments]  # type: ignore[union-attr] # Url
+        if len(files) > MAX_FILES:
+            told["attachments_left_out"] = len(files) - MAX_FILES
+        return response.model_copy(update={"metadata": told or None}), tuple(attachments)
+
+    def _attached(self, ref: SessionRef, name: str, file: ProducedFile) -> Attachment:
+        attachment_id = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        if not MIME_TYPE.fullmatch(file.mime_type):  # it becomes a header, and may be a stranger's words
+            file = replace(file, mime_type="application/octet-stream")
+        self.store.put(ref, attachment_id, file)
+        return Attachment(content=Url(uri=self.address(ref, attachment_id)), mime_type=file.mime_type)
+
+    def address(self, ref: SessionRef, attachment_id: str) -> str:
+        agent_id, session_id = quote(ref.agent_id, safe=""), quote(ref.session_id, safe="")
+        return f"{self.public_url}/v1/agents/{agent_id}/session/{session_id}/attachments/{attachment_id}"
+
+    def _cut(self, response: ToolResponse) -> tuple[ToolResponse, tuple[ProducedFile, ...]]:
+        """Return the answer within its limits, and the whole of it as a file if it was longer."""
+        text = text_of(response.content)
+        images = sum(_length(item) for item in items_of(response.content))
+        if len(text) <= self.max_characters and images <= MAX_IMAGE_CHARACTERS:
+            return response, ()
+        told: dict[str, Any] = {**(response.metadata or {}), "is_cut": True, "characters": len(text)}
+        cut = response.model_copy(update={"content": self._shown(response.content, len(text)), "metadata": told})
+        return cut, (_whole(response.content, text),)
+
+    def _shown(self, content: Content, length: int) -> Content:
+        note = (
+            f"[This answer was cut: it has {length} characters, of which you see the first {self.max_characters}, and "
+            "images as far as they fit. The user finds all of it among the turn's attachments.]"
+        )
+        if isinstance(content, str):
+            return f"{content[: self.max_characters]}\n{note}"
+        left, images_left = self.max_characters, MAX_IMAGE_CHARACTERS
+        shown: list[TextItem | ImageItem] = []
+        for item in items_of(content):
+            if isinstance(item, TextItem):
+                shown.append(TextItem(text=item.text[:left]))
+                left -= min(left, len(item.text))
+            elif _length(item) <= images_left:
+                shown.append(item)
+                images_left -= _length(item)
+        return (*shown, TextItem(text=note))
+
+
+def _whole(content: Content, text: str) -> ProducedFile:
+    if isinstance(content, str):
+        return ProducedFile("output.txt", "text/plain; charset=utf-8", text.encode("utf-8", "surrogatepass"))
+    body = ToolResponse(call_id="", tool_name="", content=content).model_dump_json(include={"content"})
+    return ProducedFile("output.json", "application/json", body.encode())
+
+
+def _length(item: TextItem | ImageItem) -> int:
+    return len(item.image.data or "") if isinstance(item, ImageItem) else 0

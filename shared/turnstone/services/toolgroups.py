@@ -1,0 +1,166 @@
+"""Toolgroups: what comes with the server and what was registered, and their tools outside of any turn."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from turnstone.domain.attempts import Attempt
+from turnstone.domain.caller import Caller
+from turnstone.domain.errors import InvalidRequest, NotFound, ToolFailed, ToolgroupUnavailable, Unsupported
+from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools import ToolCall, ToolDef
+from turnstone.ports import Clock
+from turnstone.services.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.toolboxes import KNOWN_AS, TenantTools, Toolboxes
+from turnstone.store.registry import RegistryStore
+
+log = logging.getLogger(__name__)
+LISTING_S = 20.0
+MAX_FILES_BYTES = 4_000_000
+Listed = tuple[Toolgroup, tuple[ToolDef, ...]]
+
+
+class Toolgroups:
+    def __init__(self, store: RegistryStore[Toolgroup], boxes: Toolboxes, clock: Clock) -> None:
+        self._store = store
+        self._boxes = boxes
+        self._clock = clock
+
+    def list(self, caller: Caller) -> tuple[Toolgroup, ...]:
+        """Return the server's own groups, then those registered. Raises StoreUnavailable."""
+        own = self._boxes.known.own()
+        registered = sorted(self._store.list(caller.tenant), key=lambda group: group.identifier)
+        return (*own.values(), *(group for group in registered if group.identifier not in own))
+
+    def get(self, caller: Caller, toolgroup_id: str) -> Toolgroup:
+        """Return the toolgroup. Raises NotFound."""
+        if own := self._boxes.known.own().get(toolgroup_id):
+            return own
+        if registered := self._store.find(caller.tenant, toolgroup_id):
+            return registered
+        raise NotFound("toolgroup", toolgroup_id)
+
+    def register(self, caller: Caller, group: Toolgroup, attempt: Attempt) -> None:
+        """Store the toolgroup. Raises InvalidRequest, Unsupported, AlreadyRegistered, IdempotencyMismatch."""
+        own = self._boxes.known.own()
+        if found := own.get(group.identifier):
+            if group != found:
+                said = f"toolgroup_id: {group.identifier!r} comes with the server and can't be defined anew"
+                raise InvalidRequest(said, ("toolgroup_id",))
+            return  # it is there, whoever says so
+        if group.provider_id == BUILTIN:
+            self._boxes.refuse_unbuildable(group)
+            known = ", ".join(sorted(own))
+            raise Unsupported(
+                f"toolgroup_id: {BUILTIN!r} provides no {group.identifier!r}; it provides: {known}", ("toolgroup_id",)
+            )
+        self._boxes.refuse_unbuildable(group)
+        self._store.register(caller.tenant, group, attempt, self._clock.now())
+
+    def unregister(self, caller: Caller, toolgroup_id: str) -> None:
+        """Remove what was registered. Raises NotFound, InvalidRequest for what comes with the server."""
+        if toolgroup_id in self._boxes.known.own():
+            raise InvalidRequest(f"toolgroup {toolgroup_id!r} comes with the server and can't be unregistered")
+        self._store.remove(caller.tenant, toolgroup_id)
+
+    def tools(
+        self, caller: Caller, provider_data: ProviderData, groups: Sequence[str] = (), named_by: str = ""
+    ) -> tuple[Listed, ...]:
+        """Return the tools of some groups, each with its group, or of all there are.
+
+        Of all, those are left out whose tools can't be had now.
+
+        Raises:
+            Unsupported: there is no such group; it says which field of the request, `named_by`, named it.
+            ToolgroupUnavailable: the tools of a group that was named can't be had now.
+        """
+        tools = self._boxes.of_tenant(ToolAsker(caller.tenant, provider_data))
+        if not groups:
+            return tuple(self._all(tools, self.list(caller)))
+        try:
+            named = [tools.group(group_id) for group_id in groups]
+            return tuple((group, tools.listed(group)) for group in named)
+        except Unsupported as problem:
+            raise Unsupported(str(problem), (named_by,)) from None
+
+    def tools_at(self, caller: Caller, provider_data: ProviderData, uri: str) -> tuple[Listed, ...]:
+        """Return the tools of an MCP server that is registered nowhere. Raises InvalidRequest, ToolgroupUnavailable."""
+        endpoint = McpEndpoint(uri=uri)
+        group = Toolgroup(identifier=MCP, provider_resource_id=MCP, provider_id=MCP, mcp_endpoint=endpoint)
+        return ((group, self._boxes.of_tenant(ToolAsker(caller.tenant, provider_data)).listed(group)),)
+
+    def tool(self, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
+        """Return the tool of that name, or of `group/tool`, with its group. Raises NotFound, ToolgroupUnavailable."""
+        return self._found(self._boxes.of_tenant(ToolAsker(caller.tenant)), caller, name)
+
+    def invoke(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt
+    ) -> tuple[ToolResult, bool]:
+        """Have a tool run, outside of any turn; return its answer, and whether it failed.
+
+        Files that it makes are told in the answer's metadata, as base64.
+
+        Raises:
+            NotFound: there is no such tool.
+            ToolgroupUnavailable: there may be, but who has it can't be asked.
+        """
+        asker = ToolAsker(caller.tenant, attempt.provider_data)
+        tools = self._boxes.of_tenant(asker)
+        group, tool = self._found(tools, caller, name)
+        key = attempt.key or str(uuid4())
+        invocation = ToolInvocation(
+            call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
+            arguments={**arguments, **(group.args or {})},
+            idempotency_key=key,
+            session_id="",
+            asker=asker,
+            timeout_s=self._boxes.limits.timeout_s,
+        )
+        awaited: Awaited[ToolResult] = Awaited()
+        box = tools.built(group)
+        with awaiting([awaited], None):
+            awaited.begin(self._boxes.threads, lambda: box.invoke(invocation))
+            try:
+                return _with_files(awaited.answer(invocation.timeout_s)), False
+            except ToolFailed as failed:
+                return ToolResult(str(failed)), True
+            except GivenUp:
+                return ToolResult(f"This tool gave no answer within {invocation.timeout_s:g} s."), True
+
+    def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
+        group_id, _, tool_name = name.rpartition("/")
+        groups = [tools.group(group_id)] if group_id else self.list(caller)
+        for group, tool in ((group, tool) for group, there in self._all(tools, groups) for tool in there):
+            if tool_name in (tool.name, KNOWN_AS.get((group.identifier, tool.name), tool.name)):
+                return group, tool
+        raise NotFound("tool", name)
+
+    def _all(self, tools: TenantTools, groups: Sequence[Toolgroup]) -> Iterator[Listed]:
+        """Yield the groups with their tools, asked for all at once, without those that can't be had."""
+        asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
+        with awaiting(asked, None):
+            for group, one in zip(groups, asked, strict=True):
+                one.begin(self._boxes.threads, lambda group=group: tools.listed(group))  # type: ignore[misc] # bound now
+            for group, one in zip(groups, asked, strict=True):
+                try:
+                    yield group, one.answer(LISTING_S)
+                except (ToolgroupUnavailable, InvalidRequest, GivenUp) as problem:
+                    log.info("the tools of %r are left out of a list: %s", group.identifier, problem)
+
+
+def _with_files(result: ToolResult) -> ToolResult:
+    if not result.files:
+        return result
+    files: list[dict[str, str]] = []
+    left = MAX_FILES_BYTES
+    for file in result.files:
+        if len(file.body) <= left:
+            files.append({"name": file.name, "mime_type": file.mime_type, "data": b64encode(file.body).decode()})
+            left -= len(file.body)
+    return ToolResult(result.content, {**(result.metadata or {}), "files": files})

@@ -1,0 +1,57 @@
+"""Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
+
+from dataclasses import dataclass
+
+from turnstone.domain.access import Stamp
+from turnstone.domain.errors import NotFound
+from turnstone.domain.sessions import LockState, Session, SessionRef
+from turnstone.domain.tool_runs import ProducedFile
+from turnstone.ports import RangeStore
+from turnstone.records import AttributeIs, Check, Get, Put
+from turnstone.store.agents import stamp_of_agent
+from turnstone.store.frames import frame, private_part, wire_part
+from turnstone.store.keys import agent_key, attachment_key, session_key
+from turnstone.store.session_records import session_of
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A file, and what tells who may see it."""
+
+    file: ProducedFile
+    session: Session
+    agent_stamp: Stamp
+
+
+class AttachmentStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def put(self, ref: SessionRef, attachment_id: str, file: ProducedFile) -> None:
+        """Store the file durably; one of the same id takes its place.
+
+        Raises:
+            Conflict: no turn of the session runs, so that nothing is brought back into one that is deleted.
+            StoreUnavailable: it could not be stored.
+        """
+        body = frame({"name": file.name, "mime_type": file.mime_type}, file.body)
+        is_running = AttributeIs("status", LockState.RUNNING.value)
+        self._store.write(
+            [Put(attachment_key(ref, attachment_id), body, is_apart=True), Check(session_key(ref), (is_running,))]
+        )
+
+    def find(self, ref: SessionRef, attachment_id: str) -> Attached:
+        """Return the file with its session. Raises NotFound for any of them."""
+        gets = [
+            Get(session_key(ref)),
+            Get(agent_key(ref.tenant, ref.agent_id)),
+            Get(attachment_key(ref, attachment_id)),
+        ]
+        (header, agent, record), _ = self._store.gather(gets, [])
+        if header is None or agent is None:
+            raise NotFound("session", ref.session_id)
+        if record is None:
+            raise NotFound("attachment", attachment_id)
+        told = private_part(record.body)
+        file = ProducedFile(told["name"], told["mime_type"], wire_part(record.body))
+        return Attached(file, session_of(header), stamp_of_agent(agent, ref.agent_id))
