@@ -91,7 +91,7 @@ class WebServer:
                 server.asked.append(request)
                 self._send(server._answers(request))
 
-            do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the names that the library looks for
+            do_GET = do_POST = do_PUT = do_DELETE = handle_any
 
             def _send(self, answer: WebAnswer) -> None:
                 self.send_response(answer.status)

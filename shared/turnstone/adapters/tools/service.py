@@ -48,7 +48,7 @@ class Service:
 
     def ask(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
         """Return the JSON object it answers. Raises ToolFailed, which repeats neither the key nor what was asked."""
-            body = None if question.posted is None else json.dumps(question.posted).encode()
+        body = None if question.posted is None else json.dumps(question.posted).encode()
         sent_as = {} if body is None else {"Content-Type": "application/json"}
         fetched = self._fetcher.fetch(
             FetchRequest(
