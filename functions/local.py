@@ -15,8 +15,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
-from functions.http_only import HttpOnly
 from functions.attachments import get_attachment
+from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
