@@ -1,4 +1,4 @@
-"""The clock, and which toolgroups there are: those that come with the server, and what is said of those that are off."""
+"""The clock, and which toolgroups there are: those that come with the server, and what is said of those turned off."""
 
 from __future__ import annotations
 
