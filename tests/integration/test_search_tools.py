@@ -201,6 +201,16 @@ def test_an_answer_without_results_is_told_as_that(answer: dict[str, Any]) -> No
     assert [engine.results(answer) for engine in ENGINES.values()] == [[], [], []]
 
 
+def test_what_a_page_makes_an_engine_say_is_cut_and_can_be_kept() -> None:
+    result = {"name": "half \ud800 pair", "snippet": "x" * 100_000, "url": ["y" * 10_000] * 100}
+    with WebServer(lambda _: json_answer({"webPages": {"value": [result] * 3}})) as server:
+        box = WebSearchToolbox(WebSearchSettings(engine="bing", url=server.url), NAMED.get, fetcher)
+        answer = box.invoke(invocation("web_search", QUERY, options=ToolOptions(api_key=KEY)))
+    content = str(answer.content)
+    assert len(content.encode()) < 300_000
+    assert json.loads(content)["top_k"][2]["name"] == "half ? pair"
+
+
 def test_brave_without_an_order_of_kinds_is_told_by_its_pages() -> None:
     answer = {"web": {"results": [{"title": str(n), "url": "u", "profile": {}} for n in range(9)]}}
     assert [result["title"] for result in ENGINES["brave"].results(answer)] == ["0", "1", "2"]
