@@ -1,6 +1,6 @@
 """The guard for libraries that bring httpx: a client whose connections keep to the rules of every other fetch.
 
-It imports httpx at once; whoever may do without imports this module where it is needed.
+It imports httpx2, which the `mcp` package uses, at once; whoever may do without imports this module where it is needed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cache, partial
 
 import anyio
 import anyio.to_thread
-import httpcore
-import httpx
+import httpcore2 as httpcore
+import httpx2 as httpx
 
 from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed
@@ -106,7 +106,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             ),
             headers=[(b"Host", target.authority.encode()), *headers, (b"Accept-Encoding", b"identity")],
             content=request.stream,
-            extensions=request.extensions,
+            extensions={"timeout": request.extensions.get("timeout", {})},  # others could name another host to TLS
         )
         with _errors_of_httpx():
             answer = await self._pool.handle_async_request(sent)
