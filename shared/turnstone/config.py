@@ -222,6 +222,33 @@ class TableSettings(LambdaSettings, AuthSettings):
     bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
 
 
+class ClientSettings(BaseModel):
+    """Where a client of this machine finds the server, and the key it shows there."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")] = "http://127.0.0.1:8321"
+    api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, repr=False)
+
+
+def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
+    """Return what is given, and what the environment says where nothing is. Raises InvalidSettings."""
+    given = {name: value for name, value in _in_environment().items() if name in ClientSettings.model_fields}
+    given |= {name: value for name, value in (("url", url), ("api_key", api_key)) if value is not None}
+    try:
+        settings = ClientSettings.model_validate(given)
+    except ValidationError as error:
+        raise InvalidSettings(_told(error)) from None
+    if not _has_host(settings.url):
+        raise InvalidSettings(f"{_variable('url')}: names no host, or a port that there can't be")
+    return settings
+
+
+def wants_plain_text() -> bool:
+    """Tell whether whoever sits at the terminal asked for no colours. Source: https://no-color.org."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
 def text_of_variable(name: str) -> str | None:
     """Return what a variable says whose name an operator's file tells, None if it says nothing."""
     return os.environ.get(name) or None
@@ -242,22 +269,29 @@ Kind = TypeVar("Kind", bound=Settings)
 
 def load_settings(kind: type[Kind]) -> Kind:
     """Return the settings of this process; an empty variable counts as unset. Raises InvalidSettings."""
-    given = {
+    # a client's variables may be exported in the shell that a server is started in
+    given = {name: value for name, value in _in_environment().items() if name not in ClientSettings.model_fields}
+    try:
+        settings = kind.model_validate(given)
+    except ValidationError as error:
+        raise InvalidSettings(_told(error)) from None
+    if contradictions := settings.contradictions():
+        raise InvalidSettings("; ".join(contradictions))
+    return settings
+
+
+def _in_environment() -> dict[str, str]:
+    """Return what our variables say, by the names of their fields."""
+    return {
         name.removeprefix(PREFIX).lower(): value
         for name, value in os.environ.items()
         if name.startswith(PREFIX) and value
     }
-    try:
-        settings = kind.model_validate(given)
-    except ValidationError as error:
-        problems = [
-            f"{_variable(str(problem['loc'][0]))}: {SAID_BETTER.get(problem['type'], problem['msg'])}"
-            for problem in error.errors(include_input=False)
-        ]
-        raise InvalidSettings("; ".join(problems)) from None
-    if contradictions := settings.contradictions():
-        raise InvalidSettings("; ".join(contradictions))
-    return settings
+
+
+def _told(error: ValidationError) -> str:
+    problems = error.errors(include_input=False)
+    return "; ".join(f"{_variable(str(p['loc'][0]))}: {SAID_BETTER.get(p['type'], p['msg'])}" for p in problems)
 
 
 def _variable(field: str) -> str:

@@ -34,6 +34,7 @@ MAX_PARAMETERS = 5
 COMPOSITION = {
     *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
     *EDGE.glob("*/family.py"),
+    *EDGE.glob("chat/*.py"),
 }
 
 
