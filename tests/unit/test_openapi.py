@@ -215,6 +215,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
     read += [getattr(module, name) for name in re.findall(r"\bquery\.get\(([A-Z]+)", source)]
     if "wanted_in_query(" in source:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
+    if "named_in_query(request.query, *QUERY)" in source:
+        read += module.QUERY
     if "heard_up_to(" in source:
         read += EVENTS_QUERY
     if "usage_in_query(" in source:
@@ -223,14 +225,15 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(places["query"]) == set(read)
     assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
-    assert route.stores == (not route.path.startswith(("/v1/inference/", "/v1/openai/")))
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    assert route.stores == (not route.path.startswith(("/v1/inference/", "/v1/openai/")) and not reads_or_deletes)
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
 def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> None:
     module = sys.modules[route.endpoint.__module__]
     (name,) = [ref.rpartition("/")[2] for ref in references(operation(route)["requestBody"])]
-    assert [name] == re.findall(r"parse\(request, (\w+)\)", inspect.getsource(module))
+    assert [name] == re.findall(r"(?:parse\(request|checked\(.+), (\w+)\)", inspect.getsource(module))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
