@@ -517,6 +517,8 @@ ANY_MESSAGE = tagged(
 )
 RUN_SHIELD = record({"shield_id": text, "messages": many(ANY_MESSAGE, least=1)}, {"params": nullable(exactly({}))})
 
+INVOKE_TOOL = record({"tool_name": exactly("current_time"), "kwargs": mapping}, {})
+
 
 def turn_grade(body: Any, _: Sequence[str]) -> int:
     if not TURN(body):
@@ -861,7 +863,7 @@ BODIES = {
             {
                 "toolgroup_id": "mcp::a",
                 "provider_id": "model-context-protocol",
-                "mcp_endpoint": {"uri": "https://example.com/mcp"},
+                "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"},
                 "args": {"a": None},
             },
         ),
@@ -940,6 +942,10 @@ BODIES = {
         query="agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
     ),
     ("GET", "/v1/tools/{tool_name}"): UNREAD,
+    ("POST", "/v1/tool-runtime/invoke"): Bodies(
+        ({"tool_name": "current_time", "kwargs": {"timezone": "UTC"}},), lambda body, _: INVOKE_TOOL(body)
+    ),
+    ("GET", SESSION_PATH + "/attachments/{attachment_id}"): UNREAD,
     ("GET", "/v1/tool-runtime/list-tools"): Bodies(
         UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("tool_group_id", ())) else WRONG
     ),
