@@ -51,7 +51,7 @@ class Refused(ChatError):
 
     def __init__(self, status: int, told: str) -> None:
         self.status = status
-        super().__init__(" ".join([told[:1].upper() + told[1:].rstrip(".") + ".", WHAT_TO_DO.get(status, "")]).strip())
+        super().__init__(" ".join([told.rstrip(".") + ".", WHAT_TO_DO.get(status, "")]).strip())
 
 
 class NotUnderstood(ChatError):
