@@ -10,7 +10,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 def invoke_tool(request: Request) -> Reply:
     body = parse(request, InvokeTool)
     toolgroups = request.application.toolgroups
-    result, has_failed = toolgroups.invoke(request.caller, body.tool_name, body.kwargs, request.attempt)
+    result, has_failed = toolgroups.invoke(request.caller, body.tool_name, body.arguments, request.attempt)
     return reply(tool_run_reply(result, has_failed=has_failed))
 
 

@@ -1,5 +1,7 @@
 """GET /v1/tool-runtime/list-tools: tools that run on the server, or on an MCP server, as a model is told of them."""
 
+from typing import Any
+
 from turnstone.dialects.llama_stack.registry_replies import RuntimeToolList, runtime_tool_list
 from turnstone.dialects.llama_stack.registry_requests import mcp_endpoint_in
 from turnstone.domain.errors import ToolgroupUnavailable
@@ -17,7 +19,7 @@ def list_runtime_tools(request: Request) -> Reply:
 
 
 GROUP = "tool_group_id"
-QUERY = {
+QUERY: dict[str, str | dict[str, Any]] = {
     GROUP: "Only the tools of this group.",
     "mcp_endpoint[uri]": {"description": "Those of this MCP server.", "schema": {"type": "string", "format": "uri"}},
 }

@@ -1,8 +1,9 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
+import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -15,6 +16,9 @@ OFFLINE = "offline"
 USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
+LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
+PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE)
+NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -56,6 +60,27 @@ def _keys_url(url: str) -> str:
     return url
 
 
+def _places(given: object) -> tuple[tuple[str, int], ...]:
+    """Return the hosts and ports that a list of `host:port` names."""
+    try:
+        return tuple(_place(each.strip()) for each in str(given).split(","))
+    except ValueError as problem:
+        told = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
+        raise PydanticCustomError("places", told) from problem
+
+
+def _place(text: str) -> tuple[str, int]:
+    found = PLACE.fullmatch(text)
+    if found is None or not 0 < int(found[2]) < 65_536:
+        raise ValueError(text)
+    host = found[1].lower()
+    if host.startswith("["):
+        IPv6Address(host[1:-1])
+    elif NUMBER.fullmatch(host.rpartition(".")[2]):
+        IPv4Address(host)
+    return host, int(found[2])
+
+
 class Settings(BaseModel):
     """What both places to run in have in common. A field is named as its variable without the prefix, in lower case.
 
@@ -67,6 +92,7 @@ class Settings(BaseModel):
         max_tool_output: how many characters of a tool's answer a model is shown; all of it is kept.
         public_url: what the addresses of attachments begin with, up to and without /v1; none: paths of this server.
         max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
+        fetch_allow: hosts and ports that may be fetched from although they are private, by http, too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -85,6 +111,7 @@ class Settings(BaseModel):
     public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$")] | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
+    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(_places)] = ()
     model_url: ModelUrl | None = None
 
     def contradictions(self) -> list[str]:

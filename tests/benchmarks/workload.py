@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
+from turnstone.adapters.tools.builtin import BuiltinTools
+
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Scripted, ScriptedInference, call
@@ -14,7 +16,6 @@ from tests.fakes.shields import ScriptedShields
 from tests.harness import Held
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.offline_embeddings import OfflineEmbeddings
-from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
 from turnstone.config import Settings

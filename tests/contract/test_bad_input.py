@@ -466,6 +466,8 @@ ANY_MESSAGE = tagged(
 )
 RUN_SHIELD = record({"shield_id": text, "messages": many(ANY_MESSAGE, least=1)}, {"params": nullable(exactly({}))})
 
+INVOKE_TOOL = record({"tool_name": exactly("current_time"), "kwargs": mapping}, {})
+
 
 def turn_grade(body: Any, _: Sequence[str]) -> int:
     if not TURN(body):
@@ -731,7 +733,7 @@ BODIES = {
             {
                 "toolgroup_id": "mcp::a",
                 "provider_id": "model-context-protocol",
-                "mcp_endpoint": {"uri": "https://example.com/mcp"},
+                "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"},
                 "args": {"a": None},
             },
         ),
@@ -770,6 +772,10 @@ BODIES = {
     ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),
     ("POST", "/v1/openai/v1/embeddings"): Bodies(OPENAI_EMBEDS, lambda body, _: OPENAI_EMBED(body)),
     ("GET", "/v1/tools/{tool_name}"): UNREAD,
+    ("POST", "/v1/tool-runtime/invoke"): Bodies(
+        ({"tool_name": "current_time", "kwargs": {"timezone": "UTC"}},), lambda body, _: INVOKE_TOOL(body)
+    ),
+    ("GET", SESSION_PATH + "/attachments/{attachment_id}"): UNREAD,
     ("GET", "/v1/tool-runtime/list-tools"): Bodies(
         UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("tool_group_id", ())) else WRONG
     ),

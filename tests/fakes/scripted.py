@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.fakes.openai_rules import refusal_of
 from turnstone.adapters.openai_wire import request_body
 from turnstone.domain.agents import ToolGroup, toolgroup_name
-from turnstone.domain.content import Content
+from turnstone.domain.content import Content, Url
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.registry import Toolgroup
 from turnstone.domain.routing import Target
-from turnstone.domain.tools import ToolCall, ToolDef
-from turnstone.domain.turns import TokenUsage
-from turnstone.ports import Capability, InferenceRequest, Inferred, OfferedTool, TextChunk, ToolInvocation, ToolResult
+from turnstone.domain.stopping import StopSignal
+from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
+from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse
+from turnstone.domain.turns import Attachment, TokenUsage
+from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
 GATE_TIMEOUT_S = 10.0
 USAGE = TokenUsage(prompt_tokens=10, completion_tokens=5, total_tokens=15)
@@ -118,12 +121,26 @@ ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
 
 
 class ScriptedTools:
-    """Runs the functions it was given, by group and name; `invocations` are those it got."""
+    """Runs the functions it was given, by group and name; `invocations` are those it got.
+
+    It is what the engine runs tools by, one after the other, and what services make toolboxes of.
+    """
 
     def __init__(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
         self._groups = groups
         self._functions = {name: function for tools in groups.values() for name, function in tools.items()}
         self.invocations: list[ToolInvocation] = []
+
+    def builtin(self) -> tuple[str, ...]:
+        return tuple(self._groups)
+
+    def build(self, group: Toolgroup) -> ScriptedToolbox:
+        if group.identifier not in self._groups:
+            raise Unsupported(f"nobody wrote the tools of {group.identifier!r}", ("toolgroups",))
+        return ScriptedToolbox(self, tuple(self._groups[group.identifier]))
+
+    def remote(self) -> ScriptedToolbox:
+        return ScriptedToolbox(self, ())
 
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
         offered: dict[str, OfferedTool] = {}
@@ -133,8 +150,22 @@ class ScriptedTools:
             if not names:
                 raise Unsupported(f"unknown toolgroup {toolgroup_name(toolgroup)!r}", ("toolgroups",))
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
-            offered |= {name: OfferedTool(ToolDef(name=name, description=f"Run {name}."), fixed) for name in names}
+            offered |= {name: OfferedTool(defined(name), fixed, group) for name in names}
         return tuple(offered.values())
+
+    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
+        for run in runs:
+            asker = ToolAsker("local")
+            told = ToolInvocation(run.call, run.arguments, run.idempotency_key, "s1", asker, timeout_s=1, stop=stop)
+            try:
+                yield self.invoke(told)
+            except ToolFailed as failed:
+                yield ToolResult(str(failed), {"error": True})
+
+    def keep(
+        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+    ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
+        return response, tuple(Attachment(content=Url(uri=file.name), mime_type=file.mime_type) for file in files)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         self.invocations.append(invocation)
@@ -143,3 +174,19 @@ class ScriptedTools:
             raise ToolFailed(f"there is no tool {invocation.call.tool_name!r} here")
         result = function(invocation.arguments)
         return result if isinstance(result, ToolResult) else ToolResult(result)
+
+
+@dataclass(frozen=True)
+class ScriptedToolbox:
+    runs: ScriptedTools
+    names: tuple[str, ...]
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        return tuple(map(defined, self.names))
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        return self.runs.invoke(invocation)
+
+
+def defined(name: str) -> ToolDef:
+    return ToolDef(name=name, description=f"Run {name}.")

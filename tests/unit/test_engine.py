@@ -16,6 +16,7 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import LeaseLost, ModelFailed, ToolFailed
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TextDelta, ToolCallDelta, TurnEvent
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.tool_runs import ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns import (
     InferenceStep,
@@ -31,7 +32,6 @@ from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
-from turnstone.ports import ToolResult
 
 MOST_MOVES = 30
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -89,7 +89,7 @@ class Engine:
         self.tools = tools or shop()
         self.deps = EngineDeps(
             config=config,
-            offer=build_offer(config, self.tools),
+            offer=build_offer(config, self.tools.offered(config.toolgroups)),
             history=tuple(history),
             inference=self.inference,
             tools=self.tools,

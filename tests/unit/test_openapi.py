@@ -24,7 +24,17 @@ from pydantic_core import from_json
 
 from functions.local import ROUTES as SERVED
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
-from tests.contract.test_bad_input import BODIES, CHANGES, FULL_AGENT, JUNK, changed, named, places_in, written
+from tests.contract.test_bad_input import (
+    BODIES,
+    CHANGES,
+    FULL_AGENT,
+    JUNK,
+    SESSION_PATH,
+    changed,
+    named,
+    places_in,
+    written,
+)
 from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
@@ -180,12 +190,15 @@ def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
         OAS31Validator.check_schema(schema)
 
 
+NOT_TOLD = {"/v1/docs", "/v1/openapi.json", f"{SESSION_PATH}/attachments/{{attachment_id}}"}
+
+
 def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
     told = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
     assert declared == set(told)
     assert sorted(told, key=lambda place: (place[0], "get post delete".index(place[1]))) == told
-    assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/v1/docs", "/v1/openapi.json"}
+    assert {route.path for route in SERVED} - {route.path for route in ROUTES} == NOT_TOLD
 
 
 def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
@@ -223,7 +236,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(places["query"]) == set(read)
     assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
-    assert route.stores == (not route.path.startswith(("/v1/inference/", "/v1/openai/")))
+    assert route.stores == (not route.path.startswith(("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/")))
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
@@ -442,7 +455,11 @@ def ask_models(asker: Asker) -> None:
 
 def ask_registries(asker: Asker) -> None:
     asker.ids |= NAMES
-    group = {"toolgroup_id": "mcp::a", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "http://a/b"}}
+    group = {
+        "toolgroup_id": "mcp::a",
+        "provider_id": "model-context-protocol",
+        "mcp_endpoint": {"uri": "https://10.0.0.1/b"},
+    }
     registered = {
         "/v1/models/{model_id}": {"model_id": "meta/llama", "metadata": {"a": [1]}},
         "/v1/toolgroups/{toolgroup_id}": group,
@@ -462,6 +479,10 @@ def ask_registries(asker: Asker) -> None:
         "/v1/tool-runtime/list-tools",
     ):
         assert asker.ask("GET", path).status == 200
+    for kwargs in ({"timezone": "UTC"}, {"timezone": "Nowhere"}):
+        assert (
+            asker.ask("POST", "/v1/tool-runtime/invoke", {"tool_name": "current_time", "kwargs": kwargs}).status == 200
+        )
     asker.ask("POST", "/v1/shields", registered["/v1/shields/{identifier}"])
     for said in ("a", "b"):
         messages = [{"role": "user", "content": said}]
@@ -511,6 +532,7 @@ ERRORS = [
     errors.BodyTooLarge(1),
     errors.ModelTimedOut("why"),
     errors.ModelFailed("why"),
+    errors.ToolgroupUnavailable("mcp::a", "why"),
     errors.Overloaded(1),
     errors.TurnLimitReached(2, 1),
     errors.DayLimitReached(1, timedelta(hours=1)),

@@ -12,7 +12,7 @@ from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.ports import Capability
 from turnstone.services.refusals import refuse_at_creation, refuse_unsupported
 
-TOOLS = ScriptedTools({"shop": {"price": lambda arguments: "3"}})
+TOOLS = ScriptedTools({"shop": {"price": lambda arguments: "3"}}).offered
 NAMED = [{"name": "ask"}]
 GRAMMAR = {"type": "grammar", "bnf": {"grammar": 'root ::= "yes"'}}
 

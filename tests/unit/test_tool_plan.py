@@ -30,14 +30,20 @@ from turnstone.domain.agents import AgentConfig, ToolGroupWithArgs
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.model import MAX_DEPTH
+from turnstone.domain.tool_runs import ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns import TurnState
 from turnstone.engine.steps import AwaitClientTools, RunAgain
-from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolPlan, build_offer, plan_tools
-from turnstone.ports import ToolResult
+from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolOffer, ToolPlan, build_offer, plan_tools
 
-OFFER = build_offer(CONFIG, shop())
 NO_TOOLS = AgentConfig(model="m", instructions="")
+
+
+def offer_of(config: AgentConfig) -> ToolOffer:
+    return build_offer(config, shop().offered(config.toolgroups))
+
+
+OFFER = offer_of(CONFIG)
 
 
 class Died(Exception):
@@ -57,11 +63,11 @@ def responses_of(state: TurnState) -> list[ToolResponse]:
 
 def test_each_call_goes_to_the_one_who_has_its_tool() -> None:
     plan = plan_tools((ASK, PRICE), OFFER)
-    assert ToolPlan(ours=(RunOnServer(PRICE, {"item": "tea"}),), client=(ASK,)) == plan
+    assert ToolPlan(ours=(RunOnServer(PRICE, OFFER.server["price"], {"item": "tea"}),), client=(ASK,)) == plan
 
 
 def test_a_client_tool_hides_a_server_tool_of_its_name() -> None:
-    offer = build_offer(configured("shop", client=("price",)), shop())
+    offer = offer_of(configured("shop", client=("price",)))
     assert ToolPlan(ours=(), client=(PRICE,)) == plan_tools((PRICE,), offer)
     assert [tool.name for tool in offer.definitions] == ["price", "stock"]
 
@@ -69,27 +75,28 @@ def test_a_client_tool_hides_a_server_tool_of_its_name() -> None:
 def test_arguments_of_a_toolgroup_override_those_of_the_model() -> None:
     fixed = ToolGroupWithArgs(name="shop", args={"item": "milk", "shelf": 3})
     asked = call("price", "c1", item="tea", count=2)
-    (planned,) = plan_tools((asked,), build_offer(configured(fixed), shop())).ours
-    assert RunOnServer(asked, {"item": "milk", "count": 2, "shelf": 3}) == planned
+    offer = offer_of(configured(fixed))
+    (planned,) = plan_tools((asked,), offer).ours
+    assert RunOnServer(asked, offer.server["price"], {"item": "milk", "count": 2, "shelf": 3}) == planned
 
 
 def test_only_the_named_tool_of_a_group_is_offered() -> None:
-    assert [tool.name for tool in build_offer(configured("shop/stock"), shop()).definitions] == ["stock"]
+    assert [tool.name for tool in offer_of(configured("shop/stock")).definitions] == ["stock"]
 
 
 def test_a_toolgroup_that_does_not_exist_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match="'nope'"):
-        build_offer(configured("nope"), shop())
+        offer_of(configured("nope"))
 
 
 def test_without_toolgroups_no_server_tool_is_offered() -> None:
-    assert build_offer(NO_TOOLS, shop()).definitions == ()
+    assert offer_of(NO_TOOLS).definitions == ()
 
 
 def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     (planned,) = plan_tools((UNKNOWN,), OFFER).ours
     assert AnswerAtOnce(UNKNOWN, "There is no tool named 'fly'. Tools you can call: ask, price, stock.") == planned
-    (planned,) = plan_tools((UNKNOWN,), build_offer(NO_TOOLS, shop())).ours
+    (planned,) = plan_tools((UNKNOWN,), offer_of(NO_TOOLS)).ours
     assert AnswerAtOnce(UNKNOWN, "There is no tool named 'fly'. Tools you can call: none.") == planned
 
 

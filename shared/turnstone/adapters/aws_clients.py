@@ -23,6 +23,16 @@ CONFIG = botocore.config.Config(
     max_pool_connections=16,
     retries={"mode": "standard", "total_max_attempts": 4},
 )
+SERVICES = (
+    "bedrock-agentcore",
+    "bedrock-runtime",
+    "dynamodb",
+    "s3",
+    "secretsmanager",
+    "sqs",
+    "ssm",
+    "stepfunctions",
+)
 
 
 class DescriptionFiles(JSONFileLoader):  # type: ignore[misc] # botocore has no types
@@ -45,7 +55,7 @@ class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
 
     def list_available_services(self, _: str) -> list[str]:
         """Return the services there are clients for."""
-        return ["bedrock-runtime", "dynamodb", "s3", "secretsmanager", "sqs", "ssm", "stepfunctions"]
+        return list(SERVICES)
 
 
 class AwsClients:

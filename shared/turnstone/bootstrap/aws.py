@@ -14,8 +14,9 @@ from turnstone.config import InvalidSettings, LambdaSettings
 from turnstone.store.oversize import OversizeStore
 
 if TYPE_CHECKING:
+    from turnstone.bootstrap.models import Means
     from turnstone.domain.catalogue import Catalogue, OpenAIProvider
-    from turnstone.ports import Embeddings, Inference, Jobs, ShieldKinds, Supervisor, ToolRuntime
+    from turnstone.ports import Embeddings, Inference, Jobs, ShieldKinds, Supervisor, ToolKinds
 
 
 def build_lambda_core(settings: LambdaSettings) -> Core:
@@ -51,23 +52,28 @@ class AwsPorts:
 
         Of many providers each is made, and its key read, when it is asked for the first time.
         """
-        from turnstone.bootstrap.models import Means, build_inference, build_only_inference
+        from turnstone.bootstrap.models import build_inference, build_only_inference
 
-        settings = self._settings
         if self.catalogue is not None:
-            return build_inference(self.catalogue, Means(settings.model_timeout_seconds, self._key, self._aws))
-        return build_only_inference(self._model_url(), lambda: self._model_key, settings.model_timeout_seconds)
+            return build_inference(self.catalogue, self._means)
+        timeout_s = self._settings.model_timeout_seconds
+        return build_only_inference(self._model_url(), lambda: self._model_key, timeout_s)
 
     @cached_property
     def embeddings(self) -> Embeddings:
         """Who makes embeddings, as the models. Raises InvalidSettings."""
         from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
+
+        if self.catalogue is not None:
+            return build_embeddings(self.catalogue, self._means)
+        timeout_s = self._settings.model_timeout_seconds
+        return build_only_embeddings(self._model_url(), lambda: self._model_key, timeout_s)
+
+    @property
+    def _means(self) -> Means:
         from turnstone.bootstrap.models import Means
 
-        settings = self._settings
-        if self.catalogue is not None:
-            return build_embeddings(self.catalogue, Means(settings.model_timeout_seconds, self._key, self._aws))
-        return build_only_embeddings(self._model_url(), lambda: self._model_key, settings.model_timeout_seconds)
+        return Means(self._settings.model_timeout_seconds, self._key, self._aws)
 
     def _model_url(self) -> str:
         if self._settings.model_url is None:
@@ -96,10 +102,11 @@ class AwsPorts:
         return secret_text(self._clients.client("secretsmanager"), name)
 
     @cached_property
-    def tools(self) -> ToolRuntime:
-        from turnstone.adapters.tools.builtin import BuiltinTools
+    def tools(self) -> ToolKinds:
+        """Every kind of tools. Raises InvalidSettings."""
+        from turnstone.bootstrap.tools import lambda_tool_kinds
 
-        return BuiltinTools(self.clock)
+        return lambda_tool_kinds(self._settings, self.catalogue, self.clock, self._means, self._secret)
 
     @cached_property
     def shields(self) -> ShieldKinds:

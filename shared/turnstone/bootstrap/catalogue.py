@@ -1,6 +1,7 @@
 """The operator's file of providers and models, read where a process needs it."""
 
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,6 +10,7 @@ from turnstone.bootstrap.models import CALLER_KEY
 from turnstone.config import OFFLINE, InvalidSettings
 from turnstone.domain.catalogue import Catalogue, OpenAIProvider
 from turnstone.domain.routing import MODELS
+from turnstone.domain.tool_settings import WebSearchSettings, WolframSettings
 
 KEY_FIELDS = ("api_key_env", "api_key_secret")
 
@@ -37,10 +39,18 @@ def build_catalogue(text: str, model_url: str | None, key_field: str) -> Catalog
             "TURNSTONE_CONFIG: nobody is named to ask for models that it does not list; set default_provider, "
             "TURNSTONE_MODEL_URL, or registry to closed"
         )
-    for name, provider in catalogue.providers.items():
-        if isinstance(provider, OpenAIProvider) and any(getattr(provider, f) for f in KEY_FIELDS if f != key_field):
-            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}: its key is named by {key_field} here")
+    for name, keyed in _keyed(catalogue):
+        if any(getattr(keyed, field) for field in KEY_FIELDS if field != key_field):
+            raise InvalidSettings(f"TURNSTONE_CONFIG: {name}: its key is named by {key_field} here")
     return catalogue
+
+
+def _keyed(catalogue: Catalogue) -> Iterator[tuple[str, OpenAIProvider | WebSearchSettings | WolframSettings]]:
+    for name, provider in catalogue.providers.items():
+        if isinstance(provider, OpenAIProvider):
+            yield f"providers.{name}", provider
+    yield "tools.websearch", catalogue.tools.websearch
+    yield "tools.wolfram_alpha", catalogue.tools.wolfram_alpha
 
 
 def _named_by_environment(model_url: str) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.repeated import Repeated
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.adapters.tools.builtin import BuiltinTools
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.local_models import local_models
 from turnstone.bootstrap.local_shields import local_shields
+from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.config import LocalSettings
 from turnstone.domain.sessions import TurnRef
 from turnstone.store.oversize import OversizeStore
@@ -40,7 +40,7 @@ class LocalServer:
         ports = Ports(
             store=store,
             inference=models.inference,
-            tools=BuiltinTools(clock),
+            tools=local_tool_kinds(settings, models.catalogue, clock),
             supervisor=self._supervisor,
             clock=clock,
             ids=RandomIds(),

@@ -35,7 +35,7 @@ def local_models(settings: LocalSettings) -> LocalModels:
     if catalogue is None:
         asked = (settings.model_url, lambda: settings.model_api_key, timeout_s)
         return LocalModels(build_only_inference(*asked), None, build_only_embeddings(*asked))
-    means = Means(timeout_s, partial(_key, settings), _aws_clients)
+    means = local_means(settings)
     inference = build_inference(catalogue, means)
     for name in catalogue.providers:
         try:
@@ -43,6 +43,11 @@ def local_models(settings: LocalSettings) -> LocalModels:
         except ValueError as wrong:
             raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}: {wrong}") from wrong
     return LocalModels(inference, catalogue, build_embeddings(catalogue, means).load())
+
+
+def local_means(settings: LocalSettings) -> Means:
+    """Return what making the providers of the file takes here."""
+    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
 
 
 def _catalogue(settings: LocalSettings) -> Catalogue | None:

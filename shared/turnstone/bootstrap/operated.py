@@ -46,7 +46,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.offline import OfflineInference
     from turnstone.adapters.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.system import RandomIds
-    from turnstone.adapters.tools.builtin import BuiltinTools
+    from turnstone.adapters.tools.none import NoTools
     from turnstone.bootstrap.local_shields import local_shields
     from turnstone.services.operating import OpenTurns
 
@@ -56,7 +56,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     ports = Ports(
         store=store,
         inference=inference,
-        tools=BuiltinTools(clock),
+        tools=NoTools(),
         supervisor=supervisor,
         clock=clock,
         ids=RandomIds(),

@@ -162,6 +162,8 @@ class Catalogue(Strict):
     def agree(self) -> Self:
         if self.default_provider is not None:
             self._find(self.default_provider, "default_provider")
+        if self.tools.photogen is not None:
+            self._find(self.tools.photogen.provider, "tools.photogen")
         seen = set(self.models)
         for name, entry in self.models.items():
             for target in entry.targets(name):

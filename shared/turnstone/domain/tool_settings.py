@@ -17,7 +17,8 @@ class _Keyed(Strict):
     Attributes:
         api_key_env: the variable that holds the key, on one machine.
         api_key_secret: the secret that holds it, on AWS.
-        url: where the service is asked instead of at its usual address, such as a proxy of the operator's.
+        url: the whole address that the service is asked at instead of its usual one, such as a proxy's; it may be
+            private.
     """
 
     api_key_env: Text | None = None

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from turnstone.domain.content import Content, ContentItem, ImageItem, TextItem, Url, items_of, text_of
+from turnstone.domain.content import Content, ImageItem, TextItem, Url, items_of, text_of
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolResponse
@@ -71,21 +71,21 @@ class ToolAnswers:
         return cut, (_whole(response.content, text),)
 
     def _shown(self, content: Content, length: int) -> Content:
-        left, images_left = self.max_characters, MAX_IMAGE_CHARACTERS
-        shown: list[ContentItem] = []
-        for item in items_of(content):
-            if isinstance(item, TextItem):
-                shown.append(TextItem(text=item.text[:left]))
-                left -= len(shown[-1].text)
-            elif isinstance(item, ImageItem) and _length(item) <= images_left:
-                shown.append(item)
-                images_left -= _length(item)
         note = (
             f"[This answer was cut: it has {length} characters, of which you see the first {self.max_characters}, and "
             "images as far as they fit. The user finds all of it among the turn's attachments.]"
         )
         if isinstance(content, str):
             return f"{content[: self.max_characters]}\n{note}"
+        left, images_left = self.max_characters, MAX_IMAGE_CHARACTERS
+        shown: list[TextItem | ImageItem] = []
+        for item in items_of(content):
+            if isinstance(item, TextItem):
+                shown.append(TextItem(text=item.text[:left]))
+                left -= min(left, len(item.text))
+            elif _length(item) <= images_left:
+                shown.append(item)
+                images_left -= _length(item)
         return (*shown, TextItem(text=note))
 
 
@@ -96,5 +96,5 @@ def _whole(content: Content, text: str) -> ProducedFile:
     return ProducedFile("output.json", "application/json", body.encode())
 
 
-def _length(item: ContentItem) -> int:
+def _length(item: TextItem | ImageItem) -> int:
     return len(item.image.data or "") if isinstance(item, ImageItem) else 0

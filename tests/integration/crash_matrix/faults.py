@@ -16,8 +16,11 @@ from tests.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
 from turnstone.domain.registry import Shield as RegisteredShield
+from turnstone.domain.registry import Toolgroup
 from turnstone.domain.routing import Target
 from turnstone.domain.sessions import SessionLock, TurnRef
+from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools import ToolDef
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.ports import (
     BlobStore,
@@ -31,9 +34,8 @@ from turnstone.ports import (
     ShieldKinds,
     Supervisor,
     TextChunk,
-    ToolInvocation,
-    ToolResult,
-    ToolRuntime,
+    Toolbox,
+    ToolKinds,
 )
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
@@ -202,15 +204,32 @@ class FaultyModel:
 
 
 class FaultyTools:
-    def __init__(self, inner: ToolRuntime, line: Line) -> None:
+    """Kinds of tools all of which run over the line."""
+
+    def __init__(self, inner: ToolKinds, line: Line) -> None:
         self._inner = inner
         self._line = line
 
+    def builtin(self) -> tuple[str, ...]:
+        return self._inner.builtin()
+
+    def build(self, group: Toolgroup) -> Toolbox:
+        return _FaultyToolbox(self._inner.build(group), self._line)
+
+    def remote(self) -> Toolbox:
+        return _FaultyToolbox(self._inner.remote(), self._line)
+
+
+class _FaultyToolbox:
+    def __init__(self, inner: Toolbox, line: Line) -> None:
+        self._inner = inner
+        self._line = line
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        return self._inner.tools(asker)
+
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         return self._line.call("tools", "invoke", lambda: self._inner.invoke(invocation), ToolFailed)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
 
 class FaultyShields:

@@ -19,7 +19,6 @@ OF_THE_WEB = re.compile(
 )
 MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,80}")
 CHARSET = re.compile(r"(?i);\s*charset\s*=\s*\"?([a-z0-9_.:-]{1,40})")
-UNKNOWN_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,8 @@ class Fetched:
     """An answer of whatever status, whole.
 
     Attributes:
-        media_type: in lower case and without parameters; that of arbitrary bytes if none was told.
-        charset: a name that `decode` takes, None if none was told that texts of the web are in.
+        media_type: in lower case and without parameters, empty if none was told.
+        charset: in lower case, a name that `decode` takes; None if none was told that texts of the web are in.
         url: where it is from after all redirects.
     """
 
@@ -70,20 +69,20 @@ class Fetched:
 
 
 def media_type_of(content_type: str | None) -> str:
-    """Return the media type that a `Content-Type` header tells."""
+    """Return the media type that a `Content-Type` header tells, empty if it tells none."""
     told = (content_type or "").partition(";")[0].strip().lower()
-    return told if MEDIA_TYPE.fullmatch(told) else UNKNOWN_TYPE
+    return told if MEDIA_TYPE.fullmatch(told) else ""
 
 
 def charset_of(content_type: str | None) -> str | None:
     """Return the charset that a `Content-Type` header tells, None if it is none that a text may be read with."""
     found = CHARSET.search(content_type or "")
-    if found is None or not OF_THE_WEB.fullmatch(found[1].lower()):
-        return None
+    charset = found[1].lower() if found else ""
     try:
-        return codecs.lookup(found[1]).name
+        codecs.lookup(charset)
     except LookupError:
         return None
+    return charset if OF_THE_WEB.fullmatch(charset) else None
 
 
 def is_accepted(media_type: str, accepts: Sequence[str] | None) -> bool:

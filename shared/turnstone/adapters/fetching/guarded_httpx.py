@@ -1,6 +1,6 @@
 """The guard for libraries that bring httpx: a client whose connections keep to the rules of every other fetch.
 
-It imports httpx at once; whoever may do without imports this module where it is needed.
+It imports httpx2, which the `mcp` package uses, at once; whoever may do without imports this module where it is needed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import partial
 
 import anyio
 import anyio.to_thread
-import httpcore
-import httpx
+import httpcore2 as httpcore
+import httpx2 as httpx
 
 from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed

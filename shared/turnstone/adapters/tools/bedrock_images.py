@@ -1,4 +1,4 @@
-"""Image models of Amazon Bedrock: Nova Canvas, Titan Image Generator, and Stability's, asked by InvokeModel.
+"""Image models of Amazon Bedrock, asked by InvokeModel.
 
 Source: the inference parameters of these models in Bedrock's user guide.
 """
@@ -6,26 +6,20 @@ Source: the inference parameters of these models in Bedrock's user guide.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from math import gcd
 from typing import Any
 
 from turnstone.adapters.bedrock_errors import FAILURES, Asked, refusal_of
 from turnstone.adapters.connections import Line, asking_over
 from turnstone.adapters.quoting import quoted
-from turnstone.adapters.tools.images import MAX_IMAGE_BYTES, ImageRequest, image_of, sides_of
+from turnstone.adapters.tools.bedrock_image_bodies import body_of
+from turnstone.adapters.tools.images import MAX_IMAGE_BYTES, ImageRequest, image_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.stopping import StopSignal
 
 MAX_ANSWER_BYTES = 2 * MAX_IMAGE_BYTES
-# the model, maybe behind the region of an inference profile
-AMAZON = re.compile(r"(?:[a-z-]+\.)?amazon\.(?:nova-canvas|titan-image-generator)-")
-STABILITY = re.compile(r"(?:[a-z-]+\.)?stability\.(?:stable-image-(?:core|ultra)|sd3)-")
-RATIOS = ("16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21")
-Body = Callable[[ImageRequest], Mapping[str, Any]]
 
 
 class BedrockImages:
@@ -70,37 +64,6 @@ class BedrockImages:
         if len(answer) > MAX_ANSWER_BYTES:
             raise ModelFailed(f"the answer of the image model is over the limit of {MAX_ANSWER_BYTES} bytes")
         return answer
-
-
-def body_of(model: str, size: str) -> Body:
-    """Return what makes the bodies that a model is asked with.
-
-    Raises:
-        ValueError: how it is asked isn't known, or it makes no images of that size.
-    """
-    width, height = sides_of(size)
-    if AMAZON.match(model):
-        return partial(_body_for_amazon, width=width, height=height)
-    if STABILITY.match(model):
-        divisor = gcd(width, height)
-        ratio = f"{width // divisor}:{height // divisor}"
-        if ratio not in RATIOS:
-            raise ValueError(f"size: {model!r} makes images of these ratios only: {', '.join(RATIOS)}")
-        return partial(_body_for_stability, ratio=ratio)
-    raise ValueError(
-        f"model: how {model!r} of Bedrock makes images isn't known here; those of amazon.nova-canvas, "
-        "amazon.titan-image-generator, stability.stable-image-core, stability.stable-image-ultra and stability.sd3 are"
-    )
-
-
-def _body_for_amazon(request: ImageRequest, width: int, height: int) -> Mapping[str, Any]:
-    config = {"numberOfImages": 1, "width": width, "height": height, "seed": request.seed}
-    told = {"text": request.prompt}
-    return {"taskType": "TEXT_IMAGE", "textToImageParams": told, "imageGenerationConfig": config}
-
-
-def _body_for_stability(request: ImageRequest, ratio: str) -> Mapping[str, Any]:
-    return {"prompt": request.prompt, "aspect_ratio": ratio, "output_format": "png", "seed": request.seed}
 
 
 def _image_in(answer: bytes) -> bytes:

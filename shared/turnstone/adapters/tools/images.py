@@ -69,9 +69,3 @@ def image_of(text: Any) -> bytes:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as exc:
         raise ModelFailed("the image model answered with an image that can't be decoded") from exc
-
-
-def sides_of(size: str) -> tuple[int, int]:
-    """Return width and height, in pixels, of a text such as `1024x768`."""
-    width, _, height = size.partition("x")
-    return int(width), int(height)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
 if TYPE_CHECKING:
     from turnstone.adapters.tools.images import ImageModel
     from turnstone.adapters.tools.service import Fetcher, Keys
-    from turnstone.domain.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
+    from turnstone.domain.tool_settings import CodeInterpreterSettings, ToolSettings
     from turnstone.ports import Clock, Toolbox
 
 CLOCK = "builtin::clock"
@@ -37,7 +37,7 @@ class ToolMeans:
     Attributes:
         keys: returns the key that a variable or a secret of this name holds.
         fetcher: returns what asks addresses outside; it may also reach that of the operator it is told, if it is.
-        image_model: makes the model that the operator names.
+        image_model: makes the image model that the operator names; None where there is none.
         mcp: makes the toolbox of a group that an MCP server has.
         code_interpreter: makes the toolbox that runs code.
     """
@@ -46,7 +46,7 @@ class ToolMeans:
     clock: Clock
     keys: Keys
     fetcher: Callable[[str | None], Fetcher]
-    image_model: Callable[[PhotogenSettings], ImageModel]
+    image_model: Callable[[], ImageModel] | None
     mcp: Callable[[Toolgroup], Toolbox]
     code_interpreter: Callable[[CodeInterpreterSettings], Toolbox]
 
@@ -63,8 +63,8 @@ class EveryToolKind:
             WEBSEARCH: self._websearch,
             WOLFRAM_ALPHA: self._wolfram_alpha,
         }
-        if means.settings.photogen is not None:
-            self._builtin[PHOTOGEN] = self._photogen
+        if means.image_model is not None:
+            self._builtin[PHOTOGEN] = partial(self._photogen, means.image_model)
         if means.settings.code_interpreter.runs != "off":
             self._builtin[CODE_INTERPRETER] = self._code_interpreter
 
@@ -122,12 +122,10 @@ class EveryToolKind:
 
         return WolframToolbox(self._means.settings.wolfram_alpha, self._means.keys, self._means.fetcher)
 
-    def _photogen(self) -> Toolbox:
+    def _photogen(self, image_model: Callable[[], ImageModel]) -> Toolbox:
         from turnstone.adapters.tools.photogen import PhotogenToolbox
 
-        settings = self._means.settings.photogen
-        assert settings is not None, "offered only where there are settings"  # noqa: S101 - for mypy
-        return PhotogenToolbox(lambda: self._means.image_model(settings))
+        return PhotogenToolbox(cache(image_model))
 
     def _code_interpreter(self) -> Toolbox:
         return self._means.code_interpreter(self._means.settings.code_interpreter)

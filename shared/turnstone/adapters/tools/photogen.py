@@ -47,7 +47,9 @@ class PhotogenToolbox:
                     raise ToolFailed(f"the image was not made in {invocation.timeout_s:g} s") from failure
                 raise ToolFailed(str(failure)) from failure
         file = ProducedFile(f"photogen-{digest.hex()[:12]}{kind.suffix}", kind.mime_type, image)
-        said = f"Made the image {file.name} ({kind.mime_type}, {len(image)} bytes). The user is given it with the answer."
+        said = (
+            f"Made the image {file.name} ({kind.mime_type}, {len(image)} bytes). The user is given it with the answer."
+        )
         return ToolResult(said, files=(file,))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
+from turnstone.adapters.fetching.exchange import FetchRequest
 from turnstone.adapters.quoting import quoted
 from turnstone.adapters.tools.remote_answers import result_of, text_in
 from turnstone.adapters.tools.url_templates import filled, with_query
@@ -17,7 +18,6 @@ from turnstone.domain.errors import ToolFailed
 from turnstone.domain.provider_data import is_sendable
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.fetcher import FetchRequest
     from turnstone.adapters.tools.service import Fetcher
     from turnstone.domain.agent_tools import RemoteExecution
     from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
@@ -74,8 +74,6 @@ class RemoteToolbox:
 
 def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolInvocation) -> FetchRequest:
     """Return what is sent. What the definition fixes goes before arguments of the same names."""
-    from turnstone.adapters.fetching.fetcher import FetchRequest  # only where something outside is asked
-
     target = filled(remote.url, invocation.arguments)
     query = {name: value for name, value in remote.params.items() if name not in target.query_names}
     rest = {name: value for name, value in invocation.arguments.items() if name not in target.used}

@@ -6,23 +6,18 @@ import mimetypes
 import re
 from typing import TYPE_CHECKING
 
+from turnstone.adapters.fetching.exchange import UNKNOWN_TYPE
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.fetcher import Fetched
+    from turnstone.adapters.fetching.exchange import Fetched
 
 MAX_TEXT_CHARACTERS = 100_000
 TEXTS = re.compile(
     r"text/.+|application/(?:json|.+\+json|xml|.+\+xml|yaml|x-yaml|javascript|graphql|x-ndjson|x-www-form-urlencoded)"
 )
-# codecs whose names an answer may tell: those that are no charsets may take much longer than the answer is long
-CHARSETS = re.compile(
-    r"utf-?(?:8|16|32)(?:le|be)?|(?:us-)?ascii|iso-8859-\d+|windows-125\d|koi8-[ru]|gb\w+|big5|euc-\w+|shift[_-]jis",
-    re.IGNORECASE,
-)
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 MAX_NAME_CHARACTERS = 64
-UNKNOWN = "application/octet-stream"
 
 
 def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
@@ -32,7 +27,7 @@ def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
     text = text_in(fetched)
     if text is not None:
         return ToolResult(_cut(text), _metadata(fetched))
-    mime_type = (fetched.media_type or UNKNOWN).lower()
+    mime_type = fetched.media_type
     stem = NOT_IN_NAMES.sub("_", tool_name)[:MAX_NAME_CHARACTERS] or "file"
     file = ProducedFile(stem + (mimetypes.guess_extension(mime_type) or ".bin"), mime_type, fetched.body)
     said = f"The answer is the file {file.name} ({mime_type}, {len(file.body)} bytes). The user is given it."
@@ -40,18 +35,15 @@ def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
 
 
 def text_in(fetched: Fetched) -> str | None:
-    """Return the body as a text, None if it is none."""
-    media_type = (fetched.media_type or "").lower()
-    if media_type and not TEXTS.fullmatch(media_type):
+    """Return the body as a text, None if it is none. One whose type is not told is a text if it reads as one."""
+    if TEXTS.fullmatch(fetched.media_type):
+        return fetched.text
+    if fetched.media_type != UNKNOWN_TYPE or b"\0" in fetched.body:
         return None
-    charset = fetched.charset if fetched.charset and CHARSETS.fullmatch(fetched.charset) else "utf-8"
     try:
-        text = fetched.body.decode(charset)
-    except (LookupError, ValueError):
-        if not media_type:
-            return None
-        text = fetched.body.decode("utf-8", "replace")
-    return text if media_type or "\0" not in text else None
+        return fetched.body.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _cut(text: str) -> str:

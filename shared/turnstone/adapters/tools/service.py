@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from turnstone.adapters.fetching.exchange import FetchRequest
 from turnstone.adapters.quoting import quoted
 from turnstone.domain.errors import StoreUnavailable, ToolFailed
 from turnstone.domain.provider_data import is_sendable
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.fetcher import Fetched, FetchRequest
+    from turnstone.adapters.fetching.exchange import Fetched
     from turnstone.domain.tool_runs import ToolInvocation
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -47,8 +48,6 @@ class Service:
 
     def ask(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
         """Return the JSON object it answers. Raises ToolFailed, which repeats neither the key nor what was asked."""
-        from turnstone.adapters.fetching.fetcher import FetchRequest  # only where something outside is asked
-
         body = None if question.posted is None else json.dumps(question.posted).encode()
         sent_as = {} if body is None else {"Content-Type": "application/json"}
         fetched = self._fetcher.fetch(

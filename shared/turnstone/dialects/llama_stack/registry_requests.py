@@ -111,9 +111,9 @@ class RunShield(NullMeansDefault):
             raise Unsupported("params: a shield has those it was registered with; leave them out", ("params",))
 
 
-class InvokeTool(NullMeansDefault):
+class InvokeTool(NullMeansDefault):  # type: ignore[no-redef] # the plugin names a parameter of its own like that
     tool_name: str = Field(min_length=1, max_length=512)
-    kwargs: JsonObject
+    arguments: JsonObject = Field(alias="kwargs")
 
 
 def mcp_endpoint_in(query: Mapping[str, Sequence[str]]) -> str | None:

@@ -1,0 +1,84 @@
+"""A fetch under way: how long it may still take, and what ends it early, wherever it waits."""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import ExitStack
+from queue import SimpleQueue
+from threading import Thread, Timer
+from typing import TYPE_CHECKING, Self
+
+from turnstone.adapters.connections import Line
+from turnstone.domain.errors import FetchFailed
+from turnstone.domain.stopping import StopSignal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from turnstone.adapters.fetching.rules import Resolver
+
+
+class Asking:
+    """Within the `with` block a fetch may wait; its end is forced by the time it has, or by the signal to stop.
+
+    Every wait ends so, also for one who sends a byte now and then, which no timeout of a socket sees.
+    """
+
+    def __init__(self, timeout_s: float, stop: StopSignal | None) -> None:
+        self._timeout_s = timeout_s
+        self._ends_at = time.monotonic() + timeout_s
+        self._stop = stop or StopSignal()
+        self._line = Line()
+        self._found: SimpleQueue[Sequence[str] | None] = SimpleQueue()
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        timer = Timer(max(self._timeout_s, 0), self._cut)
+        timer.daemon = True
+        timer.start()
+        self._held.callback(timer.cancel)
+        self._held.enter_context(self._stop.heeded_by(self._cut))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._held.close()
+
+    @property
+    def is_over(self) -> bool:
+        return self._line.is_cut or time.monotonic() >= self._ends_at
+
+    def left_s(self, shown: str) -> float:
+        """Return how long it may still take. Raises FetchFailed: no longer."""
+        left_s = self._ends_at - time.monotonic()
+        if self._line.is_cut or left_s <= 0:
+            raise self.ended(shown)
+        return left_s
+
+    def ended(self, shown: str) -> FetchFailed:
+        """Return the error that says why it is over."""
+        if self._stop.is_given:
+            return FetchFailed(shown, "nobody waits for it any more")
+        return FetchFailed(shown, f"it did not answer in {self._timeout_s:g} s")
+
+    def hold(self, sock: socket.socket) -> None:
+        """Have the socket shut at the end, also while TLS, which takes it over, is still being agreed on."""
+        self._line.hold(self._held.enter_context(sock.dup()))
+
+    def looked_up(self, resolver: Resolver, host: str, port: int) -> Sequence[str]:
+        """Return the resolver's addresses, none if it fails or is too slow: look-ups have no timeout of their own."""
+        Thread(target=self._look_up, args=(resolver, host, port), daemon=True).start()
+        return self._found.get() or ()
+
+    def _look_up(self, resolver: Resolver, host: str, port: int) -> None:
+        found: Sequence[str] = ()
+        try:
+            found = resolver(host, port)
+        except (OSError, UnicodeError):
+            return  # and none were found
+        finally:
+            self._found.put(found)
+
+    def _cut(self) -> None:
+        self._line.cut()
+        self._found.put(None)

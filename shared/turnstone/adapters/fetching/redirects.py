@@ -1,0 +1,56 @@
+"""Where an answer sends the one who asked, and what of a question may be repeated there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urljoin
+
+from turnstone.adapters.fetching.allowing import Allowed
+from turnstone.adapters.fetching.rules import checked
+from turnstone.adapters.fetching.targets import Target
+from turnstone.domain.errors import FetchRefused
+
+REDIRECTS = (301, 302, 303, 307, 308)
+SAME_AGAIN = (307, 308)
+READING = ("GET", "HEAD")
+NOT_ASCII = range(0x80, 0x100)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One of the questions that a fetch comes to."""
+
+    method: str
+    target: Target
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(repr=False)
+
+
+def next_hop(hop: Hop, status: int, location: str | None, allowed: Allowed) -> Hop | None:
+    """Return what to ask next, None if the answer is no redirect.
+
+    Raises:
+        FetchRefused: the place may not be asked, or not be told what this one was told.
+    """
+    if status not in REDIRECTS or not location:
+        return None
+    target = checked(_joined(hop.target, location), allowed)
+    is_same = target.origin == hop.target.origin
+    if hop.target.scheme == "https" and target.scheme != "https":
+        raise FetchRefused(hop.target.origin, "it redirects from https to http")
+    only_reads = hop.method in READING and hop.body is None
+    if not only_reads and not (is_same and status in SAME_AGAIN):
+        raise FetchRefused(hop.target.origin, "it redirects a request that does more than read; ask the place itself")
+    return replace(hop, target=target, headers=hop.headers if is_same else {})
+
+
+def _joined(target: Target, location: str) -> str:
+    """Return the location as a whole URL; its bytes beyond ASCII came as the characters of Latin-1."""
+    ascii_only = "".join(f"%{ord(char):02X}" if ord(char) in NOT_ASCII else char for char in location)
+    if any(char in ascii_only for char in "\t\r\n\\"):  # joining would take some of them out silently
+        raise FetchRefused(target.origin, "it redirects to what is no URL")
+    try:
+        return urljoin(target.url, ascii_only)
+    except ValueError as error:
+        raise FetchRefused(target.origin, "it redirects to what is no URL") from error

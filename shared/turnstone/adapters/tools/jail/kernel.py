@@ -1,0 +1,99 @@
+"""The calls of the Linux kernel that shut a process in, which Python has no names for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+
+NEW_MOUNTS, NEW_NAME, NEW_IPC = 0x00020000, 0x04000000, 0x08000000
+NEW_USERS, NEW_PROCESSES, NEW_NETWORK = 0x10000000, 0x20000000, 0x40000000
+NO_SUID, NO_DEVICES, NO_PROGRAMS = 2, 4, 8
+BIND, ALL_BELOW, PRIVATE = 4096, 16384, 1 << 18
+
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_CAPSET = {"x86_64": 126, "aarch64": 91}
+_MOUNT_SETATTR = 442
+_SET_DEATH_SIGNAL, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 22, 38
+_AMBIENT, _CLEAR_ALL = 47, 4
+_FILTER = 2
+_CAPABILITIES_VERSION = 0x20080522
+_DETACH = 2
+_HERE, _RECURSIVE = -100, 0x8000
+_READ_ONLY = 1
+_SIGKILL = 9
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class JailRefused(Exception):
+    """The kernel does not let this process shut itself in; the message tells what it refused."""
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces that are named; that of processes is left by children only. Raises JailRefused."""
+    _check(_libc.unshare(ctypes.c_int(flags)), "namespaces of its own")
+
+
+def mount(source: str, target: str, flags: int, kind: str | None = None, options: str | None = None) -> None:
+    """Mount, or change a mount. Raises JailRefused."""
+    told = [text.encode() if text is not None else None for text in (source, target, kind, options)]
+    result = _libc.mount(told[0], told[1], told[2], ctypes.c_ulong(flags), told[3])
+    _check(result, f"a mount on {target}")
+
+
+def move_into(root: str, old: str) -> None:
+    """Make `root` the root; what was the root is below `old` then. Raises JailRefused."""
+    _check(_call(_PIVOT_ROOT[os.uname().machine], root.encode(), old.encode()), "a root of its own")
+
+
+def let_go(path: str) -> None:
+    """Unmount, with all that is mounted below. Raises JailRefused."""
+    _check(_libc.umount2(path.encode(), ctypes.c_int(_DETACH)), "to let go of the files outside")
+
+
+def make_read_only(path: str) -> None:
+    """Make a mount and all that is mounted below it read-only, for programs with rights of their own, too.
+
+    Raises:
+        JailRefused: also by a kernel before 5.12, which can't do this for all of them at once.
+    """
+    attributes = struct.pack("=QQQQ", _READ_ONLY | NO_SUID, 0, 0, 0)
+    result = _call(_MOUNT_SETATTR, _HERE, path.encode(), _RECURSIVE, attributes, len(attributes))
+    _check(result, "read-only mounts")
+
+
+def die_with_parent() -> None:
+    """Have this process killed when its parent ends. Raises JailRefused."""
+    _check(_prctl(_SET_DEATH_SIGNAL, _SIGKILL), "to end with its parent")
+
+
+def give_up_rights() -> None:
+    """Give up every capability, for good: no program that is started can bring any back. Raises JailRefused."""
+    _check(_prctl(_SET_NO_NEW_PRIVILEGES, 1), "to do without new rights")
+    _check(_prctl(_AMBIENT, _CLEAR_ALL), "to give up its rights")
+    header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
+    _check(_call(_CAPSET[os.uname().machine], header, bytes(24)), "to give up its rights")
+
+
+def install_filter(program: bytes) -> None:
+    """Have a program of BPF judge every system call from now on. Raises JailRefused."""
+    instructions = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
+    _check(_prctl(_SET_SECCOMP, _FILTER, ctypes.c_char_p(described)), "a filter of system calls")
+
+
+def _prctl(option: int, *arguments: int | ctypes.c_char_p) -> int:
+    told = [ctypes.c_ulong(given) if isinstance(given, int) else given for given in arguments]
+    result: int = _libc.prctl(ctypes.c_int(option), *told, *[ctypes.c_ulong(0)] * (4 - len(told)))
+    return result
+
+
+def _call(number: int, *arguments: int | bytes) -> int:
+    told = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
+    result: int = _libc.syscall(ctypes.c_long(number), *told)
+    return result
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        raise JailRefused(f"the kernel refuses {what} ({os.strerror(ctypes.get_errno())})")

@@ -1,0 +1,146 @@
+"""The kinds of toolgroups, as the place has them that a server runs in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, assert_never
+
+from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
+from turnstone.config import InvalidSettings, text_of_variable
+from turnstone.domain.tool_settings import ToolSettings
+
+if TYPE_CHECKING:
+    from turnstone.adapters.fetching.allowing import Allowed
+    from turnstone.adapters.fetching.fetcher import GuardedFetcher
+    from turnstone.adapters.tools.images import ImageModel
+    from turnstone.adapters.tools.service import Keys
+    from turnstone.bootstrap.models import Means
+    from turnstone.config import LambdaSettings, LocalSettings, Settings
+    from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider
+    from turnstone.domain.registry import Toolgroup
+    from turnstone.domain.tool_settings import CodeInterpreterSettings, PhotogenSettings
+    from turnstone.ports import Clock, Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlace:
+    """What of a place the tools need.
+
+    Attributes:
+        catalogue: what the operator's file says, None if there is none.
+        means: what making the providers of the file takes.
+        keys: returns the key that a variable or a secret of this name holds.
+    """
+
+    settings: Settings
+    catalogue: Catalogue | None
+    clock: Clock
+    means: Means
+    keys: Keys
+
+
+def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock: Clock) -> EveryToolKind:
+    """Return every kind on one machine. Raises InvalidSettings if the file names what can't be had."""
+    from turnstone.bootstrap.local_models import local_means
+
+    tools = _settings_of(catalogue)
+    for name, variable in (
+        ("websearch", tools.websearch.api_key_env),
+        ("wolfram_alpha", tools.wolfram_alpha.api_key_env),
+    ):
+        if variable is not None and text_of_variable(variable) is None:
+            raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.api_key_env: {variable} is not set")
+    return build_tool_kinds(ToolPlace(settings, catalogue, clock, local_means(settings), text_of_variable))
+
+
+def lambda_tool_kinds(
+    settings: LambdaSettings, catalogue: Catalogue | None, clock: Clock, means: Means, secret: Keys
+) -> EveryToolKind:
+    """Return every kind on AWS; secrets are read when a tool needs one. Raises InvalidSettings."""
+    if _settings_of(catalogue).code_interpreter.runs == "here":
+        raise InvalidSettings("TURNSTONE_CONFIG: tools.code_interpreter.runs: must be agentcore or off on AWS")
+    return build_tool_kinds(ToolPlace(settings, catalogue, clock, means, secret))
+
+
+def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
+    """Return every kind. Raises InvalidSettings if the model that shall make images can't."""
+    settings = _settings_of(place.catalogue)
+    image_model: Callable[[], ImageModel] | None = None
+    if settings.photogen is not None and place.catalogue is not None:
+        image_model = _image_model(settings.photogen, place.catalogue, place.means)
+    allowed = cache(partial(_allowed, place.settings))
+    means = ToolMeans(
+        settings=settings,
+        clock=place.clock,
+        keys=place.keys,
+        fetcher=cache(partial(_fetcher, allowed)),
+        image_model=image_model,
+        mcp=_mcp,
+        code_interpreter=_code_interpreter,
+    )
+    return EveryToolKind(means)
+
+
+def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
+    return ToolSettings() if catalogue is None else catalogue.tools
+
+
+def _allowed(settings: Settings) -> Allowed:
+    from turnstone.adapters.fetching.allowing import Allowed
+
+    return Allowed.of(settings.fetch_allow)
+
+
+def _fetcher(allowed: Callable[[], Allowed], url: str | None) -> GuardedFetcher:
+    """Return what asks addresses outside. That of the operator is for its own tool: agents can't have it asked."""
+    from turnstone.adapters.fetching.fetcher import GuardedFetcher  # urllib3: only where something is fetched
+
+    return GuardedFetcher(allowed() if url is None else allowed().with_url(url))
+
+
+def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means) -> Callable[[], ImageModel]:
+    """Return what makes the model that makes images. Raises InvalidSettings if there can be none."""
+    entry = catalogue.providers.get(settings.provider)
+    if entry is None or entry.type == "offline":
+        raise InvalidSettings(f"TURNSTONE_CONFIG: tools.photogen.provider: {settings.provider!r} makes no images")
+    match entry.type:
+        case "openai":
+            return partial(_openai_images, settings, entry, means)
+        case "bedrock":
+            from turnstone.adapters.tools.bedrock_image_bodies import body_of
+
+            try:
+                body_of(settings.model, settings.size)
+            except ValueError as wrong:
+                raise InvalidSettings(f"TURNSTONE_CONFIG: tools.photogen.{wrong}") from wrong
+            return partial(_bedrock_images, settings, entry, means)
+        case _:
+            assert_never(entry)
+
+
+def _openai_images(settings: PhotogenSettings, entry: OpenAIProvider, means: Means) -> ImageModel:
+    from turnstone.adapters.tools.openai_images import OpenAICompatibleImages  # urllib3: only where images are made
+
+    url, access = means.openai_access(settings.provider, entry)
+    timeout_s = entry.timeout_seconds or means.timeout_s
+    return OpenAICompatibleImages(url, access, settings.model, settings.size, timeout_s)
+
+
+def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, means: Means) -> ImageModel:
+    clients = means.aws()
+    from turnstone.adapters.bedrock_client import build_bedrock_client  # botocore's parsers: only where it is asked
+    from turnstone.adapters.tools.bedrock_images import BedrockImages
+
+    timeout_s = entry.timeout_seconds or means.timeout_s
+    client = cache(partial(build_bedrock_client, clients, entry.region, timeout_s))
+    return BedrockImages(client, settings.model, settings.size)
+
+
+def _mcp(group: Toolgroup) -> Toolbox:
+    raise NotImplementedError
+
+
+def _code_interpreter(settings: CodeInterpreterSettings) -> Toolbox:
+    raise NotImplementedError
