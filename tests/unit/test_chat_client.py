@@ -227,12 +227,21 @@ def test_an_error_ends_a_turn_only_if_the_turn_has_ended(loopback: Loopback, ses
 def test_a_turn_that_runs_is_cancelled_and_one_that_has_ended_is_let_be(
     loopback: Loopback, session: ChatSession
 ) -> None:
-    running = {"turns": [{"turn_id": "t", "completed_at": None}]}
-    loopback.replies = [Reply(json.dumps(running).encode()), state("in_progress"), Reply(b"{}")]
-    session.cancel()  # before its first event, so that nobody here knows its id
+    turns = {"turns": [{"turn_id": "t", "input_messages": [{"role": "user", "content": "hello"}]}]}
+    loopback.replies = [Reply(b'{"detail": "x"}', 409), Reply(json.dumps(turns).encode())]
+    with pytest.raises(Refused):
+        list(session.begin("good morning"))
+    assert not session.cancel()  # somebody else's
+
+    loopback.replies = [Reply(b'{"detail": "x"}', 409), Reply(json.dumps(turns).encode())]
+    loopback.replies += [state("in_progress"), Reply(b"{}")]
+    with pytest.raises(Refused):
+        list(session.begin("hello"))
+    assert session.cancel()  # before its first event, so that nobody here knows its id
     assert (loopback.asked[-1].method, loopback.asked[-1].path.rpartition("/t/")[2]) == ("POST", "cancel")
+
     loopback.replies = [state("completed")]
-    session.cancel()
+    assert not session.cancel()
     assert loopback.asked[-1].method == "GET"
 
 

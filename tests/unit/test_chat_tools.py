@@ -167,7 +167,7 @@ def test_docstrings_of_either_style_say_the_same() -> None:
         Args:
             a: First.
             b (int): Second
-                line.
+                line: the last.
 
         Raises:
             X: never
@@ -178,10 +178,12 @@ def test_docstrings_of_either_style_say_the_same() -> None:
 
         :param a: First.
         :param int b: Second
-            line.
+            line: the last.
         :raises X: never
         """
-    assert described(google) == described(sphinx) == ("Do it.\n\nAt once.", {"a": "First.", "b": "Second line."})
+    assert (
+        described(google) == described(sphinx) == ("Do it.\n\nAt once.", {"a": "First.", "b": "Second line: the last."})
+    )
 
 
 # ── who may run them ─────────────────────────────────────────────────────────────────────────────────────────────
