@@ -1,24 +1,21 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
-import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress, ValidationError
-from pydantic_core import PydanticCustomError
+
+from turnstone.setting_values import claims_in, keys_url, places_in
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
 USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
-LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE)
-NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -29,56 +26,10 @@ SAID_BETTER = {
     "too), a key is visible ASCII",
     "missing": "must be set",
 }
-CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class InvalidSettings(Exception):
     """A setting can't be used; the message names the variable."""
-
-
-def _claims(given: object) -> dict[str, str]:
-    """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
-    pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []
-    claims = {field: claim for field, _, claim in pairs if field in CALLER_FIELDS and claim}
-    if not pairs or len(claims) != len(pairs):
-        told = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
-        raise PydanticCustomError("claims", told)
-    return {"principal": "sub", **claims}
-
-
-def _keys_url(url: str) -> str:
-    """Return the URL if nobody on the way to it can change what it answers."""
-    try:
-        parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_NAMES)
-        is_whole = bool(parts.hostname) and parts.username is None and url.isprintable() and " " not in url
-    except ValueError:
-        is_safe = is_whole = False
-    if not (is_safe and is_whole):
-        raise PydanticCustomError("keys_url", "must be a URL that begins with https:// (http:// on this machine only)")
-    return url
-
-
-def _places(given: object) -> tuple[tuple[str, int], ...]:
-    """Return the hosts and ports that a list of `host:port` names."""
-    try:
-        return tuple(_place(each.strip()) for each in str(given).split(","))
-    except ValueError as problem:
-        told = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
-        raise PydanticCustomError("places", told) from problem
-
-
-def _place(text: str) -> tuple[str, int]:
-    found = PLACE.fullmatch(text)
-    if found is None or not 0 < int(found[2]) < 65_536:
-        raise ValueError(text)
-    host = found[1].lower()
-    if host.startswith("["):
-        IPv6Address(host[1:-1])
-    elif NUMBER.fullmatch(host.rpartition(".")[2]):
-        IPv4Address(host)
-    return host, int(found[2])
 
 
 class Settings(BaseModel):
@@ -111,7 +62,7 @@ class Settings(BaseModel):
     public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$")] | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
-    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(_places)] = ()
+    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
     model_url: ModelUrl | None = None
 
     def contradictions(self) -> list[str]:
@@ -132,8 +83,8 @@ class AuthSettings(Settings):
     auth: Literal["off", "api_keys", "jwt"] = "off"
     jwt_issuer: str | None = None
     jwt_audience: str | None = None
-    jwt_jwks_url: Annotated[str, AfterValidator(_keys_url)] | None = None
-    jwt_claims: Annotated[Mapping[str, str], BeforeValidator(_claims)] = {"principal": "sub"}
+    jwt_jwks_url: Annotated[str, AfterValidator(keys_url)] | None = None
+    jwt_claims: Annotated[Mapping[str, str], BeforeValidator(claims_in)] = {"principal": "sub"}
     jwt_tenant: str | None = None
 
     def contradictions(self) -> list[str]:

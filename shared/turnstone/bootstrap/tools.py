@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
 from turnstone.config import InvalidSettings, text_of_variable
+from turnstone.domain.errors import FetchRefused, Unsupported
 from turnstone.domain.tool_settings import ToolSettings
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
     if settings.photogen is not None and place.catalogue is not None:
         image_model = _image_model(settings.photogen, place.catalogue, place.means)
     allowed = cache(partial(_allowed, place.settings))
+    _refuse_wrong_addresses(settings, allowed)
     means = ToolMeans(
         settings=settings,
         clock=place.clock,
@@ -81,6 +83,16 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
         code_interpreter=_code_interpreter,
     )
     return EveryToolKind(means)
+
+
+def _refuse_wrong_addresses(settings: ToolSettings, allowed: Callable[[], Allowed]) -> None:
+    """Raise InvalidSettings for an address of the operator that can't be asked."""
+    for name, url in (("websearch", settings.websearch.url), ("wolfram_alpha", settings.wolfram_alpha.url)):
+        try:
+            if url is not None:
+                allowed().with_url(url)
+        except FetchRefused as refused:
+            raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.url: {refused}") from refused
 
 
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
@@ -139,8 +151,8 @@ def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, means: M
 
 
 def _mcp(group: Toolgroup) -> Toolbox:
-    raise NotImplementedError
+    raise Unsupported(f"toolgroup {group.identifier!r}: this server does not call MCP servers yet", ("toolgroups",))
 
 
 def _code_interpreter(settings: CodeInterpreterSettings) -> Toolbox:
-    raise NotImplementedError
+    raise Unsupported(f"this server does not run code {settings.runs!r} yet", ("toolgroups",))

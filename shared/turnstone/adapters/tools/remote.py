@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from pydantic import SecretStr
-
 from turnstone.adapters.fetching.exchange import FetchRequest
 from turnstone.adapters.quoting import quoted
 from turnstone.adapters.tools.remote_answers import result_of, text_in
@@ -106,19 +104,16 @@ def _headers_of(remote: RemoteExecution) -> dict[str, str]:
     """Return the headers of the definition. Raises ToolFailed, which repeats no value."""
     headers: dict[str, str] = {}
     known: set[str] = set()
-    for name, given in remote.headers.items():
-        value = given.get_secret_value() if isinstance(given, SecretStr) else given
-        if value is None:
-            continue
-        text = value if isinstance(value, str) else json.dumps(value)
-        if not HEADER_NAME.fullmatch(name) or not is_sendable(text.strip()):
+    for name, value in remote.headers.items():
+        text = str(value).strip()
+        if not HEADER_NAME.fullmatch(name) or not is_sendable(text):
             raise ToolFailed(f"the header {name!r} of this tool's definition has characters that no header can carry")
         if name.lower() in OURS:
             raise ToolFailed(f"the header {name!r} of this tool's definition is not for a definition to set")
         if name.lower() in known:
             raise ToolFailed(f"the header {name!r} is more than once in this tool's definition")
         known.add(name.lower())
-        headers[_usual(name)] = text.strip()
+        headers[_usual(name)] = text
     return headers
 
 
