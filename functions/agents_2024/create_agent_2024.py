@@ -9,7 +9,8 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 def create_agent_2024(request: Request) -> Reply:
     body = parse(request, CreateAgent2024)
     agents = request.application.agents
-    return reply(AgentCreated(agent_id=agents.create(request.caller, body.agent_config, request.attempt)))
+    agent_id = agents.create(request.caller, body.agent_config.to_config(), request.attempt)
+    return reply(AgentCreated(agent_id=agent_id))
 
 
 ROUTE = Route("POST", "/agents/create", create_agent_2024, AgentCreated, CreateAgent2024)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -228,6 +229,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
     read += [getattr(module, name) for name in re.findall(r"\bquery\.get\(([A-Z]+)", source)]
     if "wanted_in_query(" in source:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
+    if "named_in_query(request.query, *QUERY)" in source:
+        read += module.QUERY
     if "heard_up_to(" in source:
         read += EVENTS_QUERY
     if "usage_in_query(" in source:
@@ -236,14 +239,16 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(places["query"]) == set(read)
     assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
-    assert route.stores == (not route.path.startswith(("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/")))
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/")
+    assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
 def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> None:
     module = sys.modules[route.endpoint.__module__]
     (name,) = [ref.rpartition("/")[2] for ref in references(operation(route)["requestBody"])]
-    assert [name] == re.findall(r"parse\(request, (\w+)\)", inspect.getsource(module))
+    assert [name] == re.findall(r"(?:parse\(request|checked\(.+), (\w+)\)", inspect.getsource(module))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
@@ -311,6 +316,7 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     left_out = [properties - required for properties, required in kept if properties != required]
     # of a model with fallbacks; of what a chunk adds; of a tool sent with them; of an answer with calls
     not_always = [{"answered_by"}, {"content", "role", "tool_calls"}, {"input_schema", "output_schema"}, {"tool_calls"}]
+    not_always.append({"tools"})  # of an agent that defines none itself
     assert sorted(left_out, key=sorted) == not_always
     assert "default" not in json.dumps(schemas).replace('"default": {}', "").replace('"default"]', "")
 
@@ -422,6 +428,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     assert len(asker.ask("GET", SESSION + "/context").json()["turns"]) > 1
     spent = asker.ask("GET", "/v1/usage", query=f"?agent_id={asker.ids['agent_id']}").json()
     assert spent["total"]["inferences"] > len(spent["by_session"]) == spent["sessions"] == 1
+    ask_as_in_2024(asker)
     agent_id = asker.ids["agent_id"]
     asker.open_session(FULL_AGENT)
     assert asker.ask("DELETE", SESSION).status == asker.ask("DELETE", "/v1/agents/{agent_id}").status == 204
@@ -436,6 +443,24 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default"}
+
+
+def ask_as_in_2024(asker: Asker) -> None:
+    for valid in BODIES["POST", "/agents/create"].valid:
+        agent = asker.ask("POST", "/agents/create", valid).json()
+    session = {**agent, **asker.ask("POST", "/agents/session/create", {**agent, "session_name": "s"}).json()}
+    for stream in (True, False):
+        said = {"messages": [{"role": "user", "content": "please add(a=1)"}], "stream": stream}
+        asker.ask("POST", "/agents/turn/create", {**session, **said})
+    (_, turn) = asker.ask("POST", "/agents/session/get", session).json()["turns"]
+    named = {**agent, "turn_id": turn["turn_id"]}
+    assert asker.ask("POST", "/agents/turn/get", named).json() == turn
+    assert asker.ask("GET", "/agents/turn/get", query="?" + urlencode(named)).json() == turn
+    named |= {"step_id": turn["steps"][0]["step_id"]}
+    assert asker.ask("POST", "/agents/step/get", named).json() == {"step": turn["steps"][0]}
+    assert asker.ask("GET", "/agents/step/get", query="?" + urlencode(named)).json() == {"step": turn["steps"][0]}
+    assert [asker.ask("POST", "/agents/session/delete", session).status for _ in range(2)] == [200, 404]
+    assert [asker.ask("POST", "/agents/delete", agent).status for _ in range(2)] == [200, 404]
 
 
 def ask_models(asker: Asker) -> None:

@@ -5,52 +5,92 @@ mean the default.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, model_validator
 
 from turnstone.dialects.llama_stack.lists import only
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopK, TopP
+from turnstone.domain.content import Content
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.messages import InputMessage
+from turnstone.domain.messages import InputMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
-from turnstone.domain.numbers import Flag
+from turnstone.domain.numbers import Flag, Number, Whole
 from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.turns import NewTurn
 
-TOOL_ROLE = "ipython"
-STRATEGIES = ("greedy", "top_p", "top_k")
+StrategyName = Literal["greedy", "top_p", "top_k"]
 
 
-def strategy_of(sampling: Mapping[str, Any]) -> Any:
-    """Return today's form of a strategy that is told by its name, its numbers beside it; any other as it is."""
-    name = sampling.get("strategy")
-    if name not in STRATEGIES:
-        return name
-    if name == "top_k":
-        return {"type": name, "top_k": sampling.get("top_k")}
-    if name == "greedy" or sampling.get("temperature") == 0:  # at which only the likeliest token is left
-        return {"type": "greedy"}
-    told = {"top_p": sampling["top_p"]} if sampling.get("top_p") is not None else {}
-    return {"type": name, "temperature": sampling.get("temperature"), **told}
+class SamplingParams2024(NullMeansDefault):
+    """How the model chooses tokens: with a strategy told by its name, and its numbers beside it, or as today."""
+
+    strategy: StrategyName | Strategy = Greedy()
+    temperature: Number | None = None
+    top_p: Number | None = None
+    top_k: Whole | None = None
+    max_tokens: Whole = 0
+    repetition_penalty: Number = 1.0
+    stop: Many[str] | None = None
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        if self.strategy == "top_k" and not self.top_k:
+            raise ValueError("top_k: the strategy top_k has to be told from how many tokens the model chooses")
+        if self.strategy == "top_p" and self.temperature is not None and self.temperature < 0:
+            raise ValueError("temperature: must not be below 0")
+        return self
+
+    def to_sampling_params(self) -> SamplingParams:
+        return SamplingParams(
+            strategy=self._strategy(),
+            max_tokens=self.max_tokens,
+            repetition_penalty=self.repetition_penalty,
+            stop=self.stop,
+        )
+
+    def _strategy(self) -> Strategy:
+        if not isinstance(self.strategy, str):
+            return self.strategy
+        if self.strategy == "top_k":
+            return TopK(top_k=self.top_k or 1)
+        if self.strategy == "greedy" or self.temperature == 0:  # at which only the likeliest token is left
+            return Greedy()
+        return TopP(temperature=self.temperature, **({} if self.top_p is None else {"top_p": self.top_p}))
 
 
-def todays_config(config: Any) -> Any:
-    """Return the configuration with its sampling strategy in today's form."""
-    sampling = config.get("sampling_params") if isinstance(config, dict) else None
-    if not isinstance(sampling, dict) or not isinstance(sampling.get("strategy"), str):
-        return config
-    return {**config, "sampling_params": {**sampling, "strategy": strategy_of(sampling)}}
+class AgentConfig2024(AgentConfig):
+    """An agent's configuration, with sampling as it was told then."""
 
+    # what it is made into before anybody reads it is what the wider class says
+    sampling_params: SamplingParams2024 = SamplingParams2024()  # type: ignore[assignment]
 
-def todays_message(message: Any) -> Any:
-    """Return the message with today's name of the role in which a tool answers."""
-    is_of_tool = isinstance(message, dict) and message.get("role") == TOOL_ROLE
-    return {**message, "role": "tool"} if is_of_tool else message
+    def to_config(self) -> AgentConfig:
+        return AgentConfig.model_construct(
+            **{**dict(self), "sampling_params": self.sampling_params.to_sampling_params()}
+        )
 
 
 class CreateAgent2024(Frozen):
-    agent_config: Annotated[AgentConfig, BeforeValidator(todays_config)]
+    agent_config: AgentConfig2024
+
+
+class ToolAnswer2024(Frozen):
+    """What a tool answered, under the name that its role had then."""
+
+    role: Literal["ipython"] = "ipython"
+    call_id: str
+    tool_name: str | None = None
+    content: Content
+
+
+InputMessage2024 = Annotated[UserMessage | ToolResponseMessage | ToolAnswer2024, Field(discriminator="role")]
+
+
+def todays_message(message: UserMessage | ToolResponseMessage | ToolAnswer2024) -> InputMessage:
+    if isinstance(message, ToolAnswer2024):
+        return ToolResponseMessage(call_id=message.call_id, content=message.content)
+    return message
 
 
 class AgentNamed(NullMeansDefault):
@@ -92,7 +132,7 @@ class StepNamed(TurnNamed):
 
 
 class CreateTurn2024(SessionNamed):
-    messages: Annotated[Many[Annotated[InputMessage, BeforeValidator(todays_message)]], Field(min_length=1)]
+    messages: Annotated[Many[InputMessage2024], Field(min_length=1)]
     attachments: Many[Any] = ()
     stream: Flag = False
 
@@ -101,7 +141,7 @@ class CreateTurn2024(SessionNamed):
         if self.attachments:
             said = "attachments: this server has no memory banks yet to keep them in; leave the list empty"
             raise Unsupported(said, ("attachments",))
-        return NewTurn(messages=self.messages)
+        return NewTurn(messages=tuple(map(todays_message, self.messages)))
 
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
