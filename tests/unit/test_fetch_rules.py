@@ -256,6 +256,19 @@ def test_a_byte_more_than_may_be_is_too_much(encoding: str) -> None:
         Body(encoding, len(RAW) - 1, "x").feed(PACKED[encoding])
 
 
+def test_a_compressed_body_that_holds_nothing_has_an_end_too() -> None:
+    empty_block = b"\x00\x00\x00\xff\xff"
+    with pytest.raises(FetchFailed, match="longer than 1000 bytes"):
+        Body("deflate", 1_000, "x").feed(empty_block * 20_000)
+
+
+def test_a_length_that_is_too_much_is_refused_before_a_byte_comes() -> None:
+    with pytest.raises(FetchFailed, match="longer than 1000 bytes"):
+        Body(None, 1_000, "x").announce(1_001)
+    Body(None, 1_000, "x").announce(1_000)
+    Body(None, 1_000, "x").announce(None)
+
+
 def test_a_bomb_is_not_unpacked_to_find_that_it_is_one() -> None:
     bomb = gzip.compress(bytes(1 << 24), 9)
     tracemalloc.start()
