@@ -45,8 +45,7 @@ class Chat:
 
     def cancel(self) -> None:
         """End the turn that runs or waits."""
-        self.session.cancel()
-        self.screen.note("· cancelled")
+        self.screen.note("· cancelled" if self.session.cancel() else "· nothing runs any more")
 
     def _talk(self, events: Iterator[Event]) -> TurnState:
         while True:
@@ -59,11 +58,18 @@ class Chat:
                     f"{self.how_to_return} --tools FILE.py, or say something else: that ends its waiting."
                 )
                 break
-            events = self.session.resume(self.answering.answers(calls))
+            events = self.session.resume(self._answers(calls))
         self.last = self.session.state()
         if self.last.status != AWAITING:
             self.screen.note(f"· {self.last.tokens} tokens")
         return self.last
+
+    def _answers(self, calls: Sequence[Json]) -> Sequence[Json]:
+        try:
+            return self.answering.answers(calls)
+        except EOFError:
+            self.screen.note(f"· the turn waits for its tools. Come back with: {self.how_to_return}")
+            raise
 
     def _shown(self, events: Iterator[Event]) -> Sequence[Json]:
         """Show events to their end; return the calls that the turn waits for, none if it has ended."""

@@ -2,6 +2,7 @@
 
 ChatError
 ├── NoServer          nobody listens there
+├── Untrusted         its certificate is not good
 ├── ConnectionLost    the line broke before the answer was whole
 ├── Refused           the server said no
 └── NotUnderstood     what came is no answer of this API
@@ -13,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from uuid import uuid4
 
 import urllib3
-from urllib3.exceptions import HTTPError, LocationParseError, NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, SSLError
 
 from functions.chat.wire import Event, Json, events_in
 from turnstone.config import ClientSettings
@@ -41,6 +42,11 @@ class NoServer(ChatError):
         )
 
 
+class Untrusted(ChatError):
+    def __init__(self, url: str) -> None:
+        super().__init__(f"{url} can't be trusted: it shows no certificate that this machine knows to be good.")
+
+
 class ConnectionLost(ChatError):
     def __init__(self, url: str) -> None:
         super().__init__(f"the connection to {url} was lost before the answer was whole. Try again.")
@@ -51,7 +57,7 @@ class Refused(ChatError):
 
     def __init__(self, status: int, told: str) -> None:
         self.status = status
-        super().__init__(" ".join([told[:1].upper() + told[1:].rstrip(".") + ".", WHAT_TO_DO.get(status, "")]).strip())
+        super().__init__(" ".join([told.rstrip(".") + ".", WHAT_TO_DO.get(status, "")]).strip())
 
 
 class NotUnderstood(ChatError):
@@ -76,7 +82,7 @@ class Client:
         told = {} if provider_data is None else {"x-llamastack-provider-data": json.dumps(provider_data)}
         self._turn_headers = {"accept": "text/event-stream", **told}
         timeout = urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S)
-        self._pool = urllib3.PoolManager(timeout=timeout, retries=False)
+        self._pool = urllib3.PoolManager(timeout=timeout, retries=False)  # nor does it follow redirects, with the key
 
     def close(self) -> None:
         self._pool.clear()
@@ -138,10 +144,11 @@ class Client:
                 body=sent,
                 headers={**self._headers, **headers},
                 preload_content=False,
-                redirect=False,
             )
-        except (NewConnectionError, LocationParseError, urllib3.exceptions.ConnectTimeoutError) as exc:
+        except (NewConnectionError, LocationParseError, ConnectTimeoutError) as exc:
             raise NoServer(self.url) from exc
+        except SSLError as exc:
+            raise Untrusted(self.url) from exc
         except HTTPError as exc:
             raise ConnectionLost(self.url) from exc
         try:

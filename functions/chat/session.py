@@ -37,11 +37,13 @@ class Heard:
     """What was heard of a turn.
 
     Attributes:
+        said: what it was begun with, if it was begun here.
         turn_id: empty until it is known.
         number: of its last event.
         is_counted: the stream tells no numbers, and no event twice.
     """
 
+    said: str = ""
     turn_id: str = ""
     number: int = 0
     is_counted: bool = True
@@ -96,7 +98,7 @@ class ChatSession:
 
     def begin(self, text: str) -> Iterator[Event]:
         """Yield the events of a new turn, until it ends or waits for answers. Raises ChatError."""
-        self.heard = Heard()
+        self.heard = Heard(said=text)
         body = {**self.overrides, "messages": [{"role": "user", "content": text}]}
         return self._posted(f"{self.path}/turn", body)
 
@@ -106,7 +108,7 @@ class ChatSession:
 
     def follow(self, turn_id: str) -> Iterator[Event]:
         """Yield the events of a turn from its first one on. Raises ChatError."""
-        self.heard = Heard(turn_id)
+        self.heard = Heard(turn_id=turn_id)
         return self._stayed(self._followed)
 
     def state(self) -> TurnState:
@@ -114,15 +116,18 @@ class ChatSession:
         turn, headers = self.client.get(self._turn_path)
         return TurnState(turn, headers.get("x-turn-status", ""), int(headers.get("x-turn-tokens", "0")))
 
-    def cancel(self) -> None:
-        """End the turn that was begun last, if it runs or waits. Raises ChatError."""
+    def cancel(self) -> bool:
+        """End the turn that was begun or followed last; return whether there was something to end. Raises ChatError."""
         if not self.heard.turn_id:
-            running = [turn["turn_id"] for turn in self.turns()[-1:] if turn["completed_at"] is None]
-            if not running:
-                return
-            self.heard.turn_id = running[0]
-        if self.state().status in (RUNNING, AWAITING):
-            self.client.post(f"{self._turn_path}/cancel", {})
+            newest = self.turns()[-1:]
+            ours = [turn for turn in newest if turn["input_messages"][0]["content"] == self.heard.said]
+            if not ours:
+                return False
+            self.heard.turn_id = ours[0]["turn_id"]
+        if self.state().status not in (RUNNING, AWAITING):
+            return False
+        self.client.post(f"{self._turn_path}/cancel", {})
+        return True
 
     @property
     def _turn_path(self) -> str:

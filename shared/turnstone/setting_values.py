@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic_core import PydanticCustomError
 
 LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE)
+PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE | re.ASCII)
 NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")

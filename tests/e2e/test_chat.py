@@ -255,6 +255,7 @@ def test_a_paused_turn_is_gone_on_with_by_its_session_whatever_is_killed(server:
         terminal.expect(QUESTION)
         server.kill()
         terminal.type(CTRL_D)
+        terminal.expect(f"the turn waits for its tools. Come back with: turnstone chat --session {session}")
         assert terminal.ended() == 0
     server.start()
     with Terminal(server.url, "--session", session) as terminal:

@@ -11,6 +11,7 @@ from typing import Self
 
 HOST = "127.0.0.1"
 MAX_HEAD_BYTES = 100_000
+TLS_HELLO = b"\x16\x03"
 Answer = bytes | Callable[[socket.socket], None]
 
 
@@ -87,7 +88,7 @@ class WebTarget:
     def _answer(self, sock: socket.socket) -> None:
         sent = b""
         while b"\r\n\r\n" not in sent and len(sent) < MAX_HEAD_BYTES:
-            if not (part := sock.recv(65_536)):
+            if not (part := sock.recv(65_536)) or part.startswith(TLS_HELLO):
                 return
             sent += part
         head, _, body = sent.partition(b"\r\n\r\n")

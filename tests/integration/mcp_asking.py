@@ -26,8 +26,10 @@ TIMEOUT_S = 20.0
 @contextmanager
 def asking(*ports: int, limits: McpLimits = DEFAULT_LIMITS) -> Iterator[McpConnections]:
     connections = guarded_connections(Allowed.of([("127.0.0.1", port) for port in ports]), limits)
-    yield connections
-    connections.close()
+    try:
+        yield connections
+    finally:
+        connections.close()
 
 
 def toolbox(uri: str, connections: McpConnections) -> McpToolbox:

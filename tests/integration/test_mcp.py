@@ -38,7 +38,7 @@ def server(servers: McpServers) -> McpServer:
     return servers.start()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def connections(server: McpServer) -> Iterator[McpConnections]:
     with asking(server.port) as made:
         yield made
@@ -323,10 +323,11 @@ def test_a_connection_that_nobody_uses_is_closed(server: McpServer) -> None:
 def test_closing_ends_the_thread_and_asking_begins_another(server: McpServer) -> None:
     with asking(server.port) as connections:
         box = toolbox(server.url(), connections)
+        before = set(threading.enumerate())
         box.tools(ASKER)
-        assert "mcp" in {thread.name for thread in threading.enumerate()}
+        (thread,) = [thread for thread in set(threading.enumerate()) - before if thread.name == "mcp"]
         connections.close()
-        assert "mcp" not in {thread.name for thread in threading.enumerate()}
+        assert not thread.is_alive()
         assert call(box, "add", a=1, b=1).content == "2"
 
 

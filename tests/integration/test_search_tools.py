@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -125,6 +126,24 @@ def test_the_servers_key_and_address_are_for_the_engine_of_the_file_only(
     assert services.asked() == {}
 
 
+def test_another_engine_than_the_files_is_asked_at_its_usual_address(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = services.url("bing")
+    monkeypatch.setitem(ENGINES, "bing", replace(ENGINES["bing"], url=url))
+    settings = WebSearchSettings(url=services.url("brave"), api_key_env="SEARCH_KEY")
+    box = WebSearchToolbox(settings, NAMED.get, lambda _: fetcher(url))
+    for named in (
+        {"options": ToolOptions(engine="bing", api_key=KEY)},
+        {"provider_data": {"bing_search_api_key": KEY}},
+    ):
+        call = invocation("web_search", QUERY, **named)
+        if "options" not in named:
+            box = WebSearchToolbox(WebSearchSettings(), NAMED.get, lambda _: fetcher(url))
+        assert box.invoke(call).metadata == {"engine": "bing"}
+    assert services.asked() == {"bing": 2}
+
+
 def test_who_hands_on_a_key_of_another_engine_and_names_none_is_searched_for_by_that(services: Services) -> None:
     box = searching(services, "brave")
     with pytest.raises(ToolFailed, match=r"api.tavily.com"):
@@ -209,6 +228,12 @@ def test_what_a_page_makes_an_engine_say_is_cut_and_can_be_kept() -> None:
     content = str(answer.content)
     assert len(content.encode()) < 300_000
     assert json.loads(content)["top_k"][2]["name"] == "half ? pair"
+
+
+def test_a_place_that_there_is_not_in_brave_s_order_is_passed_over() -> None:
+    places = [{"type": "web", "index": -1}, {"type": "web", "index": 2}, {"type": "web", "index": 0}]
+    answer = {"mixed": {"main": places}, "web": {"results": [{"title": "first"}, {"title": "last"}]}}
+    assert ENGINES["brave"].results(answer) == [{"title": "first"}]
 
 
 def test_brave_without_an_order_of_kinds_is_told_by_its_pages() -> None:

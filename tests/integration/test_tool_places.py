@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,9 +20,9 @@ from turnstone.bootstrap.models import Means
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
 from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings
 from turnstone.domain.agent_tools import RemoteExecution
-from turnstone.domain.errors import ToolFailed, Unsupported
+from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.registry import BUILTIN, Toolgroup
+from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolOptions
 
 PROVIDERS = """
@@ -87,7 +88,7 @@ def test_the_address_of_a_service_that_the_operator_names_is_not_for_agents_to_a
             run(kinds, "builtin::wolfram_alpha", {"wolfram_alpha_api_key": KEY})
         assert len(server.asked) == 1
         options = ToolOptions(remote_execution=RemoteExecution(url=server.url, method="GET"))
-        with pytest.raises(ToolFailed, match="not fetched"):
+        with pytest.raises(ToolFailed, match="TURNSTONE_FETCH_ALLOW"):
             kinds.remote().invoke(invocation("mine", {}, options))
         assert len(server.asked) == 1
         allowing = local("", fetch_allow=f"127.0.0.1:{server.port}")
@@ -157,3 +158,27 @@ def test_tools_are_listed_without_asking_anybody() -> None:
     for name in kinds.builtin():
         group = Toolgroup(identifier=name, provider_resource_id=name, provider_id=BUILTIN)
         assert kinds.build(group).tools(ASKER)
+
+
+def test_an_mcp_server_is_asked_only_if_it_is_public_or_allowed_and_connections_are_closed_in_the_end() -> None:
+    with WebServer(lambda _: json_answer({})) as server:
+        kinds = local("")
+        endpoint = McpEndpoint(uri=f"{server.url}/mcp")
+        group = Toolgroup(identifier="mcp::x", provider_resource_id="mcp::x", provider_id=MCP, mcp_endpoint=endpoint)
+        box = kinds.build(group)
+        before = threading.active_count()
+        with pytest.raises(ToolgroupUnavailable, match=r"mcp::x"):
+            box.tools(ASKER)
+        kinds.close()
+        assert server.asked == []
+        assert threading.active_count() == before
+    kinds.close()
+
+
+def test_code_is_run_where_the_file_says() -> None:
+    here = local('[tools.code_interpreter]\nruns = "here"')
+    there = on_aws('[tools.code_interpreter]\nruns = "agentcore"', {})
+    assert here.builtin()[3:] == there.builtin()[3:] == ("builtin::code_interpreter",)
+    group = Toolgroup(identifier="c", provider_resource_id="builtin::code_interpreter", provider_id=BUILTIN)
+    assert [tool.name for tool in there.build(group).tools(ASKER)] == ["code_interpreter"]
+    assert here.build(group) is here.build(group)

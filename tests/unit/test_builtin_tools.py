@@ -37,6 +37,7 @@ def kinds(settings: ToolSettings | None = None, **means: Any) -> EveryToolKind:
         "image_model": None,
         "mcp": refused,
         "code_interpreter": refused,
+        "close": refused,
     }
     return EveryToolKind(ToolMeans(**{**given, **means}))
 

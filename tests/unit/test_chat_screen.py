@@ -157,6 +157,12 @@ def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
     left.encode()
 
 
+def test_what_a_model_says_is_not_obeyed() -> None:
+    shown = Shown()
+    shown.tell(started(), *worded("\x1b[2J"), inferred("\x1b[2J"), completed("\x1b]0;x\x07"))
+    assert shown.answer == "\\x1b[2J\n\\x1b]0;x\\x07\n"
+
+
 def test_letters_of_every_language_stay_as_they_are() -> None:
     text = "Zürich\t東京 👩‍🚀\nשלום"
     assert visible(text) == text

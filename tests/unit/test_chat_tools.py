@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -149,7 +150,7 @@ class Made:
     def get_name(self): return "add"
     def get_description(self): return "Add."
     def get_params_definition(self):
-        return {"x": {"name": "x", "description": "A number.", "parameter_type": "int", "required": True, "default": None}}
+        return {"x": {"name": "x", "description": "A number.", "parameter_type": "int", "required": True}}
     def run_impl(self, x): return x + 1
 add = Made()
 """
@@ -159,9 +160,30 @@ add = Made()
 
 
 def test_docstrings_of_either_style_say_the_same() -> None:
-    google = "Do it.\n\n    At once.\n\n    Args:\n        a: First.\n        b (int): Second\n            line.\n\n    Raises:\n        X: never\n    "
-    sphinx = "Do it.\n\n    At once.\n\n    :param a: First.\n    :param int b: Second\n        line.\n    :raises X: never\n    "
-    assert described(google) == described(sphinx) == ("Do it.\n\nAt once.", {"a": "First.", "b": "Second line."})
+    google = """Do it.
+
+        At once.
+
+        Args:
+            a: First.
+            b (int): Second
+                line: the last.
+
+        Raises:
+            X: never
+        """
+    sphinx = """Do it.
+
+        At once.
+
+        :param a: First.
+        :param int b: Second
+            line: the last.
+        :raises X: never
+        """
+    assert (
+        described(google) == described(sphinx) == ("Do it.\n\nAt once.", {"a": "First.", "b": "Second line: the last."})
+    )
 
 
 # ── who may run them ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,8 +193,6 @@ class Silent(TextScreen):
     """A screen that nobody looks at."""
 
     def __init__(self) -> None:
-        import io
-
         super().__init__(io.StringIO(), io.StringIO(), is_dim=False)
 
 

@@ -15,7 +15,7 @@ from tests.unit.hostile_urls import HOSTILE, url_of
 from turnstone.adapters.fetching.addresses import NOT_PUBLIC_V4, is_public
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.bodies import Body
-from turnstone.adapters.fetching.exchange import charset_of, is_accepted, media_type_of
+from turnstone.adapters.fetching.exchange import UNKNOWN_TYPE, charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.hosts import to_host
 from turnstone.adapters.fetching.rules import checked, looked_up
 from turnstone.adapters.fetching.targets import to_target
@@ -189,7 +189,21 @@ def test_a_name_is_not_allowed_for_meaning_an_allowed_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254", "fe80::1", "0.0.0.0"]
+    "address",
+    [
+        "169.254.169.254",
+        "fd00:ec2::254",
+        "::ffff:169.254.169.254",
+        "fe80::1",
+        "0.0.0.0",
+        "100.100.100.200",
+        "192.0.0.192",
+        "168.63.129.16",
+        "fd20:ce::254",
+        "64:ff9b::a9fe:a9fe",
+        "224.0.0.1",
+        "::",
+    ],
 )
 def test_an_allowed_name_does_not_lead_to_the_metadata_of_the_machine(address: str) -> None:
     allowed = Allowed.of([("intranet.test", 8080)])
@@ -265,10 +279,10 @@ def test_an_unknown_compression_is_refused(encoding: str) -> None:
     ("text/plain; charset=punycode", "text/plain", None),
     ("text/plain; charset=zlib", "text/plain", None),
     ("text/plain; charset=windows-9999", "text/plain", None),
-    ("text/plain, text/html", "", None),
-    ("nonsense", "", None),
-    ("", "", None),
-    (None, "", None),
+    ("text/plain, text/html", UNKNOWN_TYPE, None),
+    ("nonsense", UNKNOWN_TYPE, None),
+    ("", UNKNOWN_TYPE, None),
+    (None, UNKNOWN_TYPE, None),
 ])  # fmt: skip
 def test_a_type_is_told_plainly_or_not_at_all(told: str | None, media_type: str, charset: str | None) -> None:
     assert (media_type_of(told), charset_of(told)) == (media_type, charset)
@@ -277,9 +291,9 @@ def test_a_type_is_told_plainly_or_not_at_all(told: str | None, media_type: str,
 def test_accepted_types_may_be_families() -> None:
     assert is_accepted("text/html", ("text/*",))
     assert is_accepted("text/html", ("application/json", "text/html"))
-    assert is_accepted("", None)
+    assert is_accepted(UNKNOWN_TYPE, None)
     assert not is_accepted("application/pdf", ("text/*",))
-    assert not is_accepted("", ("text/*",))
+    assert not is_accepted(UNKNOWN_TYPE, ("text/*",))
 
 
 def test_hosts_are_names_or_addresses() -> None:

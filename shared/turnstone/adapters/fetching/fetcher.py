@@ -114,10 +114,9 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
     media_type = media_type_of(content_type)
     if response.status < 200:
         raise FetchFailed(shown, "it wants to speak something else than HTTP")
-    if response.status < 400 and not is_accepted(media_type, request.accepts):
-        raise FetchFailed(
-            shown, f"its answer is {media_type or 'of no type'}, not {' or '.join(request.accepts or ())}"
-        )
+    has_body = response.length != 0
+    if has_body and response.status < 400 and not is_accepted(media_type, request.accepts):
+        raise FetchFailed(shown, f"its answer is {media_type}, not {' or '.join(request.accepts or ())}")
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()

@@ -36,6 +36,7 @@ MAX_STREAM_BYTES = 16 * 1024 * 1024
 MAX_RESULT_BYTES = 9 * 1024 * 1024
 KEPT_BYTES = 4 * MAX_CHARACTERS
 CHECK_TIMEOUT_S = 10.0
+FIRST_CODE = "bytearray(1_000_000)"  # shows that there is memory beside what Python takes itself
 END_TIMEOUT_S = 5.0
 ENVIRONMENT = {
     "HOME": "/tmp/work",  # noqa: S108 # in the jail
@@ -67,7 +68,7 @@ class JailedCode:
 
     def check(self) -> None:
         """Return if there can be jails here. Raises ToolFailed, which tells why not."""
-        first = self.run("", CHECK_TIMEOUT_S, None)
+        first = self.run(FIRST_CODE, CHECK_TIMEOUT_S, None)
         if first.status != "completed":
             raise ToolFailed(f"code can't be run here: {first.note or first.stderr or first.status}")
 
@@ -80,10 +81,10 @@ class JailedCode:
         if sys.platform != "linux" or os.uname().machine not in MACHINES:
             raise ToolFailed("code can't be run here: only Linux, on x86-64 or 64-bit ARM, can shut it in")
         limits = {"memory_bytes": self._memory_bytes, "seconds": math.ceil(timeout_s), "hidden": self._hidden}
-        running = _Running({"code": code, **limits})
+        running = _Running({"code": code, "server": os.getpid(), **limits})
         with ExitStack() as heeding:
             if stop is not None:
-                heeding.enter_context(stop.heeded_by(running.kill))
+                heeding.enter_context(stop.heeded_by(running.end))
             running.watch(time.monotonic() + timeout_s)
         if stop is not None and stop.is_given:
             raise ToolFailed("the code was ended, because nobody waits for it any more")
@@ -98,24 +99,31 @@ class _Running:
         self._streams = {name: _Stream(KEPT_BYTES) for name in ("stdout", "stderr")}
         self._streams["result"] = _Stream(MAX_RESULT_BYTES)
         self._is_late = False
+        self._result: IO[bytes] = open(result, "rb", buffering=0)  # noqa: SIM115 # closed in `watch`
         with open(os.memfd_create("job"), "w+b") as stdin, open(result_end, "wb") as given:
             stdin.write(json.dumps(job).encode())
             stdin.seek(0)
-            self._result: IO[bytes] = open(result, "rb", buffering=0)  # noqa: SIM115 # closed in `watch`
-            self._process = subprocess.Popen(  # noqa: S603 # this Python, by its path
-                [sys.executable, "-I", "-X", "utf8", "-c", START, PACKAGE_PARENT, str(given.fileno())],
-                stdin=stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(given.fileno(),),
-                env=ENVIRONMENT,
-                cwd="/",
-                start_new_session=True,
-            )
+            try:
+                self._process = self._started(stdin, given.fileno())
+            except OSError as failure:
+                self._result.close()
+                raise ToolFailed("code can't be run now: no process can be started here") from failure
 
-    def kill(self) -> None:
-        """End all of it, at once: the jail's other processes end with the first."""
-        self._process.kill()
+    def _started(self, stdin: IO[bytes], result_fd: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 # this Python, by its path
+            [sys.executable, "-I", "-X", "utf8", "-c", START, PACKAGE_PARENT, str(result_fd)],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(result_fd,),
+            env=ENVIRONMENT,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def end(self) -> None:
+        """Have all of it end, at once."""
+        self._process.terminate()
 
     def watch(self, deadline: float) -> None:
         """Return when it has ended, by itself or at the deadline. Raises ToolFailed if it can't be ended."""
@@ -127,16 +135,17 @@ class _Running:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     if self._is_late:
+                        self._process.kill()
                         raise ToolFailed("the code could not be ended")
                     self._is_late = True
                     deadline += END_TIMEOUT_S - left_s
-                    self.kill()
+                    self.end()
                 for key, _ in selector.select(max(left_s, 0)):
                     piece = os.read(key.fd, 65_536)
                     if not piece:
                         selector.unregister(key.fileobj)
                     elif key.data.add(piece) > MAX_STREAM_BYTES:
-                        self.kill()
+                        self.end()
 
     def outcome(self) -> CodeRun:
         """Return what came of it. Raises ToolFailed if it was never run."""
@@ -150,7 +159,7 @@ class _Running:
         if max(stdout.size, stderr.size) > MAX_STREAM_BYTES:
             return CodeRun("error", stdout.text, stderr.text, note="it was ended, because it wrote without end")
         if "exit_code" not in told:
-            raise ToolFailed("the code was ended from outside")
+            raise ToolFailed("the code's process ended before the code did")
         files, start = [], 0
         for name, size in told["files"]:
             files.append(produced_file(name, bodies[start : start + size]))

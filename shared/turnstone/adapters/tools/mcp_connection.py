@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, Literal, TypeVar
 
 import httpx2
@@ -27,6 +27,7 @@ Answer = TypeVar("Answer")
 IDEMPOTENCY_KEY = "turnstone/idempotencyKey"
 CLOSE_S = 3.0
 MAX_SAID_CHARS = 2_000
+TOO_LARGE = "it sent an event that is too large"
 # at lower levels these tell addresses with their queries, and what is said to servers
 for _name, _level in (("mcp", logging.CRITICAL), ("httpx2", logging.WARNING), ("httpcore2", logging.WARNING)):
     logging.getLogger(_name).setLevel(_level)
@@ -54,6 +55,7 @@ class McpConnection:
         self._lists = asyncio.Lock()
         self._listing: McpListing | None = None
         self._listed_at = 0.0
+        self._users = 0
         self._idle: asyncio.TimerHandle | None = None
         self._is_given_up = False
         self.way = way
@@ -92,18 +94,35 @@ class McpConnection:
         meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
         return await self._ask(client.call_tool(names[name], dict(arguments), meta=meta))
 
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Within the block, keep it open."""
+        self._users += 1
+        if self._idle is not None:
+            self._idle.cancel()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._rest()
+
     def give_up(self) -> None:
-        """Close it as soon as nobody waits for an answer; it is not asked anything more."""
+        """Close it as soon as nobody uses it; it is not asked anything more."""
         self._is_given_up = True
-        if not self._asking:
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._users or self._asking:
+            return
+        if self._is_given_up:
             self._end.set()
+        elif not self.task.done():
+            self._idle = self._loop.call_later(self._limits.idle_s, self.give_up)
 
     async def _ask(self, question: Coroutine[Any, Any, Answer]) -> Answer:
         work = asyncio.create_task(question)
         self._asking.add(work)
         work.add_done_callback(self._answered)
-        if self._idle is not None:
-            self._idle.cancel()
         try:
             await asyncio.wait((work, self.task), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -122,12 +141,7 @@ class McpConnection:
         self._asking.discard(work)
         if not work.cancelled():
             work.exception()  # is told to who asked, or to nobody
-        if self._asking:
-            return
-        if self._is_given_up:
-            self._end.set()
-        else:
-            self._idle = self._loop.call_later(self._limits.idle_s, self.give_up)
+        self._rest()
 
     async def _list(self) -> list[Tool]:
         client, tools, cursor = await self._ready, list[Tool](), None
@@ -217,28 +231,37 @@ class McpConnection:
         if self._idle is not None:
             self._idle.cancel()
         if not self._ready.done():
-            self._ready.set_exception(self._told(error))
+            self._ready.set_exception(self._why_not_begun(error))
             self._ready.exception()  # is told to who waits, or to nobody
 
     def _told(self, error: BaseException | None) -> McpTrouble:
         """Return what went wrong, for people."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         if isinstance(error, McpTrouble):
             return error
-        if isinstance(error, MCPError):
+        if isinstance(error, httpx2.SSEError):
+            return McpTrouble(TOO_LARGE)
+        if error is None or _is_closed(error):
+            if self.way == "sse" and self._wire.trouble is not None:
+                return self._wire.trouble
+            return McpTrouble(TOO_LARGE if "exceeded" in str(error) else "the connection broke before it answered")
+        if isinstance(error, MCPError) and error.code != PARSE_ERROR:
             known = self._wire.trouble_in(error.data)
-            if known is not None:
-                return known
-            if error.code not in (CONNECTION_CLOSED, PARSE_ERROR):
-                return McpTrouble(f"it says: {error.message[:MAX_SAID_CHARS]}", is_answer=True)
-        if self._wire.trouble is not None:
-            return self._wire.trouble
+            return known or McpTrouble(f"it says: {error.message[:MAX_SAID_CHARS]}", is_answer=True)
+        return McpTrouble("what it answers is not what MCP says")
+
+    def _why_not_begun(self, error: BaseException | None) -> McpTrouble:
         if isinstance(error, TimeoutError):
             return McpTrouble(f"it did not begin to speak MCP within {self._limits.connect_s:g} s")
-        if isinstance(error, ExceptionGroup) and error.subgroup(httpx2.SSEError) is not None:
-            return McpTrouble("it sent an event that is too large")
-        if error is None or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
-            return McpTrouble("the connection broke before it answered")
-        return McpTrouble("what it answers is not what MCP says")
+        return self._wire.trouble or self._told(error)
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Tell whether the package means a connection that ended; servers use the same code for errors of all kinds."""
+    if not isinstance(error, MCPError) or error.code != CONNECTION_CLOSED:
+        return False
+    return error.message.startswith(("Connection closed", "SSE stream"))
 
 
 def _forgive(task: asyncio.Task[None]) -> None:

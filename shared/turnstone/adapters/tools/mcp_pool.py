@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,28 +33,31 @@ class McpPool:
 
     async def listing(self, peer: McpPeer) -> McpListing:
         """Return the server's tools. Raises McpTrouble."""
-        connection = await self._open(peer)
-        had_answered = connection.was_used
-        try:
-            return await connection.listing()
-        except McpTrouble:
-            connection.give_up()
-            if not had_answered:
-                raise
-        return await (await self._open(peer)).listing()
+        async with self._opened(peer) as connection:
+            had_answered = connection.was_used
+            try:
+                return await connection.listing()
+            except McpTrouble:
+                connection.give_up()
+                if not had_answered:
+                    raise
+        async with self._opened(peer) as another:
+            return await another.listing()
 
     async def call(
         self, peer: McpPeer, name: str, arguments: Mapping[str, Any], idempotency_key: str
     ) -> CallToolResult:
         """Return the tool's answer; a call is repeated only if it certainly was not sent. Raises McpTrouble."""
-        connection = await self._open(peer)
-        try:
-            return await connection.call(name, arguments, idempotency_key)
-        except McpTrouble as trouble:
-            if not (trouble.is_unsent and connection.was_used):
-                raise
-            connection.give_up()
-        return await (await self._open(peer)).call(name, arguments, idempotency_key)
+        async with self._opened(peer) as connection:
+            had_answered = connection.was_used
+            try:
+                return await connection.call(name, arguments, idempotency_key)
+            except McpTrouble as trouble:
+                if not (trouble.is_unsent and had_answered):
+                    raise
+                connection.give_up()
+        async with self._opened(peer) as another:
+            return await another.call(name, arguments, idempotency_key)
 
     def count(self) -> int:
         """Return how many connections are kept, those that are given up aside."""
@@ -67,21 +71,29 @@ class McpPool:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _open(self, peer: McpPeer) -> McpConnection:
+    @asynccontextmanager
+    async def _opened(self, peer: McpPeer) -> AsyncIterator[McpConnection]:
         while True:
             connection = self._connection(peer)
-            try:
-                await connection.opened()
-            except McpTrouble:
-                connection.give_up()
-                if connection.way == "sse":
-                    self._speaks_sse.pop(peer.uri, None)
-                    raise
-                if not connection.refuses_posts:
-                    raise
-                self._remember_sse(peer.uri)
-            else:
-                return connection
+            with connection.in_use():
+                if await self._is_opened(connection, peer.uri):
+                    yield connection
+                    return
+
+    async def _is_opened(self, connection: McpConnection, uri: str) -> bool:
+        """Wait until it can be used; tell if not, where another way is to be tried. Raises McpTrouble."""
+        try:
+            await connection.opened()
+        except McpTrouble:
+            connection.give_up()
+            if connection.way == "sse":
+                self._speaks_sse.pop(uri, None)
+                raise
+            if not connection.refuses_posts:
+                raise
+            self._remember_sse(uri)
+            return False
+        return True
 
     def _connection(self, peer: McpPeer) -> McpConnection:
         connection = self._kept.get(peer)

@@ -19,9 +19,10 @@ from turnstone.domain.errors import FetchRefused, TurnstoneError
 
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 EVENTS = "text/event-stream"
+JSON = "application/json"
 SESSION = "mcp-session-id"
 NOT_HERE = (404, 405)
-KEPT_HEADERS = ("content-type", "location", SESSION)
+KEPT_HEADERS = ("content-type", SESSION)
 _CODE = -32000
 # the guard ends a body that is four times as long, with all answers that were still to come in it
 MUCH_BYTES = 4 * 1024 * 1024
@@ -39,7 +40,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
     """Passes requests on, takes answers up to a size, and tells of failures in JSON-RPC.
 
     Attributes:
-        trouble: what last went wrong.
+        trouble: what last went wrong with something posted.
         refuses_posts: nothing was ever taken that was posted, as by a server that speaks only SSE.
     """
 
@@ -86,21 +87,22 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.stream.aclose()  # type: ignore[union-attr] # this one is made for asynchronous use
             return self._failed(request, McpTrouble("it packs its answers although asked not to"))
-        if response.status_code < 400:
+        said = response.headers.get("content-type", "").lower()
+        if response.status_code < 300 and said.startswith(EVENTS):
             self._takes_posts = self._takes_posts or request.method == "POST"
-            if response.headers.get("content-type", "").lower().startswith(EVENTS):
-                events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
-                is_get = request.method == "GET"
-                response.stream = _Watched(events, self._on_events) if is_get else _Drained(events)
-                return response
+            events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
+            is_get = request.method == "GET"
+            response.stream = _Watched(events, self._on_events) if is_get else _Drained(events)
+            return response
         body = await self._body(response)
         if body is None:
-            why = f"its answer has more than {self._most_bytes} bytes"
-            return self._failed(request, McpTrouble(why))
-        if response.status_code >= 400 and not _is_rpc_error(body):
-            return self._refused(request, response.status_code)
-        if response.has_redirect_location:
-            self.trouble = McpTrouble("it sends callers to another address, which is not followed")
+            return self._failed(request, McpTrouble(f"its answer has more than {self._most_bytes} bytes"))
+        if response.status_code >= 300:
+            return self._refused(request, response, body)
+        if request.method == "POST":
+            self._takes_posts = True
+            if _wants_answer(request) and not (response.status_code == 200 and said.startswith(JSON)):
+                return self._failed(request, McpTrouble("what it answers is not what MCP says"))
         return _whole(request, response, body)
 
     async def _body(self, response: httpx2.Response) -> bytes | None:
@@ -115,17 +117,22 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             await response.stream.aclose()  # type: ignore[union-attr] # as above
         return bytes(body)
 
-    def _refused(self, request: httpx2.Request, status: int) -> httpx2.Response:
+    def _refused(self, request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
+        status = response.status_code
+        if status < 400:
+            return self._failed(request, McpTrouble("it sends callers to another address, which is not followed"))
         if status in NOT_HERE and request.method == "POST" and not self._takes_posts:
             self.refuses_posts = True
         if status == 404 and SESSION in request.headers:
             return self._failed(request, McpTrouble("it has forgotten the session", is_unsent=True), status)
+        if _is_rpc_error(body):
+            return _whole(request, response, body)
         wants = ", so it wants other headers" if status in (401, 403) else ""
         return self._failed(request, McpTrouble(f"it answered with status {status}{wants}"), status)
 
     def _failed(self, request: httpx2.Request, trouble: McpTrouble, status: int = 502) -> httpx2.Response:
-        self.trouble = trouble
         if request.method == "POST":
+            self.trouble = trouble
             self._on_events(is_over=True)
         told = {"mark": self._mark, "why": str(trouble), "is_unsent": trouble.is_unsent}
         error = {"code": _CODE, "message": str(trouble), "data": told}
@@ -184,6 +191,14 @@ class _Drained(httpx2.AsyncByteStream):
 def _whole(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
     headers = {name: value for name in KEPT_HEADERS if (value := response.headers.get(name)) is not None}
     return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+
+
+def _wants_answer(request: httpx2.Request) -> bool:
+    """Tell whether a request of JSON-RPC is posted, or what is answered by taking it."""
+    if EVENTS not in request.headers.get("accept", ""):
+        return False  # over SSE, the stream that a GET opened has the answers
+    sent = json.loads(request.content)
+    return "id" in sent and "method" in sent
 
 
 def _is_rpc_error(body: bytes) -> bool:

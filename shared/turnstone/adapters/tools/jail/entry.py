@@ -10,6 +10,7 @@ import json
 import linecache
 import os
 import resource
+import select
 import signal
 import sys
 import traceback
@@ -27,33 +28,29 @@ SCRATCH_FILES = 2_048
 MAX_THREADS = 64
 MAX_OPEN_FILES = 128
 NOBODY = 65_534
-GRACE_S = 10
 NICENESS = 10
 CODE = "<code>"
 
 
 def main(result_fd: int) -> None:
-    """Run the job on standard input: JSON of `code`, `memory_bytes`, `seconds` and `hidden`.
+    """Run the job on standard input: JSON of `code`, `memory_bytes`, `seconds`, `hidden` and `server`.
 
     Returns in the code's process only, when the code has ended. Another one writes a line of JSON to the descriptor
     then, and after it what is left in the code's folder; where the code can't be shut in it is not run, and the line
     tells why.
     """
     job = json.load(sys.stdin)
-    signal.alarm(job["seconds"] + GRACE_S)  # ends the first process, should nobody be left who does
-    server = os.getppid()
     try:
         visible, modules = visible_paths(), module_paths()
         is_root = os.geteuid() == 0
         _leave_namespaces(is_root=is_root)
         kernel.die_with_parent()
-        if os.getppid() != server:
+        if os.getppid() != job["server"]:
             os._exit(1)  # it ended before the kernel was told
-        _become_child(None)
-        kernel.die_with_parent()
+        _become_first_process()
         enter_root(Files(visible, job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
         folder = os.open(WORK, os.O_RDONLY | os.O_DIRECTORY)
-        _become_child((result_fd, folder))
+        _become_second_process(result_fd, folder)
         _confine(job, is_root=is_root)
     except (kernel.JailRefused, OSError, ValueError) as refusal:
         os.write(result_fd, json.dumps({"refused": str(refusal)}).encode() + b"\n")
@@ -97,15 +94,29 @@ def _name_users(process_id: int, users: str, groups: str, *, is_root: bool) -> N
             os._exit(1)
 
 
-def _become_child(report_to: tuple[int, int] | None) -> None:
-    """Return in a child only; this process waits for it, tells how it ended if anybody wants to know, and ends."""
+def _become_first_process() -> None:
+    """Return in a child, the first in its namespace of processes, which all others there end with.
+
+    This process waits for it, and is what the server ends, so that whoever takes in orphans here gets none.
+    """
+    is_alive, alive = os.pipe()
     child = os.fork()
-    if child == 0:
-        return
-    exit_code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if report_to is not None:
-        _report(exit_code, *report_to)
-    os._exit(0)
+    if child:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+        os.waitpid(child, 0)
+        os._exit(0)
+    os.close(alive)
+    kernel.die_with_parent()
+    if select.select([is_alive], [], [], 0)[0]:
+        os._exit(1)  # the parent ended before the kernel was told
+
+
+def _become_second_process(result_fd: int, folder: int) -> None:
+    """Return in a child; this process waits for it, tells how it ended and what it left, and ends."""
+    child = os.fork()
+    if child:
+        _report(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), result_fd, folder)
+        os._exit(0)
 
 
 def _report(exit_code: int, result_fd: int, folder: int) -> None:
@@ -148,6 +159,8 @@ def _confine(job: dict[str, Any], *, is_root: bool) -> None:
 
 
 def _become_code(code: str) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "turnstone"]:
+        del sys.modules[name]
     module = ModuleType("__main__")
     sys.modules["__main__"] = module
     sys.argv[:] = [CODE]
