@@ -1,6 +1,7 @@
-"""The command `turnstone`, for whoever operates a server: its API keys, and the turns that have not ended.
+"""The command `turnstone`: for whoever operates a server its API keys, and the turns that have not ended; and a chat.
 
-It works on the data directory or, where TURNSTONE_TABLE is set, on that table, beside running servers.
+What operates works on the data directory or, where TURNSTONE_TABLE is set, on that table, beside running servers. The
+chat is a client of a server.
 """
 
 import argparse
@@ -10,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from functions.chat.command import add_chat
 from turnstone.bootstrap.callers import operated_keys
 from turnstone.bootstrap.operated import operated_turns
 from turnstone.bootstrap.operated_place import operated_place
@@ -114,11 +116,12 @@ def _name(text: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="turnstone", description="Operate a Turnstone server.")
+    parser = argparse.ArgumentParser(prog="turnstone", description="Talk with an agent, or operate a Turnstone server.")
     subjects = parser.add_subparsers(required=True, metavar="SUBJECT")
     _add_keys(subjects.add_parser("keys", help="API keys of callers").add_subparsers(required=True, metavar="VERB"))
     turns = subjects.add_parser("turns", help="turns that have not ended")
     _add_turns(turns.add_subparsers(required=True, metavar="VERB"))
+    add_chat(subjects.add_parser("chat", help="talk with an agent of a running server"))
     return parser
 
 

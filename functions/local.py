@@ -15,6 +15,16 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
+from functions.agents_2024 import (
+    create_agent_2024,
+    create_session_2024,
+    delete_agent_2024,
+    delete_session_2024,
+    get_step_2024,
+    get_turn_2024,
+    read_step_2024,
+    read_turn_2024,
+)
 from functions.attachments import get_attachment
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
@@ -35,6 +45,7 @@ from functions.tools import (
     unregister_toolgroup,
 )
 from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
+from functions.turns_2024 import create_turn_2024, get_session_2024
 from functions.unserved import methods as unserved
 from functions.usage import get_context, get_usage
 from turnstone.bootstrap.local import LocalServer
@@ -100,6 +111,16 @@ MODULES = (
     create_chat_completion,
     embed_contents,
     create_embedding,
+    create_agent_2024,
+    delete_agent_2024,
+    create_session_2024,
+    get_session_2024,
+    delete_session_2024,
+    create_turn_2024,
+    read_turn_2024,
+    get_turn_2024,
+    read_step_2024,
+    get_step_2024,
 )
 ROUTES = tuple(module.ROUTE for module in MODULES)
 

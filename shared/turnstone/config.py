@@ -1,24 +1,21 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
-import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress, ValidationError
-from pydantic_core import PydanticCustomError
+
+from turnstone.setting_values import claims_in, keys_url, places_in
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
 USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
-LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE)
-NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -29,56 +26,10 @@ SAID_BETTER = {
     "too), a key is visible ASCII",
     "missing": "must be set",
 }
-CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
-LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class InvalidSettings(Exception):
     """A setting can't be used; the message names the variable."""
-
-
-def _claims(given: object) -> dict[str, str]:
-    """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
-    pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []
-    claims = {field: claim for field, _, claim in pairs if field in CALLER_FIELDS and claim}
-    if not pairs or len(claims) != len(pairs):
-        told = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
-        raise PydanticCustomError("claims", told)
-    return {"principal": "sub", **claims}
-
-
-def _keys_url(url: str) -> str:
-    """Return the URL if nobody on the way to it can change what it answers."""
-    try:
-        parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_NAMES)
-        is_whole = bool(parts.hostname) and parts.username is None and url.isprintable() and " " not in url
-    except ValueError:
-        is_safe = is_whole = False
-    if not (is_safe and is_whole):
-        raise PydanticCustomError("keys_url", "must be a URL that begins with https:// (http:// on this machine only)")
-    return url
-
-
-def _places(given: object) -> tuple[tuple[str, int], ...]:
-    """Return the hosts and ports that a list of `host:port` names."""
-    try:
-        return tuple(_place(each.strip()) for each in str(given).split(","))
-    except ValueError as problem:
-        told = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
-        raise PydanticCustomError("places", told) from problem
-
-
-def _place(text: str) -> tuple[str, int]:
-    found = PLACE.fullmatch(text)
-    if found is None or not 0 < int(found[2]) < 65_536:
-        raise ValueError(text)
-    host = found[1].lower()
-    if host.startswith("["):
-        IPv6Address(host[1:-1])
-    elif NUMBER.fullmatch(host.rpartition(".")[2]):
-        IPv4Address(host)
-    return host, int(found[2])
 
 
 class Settings(BaseModel):
@@ -111,7 +62,7 @@ class Settings(BaseModel):
     public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$")] | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
-    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(_places)] = ()
+    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
     model_url: ModelUrl | None = None
 
     def contradictions(self) -> list[str]:
@@ -132,8 +83,8 @@ class AuthSettings(Settings):
     auth: Literal["off", "api_keys", "jwt"] = "off"
     jwt_issuer: str | None = None
     jwt_audience: str | None = None
-    jwt_jwks_url: Annotated[str, AfterValidator(_keys_url)] | None = None
-    jwt_claims: Annotated[Mapping[str, str], BeforeValidator(_claims)] = {"principal": "sub"}
+    jwt_jwks_url: Annotated[str, AfterValidator(keys_url)] | None = None
+    jwt_claims: Annotated[Mapping[str, str], BeforeValidator(claims_in)] = {"principal": "sub"}
     jwt_tenant: str | None = None
 
     def contradictions(self) -> list[str]:
@@ -222,6 +173,33 @@ class TableSettings(LambdaSettings, AuthSettings):
     bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
 
 
+class ClientSettings(BaseModel):
+    """Where a client of this machine finds the server, and the key it shows there."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")] = "http://127.0.0.1:8321"
+    api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, repr=False)
+
+
+def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
+    """Return what is given, and what the environment says where nothing is. Raises InvalidSettings."""
+    given = {name: value for name, value in _in_environment().items() if name in ClientSettings.model_fields}
+    given |= {name: value for name, value in (("url", url), ("api_key", api_key)) if value is not None}
+    try:
+        settings = ClientSettings.model_validate(given)
+    except ValidationError as error:
+        raise InvalidSettings(_told(error)) from None
+    if not _has_host(settings.url):
+        raise InvalidSettings(f"{_variable('url')}: names no host, or a port that there can't be")
+    return settings
+
+
+def wants_plain_text() -> bool:
+    """Tell whether whoever sits at the terminal asked for no colours. Source: https://no-color.org."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
 def text_of_variable(name: str) -> str | None:
     """Return what a variable says whose name an operator's file tells, None if it says nothing."""
     return os.environ.get(name) or None
@@ -242,22 +220,29 @@ Kind = TypeVar("Kind", bound=Settings)
 
 def load_settings(kind: type[Kind]) -> Kind:
     """Return the settings of this process; an empty variable counts as unset. Raises InvalidSettings."""
-    given = {
+    # a client's variables may be exported in the shell that a server is started in
+    given = {name: value for name, value in _in_environment().items() if name not in ClientSettings.model_fields}
+    try:
+        settings = kind.model_validate(given)
+    except ValidationError as error:
+        raise InvalidSettings(_told(error)) from None
+    if contradictions := settings.contradictions():
+        raise InvalidSettings("; ".join(contradictions))
+    return settings
+
+
+def _in_environment() -> dict[str, str]:
+    """Return what our variables say, by the names of their fields."""
+    return {
         name.removeprefix(PREFIX).lower(): value
         for name, value in os.environ.items()
         if name.startswith(PREFIX) and value
     }
-    try:
-        settings = kind.model_validate(given)
-    except ValidationError as error:
-        problems = [
-            f"{_variable(str(problem['loc'][0]))}: {SAID_BETTER.get(problem['type'], problem['msg'])}"
-            for problem in error.errors(include_input=False)
-        ]
-        raise InvalidSettings("; ".join(problems)) from None
-    if contradictions := settings.contradictions():
-        raise InvalidSettings("; ".join(contradictions))
-    return settings
+
+
+def _told(error: ValidationError) -> str:
+    problems = error.errors(include_input=False)
+    return "; ".join(f"{_variable(str(p['loc'][0]))}: {SAID_BETTER.get(p['type'], p['msg'])}" for p in problems)
 
 
 def _variable(field: str) -> str:

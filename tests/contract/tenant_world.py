@@ -20,6 +20,10 @@ THINGS = ("agent", "session", "turn", "model", "group", "shield")
 PARAMETER = re.compile(r"{(\w+)}")
 SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
 Header = tuple[bytes, bytes]
+QUERY_2024 = {
+    "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
+    "/agents/step/get": "?agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
+}
 KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
 
 
@@ -66,6 +70,25 @@ class Tenant:
             self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
+        self.bodies = {**self.bodies, **self._bodies_2024()}
+
+    def _bodies_2024(self) -> Mapping[str, Any]:
+        """Return what asks, in the words of September 2024, for these things or for more of them."""
+        agent, session, turn, step = (
+            {name: self.ids[name] for name in ("agent_id", "session_id", "turn_id", "step_id")[:number]}
+            for number in (1, 2, 3, 4)
+        )
+        session_name = self.bodies["/v1/agents/{agent_id}/session"]["session_name"]
+        return {
+            "/agents/create": self.bodies["/v1/agents"],
+            "/agents/delete": agent,
+            "/agents/session/create": {**agent, "session_name": session_name},
+            "/agents/session/get": session,
+            "/agents/session/delete": session,
+            "/agents/turn/create": {**session, "messages": self.bodies[SESSION + "/turn"]["messages"]},
+            "/agents/turn/get": turn,
+            "/agents/step/get": step,
+        }
 
 
 def _names_something(route: Route) -> bool:

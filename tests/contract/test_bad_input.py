@@ -9,6 +9,7 @@ import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -163,6 +164,55 @@ STRATEGY = tagged("type", {"greedy": mapping, "top_p": TOP_P, "top_k": record({"
 PARAMETER = {"name": text, "parameter_type": text, "description": text}
 PARAMETERS = many(record(PARAMETER, {"required": flag, "default": anything}))
 SCHEMA = record({"type": one_of("object")}, {"properties": values(either(mapping, flag)), "required": many(text)})
+MASK = "**********"
+
+
+def secret(value: Any) -> int:
+    return RIGHT if isinstance(value, str) and value.isascii() and value.isprintable() and value != MASK else WRONG
+
+
+def header_value(value: Any) -> int:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return UNSURE if is_number else secret(value)
+
+
+def headers(value: Any) -> int:
+    if not isinstance(value, dict) or not all(
+        re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}", name) for name in value
+    ):
+        return WRONG
+    return min([RIGHT, *map(header_value, value.values())])
+
+
+def url(value: Any) -> int:
+    return text(value) if isinstance(value, str) and 0 < len(value) <= 2_048 else WRONG
+
+
+REMOTE = record(
+    {"url": url, "method": one_of("GET", "POST", "PUT", "DELETE")},
+    {"params": nullable(mapping), "headers": nullable(headers), "body": nullable(mapping)},
+)
+OF_TOOLS: Mapping[str, Shape] = {
+    "input_shields": nullable(many(text)),
+    "output_shields": nullable(many(text)),
+    "remote_execution": nullable(REMOTE),
+}
+PARAM = record({"param_type": text}, {"description": nullable(text), "required": nullable(flag), "default": anything})
+DEFINED_TOOL = tagged(
+    "type",
+    {
+        "brave_search": record(
+            {}, {"api_key": nullable(secret), "engine": nullable(one_of("brave", "bing", "tavily")), **OF_TOOLS}
+        ),
+        "wolfram_alpha": record({}, {"api_key": nullable(secret), **OF_TOOLS}),
+        "photogen": record({}, OF_TOOLS),
+        "code_interpreter": record({}, {"enable_inline_code_execution": nullable(flag), **OF_TOOLS}),
+        "function_call": record(
+            {"function_name": lambda value: some(value)},
+            {"description": nullable(text), "parameters": nullable(values(PARAM)), **OF_TOOLS},
+        ),
+    },
+)
 OVERRIDES: Mapping[str, Shape] = {
     "sampling_params": record(
         {},
@@ -211,6 +261,7 @@ CONFIG = {
     **OVERRIDES,
     "input_shields": nullable(many(text)),
     "output_shields": nullable(many(text)),
+    "tools": nullable(many(DEFINED_TOOL)),
 }
 AGENT = record({"agent_config": record({"model": text, "instructions": text}, CONFIG)})
 SESSION = record({"session_name": text}, {"vector_db_id": nullable(lambda _: WRONG)})
@@ -244,6 +295,7 @@ def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
     offer = deprecated if config.get("tool_config") is None else config["tool_config"]
     choice = "auto" if offer.get("tool_choice") is None else offer["tool_choice"]
     own = [tool["name"] for tool in config.get("client_tools") or ()]
+    own += [tool.get("function_name", tool.get("type")) for tool in config.get("tools") or ()]
     groups = {group if isinstance(group, str) else group["name"] for group in config.get("toolgroups") or ()}
     offered = {*own, *(["current_time"] if groups else [])}
     is_served = (
@@ -278,7 +330,6 @@ SAID = tagged(
         ),
     },
 )
-PARAM = record({"param_type": text}, {"description": nullable(text), "required": nullable(flag), "default": anything})
 CHAT = record(
     {"model_id": text, "messages": many(SAID, least=1)},
     {
@@ -466,6 +517,8 @@ ANY_MESSAGE = tagged(
 )
 RUN_SHIELD = record({"shield_id": text, "messages": many(ANY_MESSAGE, least=1)}, {"params": nullable(exactly({}))})
 
+INVOKE_TOOL = record({"tool_name": exactly("current_time"), "kwargs": mapping}, {})
+
 
 def turn_grade(body: Any, _: Sequence[str]) -> int:
     if not TURN(body):
@@ -522,6 +575,27 @@ AGENTS = (
     PLAIN | {"sampling_params": {"strategy": {"type": "top_k", "top_k": 40}}, "tool_config": {"tool_choice": "add"}},
     PLAIN | {"sampling_params": {"strategy": {"type": "greedy"}}, "tool_choice": "required"},
 )
+ELSEWHERE = {
+    "url": "https://example.com/{city}",
+    "method": "POST",
+    "params": {"a": "b"},
+    "headers": {"x-key": "k", "x-count": 1},
+    "body": {"c": [1]},
+}
+DEFINED = [
+    {"type": "brave_search", "engine": "bing", "api_key": "key", "input_shields": [], "output_shields": ["s"]},
+    {"type": "wolfram_alpha", "api_key": ""},
+    {"type": "photogen", "remote_execution": None},
+    {"type": "code_interpreter", "enable_inline_code_execution": False},
+    {
+        "type": "function_call",
+        "function_name": "look",
+        "description": "Look.",
+        "parameters": {"city": {"param_type": "string", "description": "Where.", "required": True, "default": "Oslo"}},
+        "remote_execution": ELSEWHERE,
+    },
+]
+AGENTS += (PLAIN | {"tools": DEFINED},)
 FULL_AGENT = FULL_OVERRIDES | {
     "model": "offline",
     "instructions": "Be brief.",
@@ -639,11 +713,15 @@ class Bodies:
 
     Attributes:
         by_query: the grade of a request whose query decides it, whatever its body; None where it does not.
+        names: what the body names, where paths don't: in it, `@agent_id@` stands for the true id, and so on.
+        query: what comes before the query of a case.
     """
 
     valid: tuple[Any, ...]
     grade: Callable[[Any, Sequence[str]], int] | None = None
     by_query: Callable[[Mapping[str, list[str]]], int | None] = lambda _: None
+    names: tuple[str, ...] = ()
+    query: str = ""
 
 
 def list_grade(query: Mapping[str, list[str]]) -> int:
@@ -679,7 +757,61 @@ def usage_grade(query: Mapping[str, list[str]]) -> int:
     return RIGHT if 0 <= (days["to"] - days["from"]).days < 31 else WRONG
 
 
+IDS_2024 = ("agent_id", "session_id", "turn_id", "step_id")
+
+
+def named_ids(number: int) -> dict[str, str]:
+    return {name: f"@{name}@" for name in IDS_2024[:number]}
+
+
+STRATEGY_2024 = either(one_of("greedy", "top_p", "top_k"), STRATEGY)
+SAMPLING_2024 = record(
+    {},
+    {
+        "strategy": STRATEGY_2024,
+        "temperature": nullable(number()),
+        "top_p": nullable(number()),
+        "top_k": nullable(number(whole_from=0)),
+        "max_tokens": number(whole_from=0),
+        "repetition_penalty": number(),
+        "stop": nullable(many(text)),
+    },
+)
+
+
+def sampling_2024(value: Any) -> int:
+    """Grade sampling parameters whose strategy may be told by its name, its numbers beside it."""
+    grade = SAMPLING_2024(value)
+    if grade and value.get("strategy") == "top_k" and value.get("top_k") in (None, 0, "0", 0.0):
+        return WRONG
+    temperature = value.get("temperature") if grade else None
+    is_cold = isinstance(temperature, int | float) and temperature < 0
+    return WRONG if is_cold and value.get("strategy") == "top_p" else grade
+
+
+CONFIG_2024 = CONFIG | {"sampling_params": sampling_2024}
+AGENT_2024 = record({"agent_config": record({"model": text, "instructions": text}, CONFIG_2024)})
+NAMED = {name: text for name in IDS_2024}
+TURN_2024 = record(
+    {"agent_id": text, "session_id": text, "messages": many(USER_MESSAGE, least=1)},
+    {"stream": flag, "attachments": NONE_YET},
+)
+
+
+def agent_2024_grade(body: Any, _: Sequence[str]) -> int:
+    return min(AGENT_2024(body), agreement(body["agent_config"], names_count=False)) if AGENT_2024(body) else WRONG
+
+
+def about_2024(*required: str, **optional: Shape) -> Callable[[Any, Sequence[str]], int]:
+    shape = record({name: text for name in required}, optional)
+    return lambda body, _: shape(body)
+
+
 DELETED = 204
+DELETES_2024 = {
+    "/agents/delete": "/v1/agents/{agent_id}",
+    "/agents/session/delete": "/v1/agents/{agent_id}/session/{session_id}",
+}
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
 UNREAD = Bodies(({"any": ["thing", 1]},))
@@ -731,7 +863,7 @@ BODIES = {
             {
                 "toolgroup_id": "mcp::a",
                 "provider_id": "model-context-protocol",
-                "mcp_endpoint": {"uri": "https://example.com/mcp"},
+                "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"},
                 "args": {"a": None},
             },
         ),
@@ -769,7 +901,51 @@ BODIES = {
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
     ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),
     ("POST", "/v1/openai/v1/embeddings"): Bodies(OPENAI_EMBEDS, lambda body, _: OPENAI_EMBED(body)),
+    ("POST", "/agents/create"): Bodies(
+        (
+            {"agent_config": AGENTS[-1] | {"sampling_params": {"strategy": "top_p", "temperature": 0.7, "top_p": 0.9}}},
+            {"agent_config": PLAIN | {"sampling_params": {"strategy": "top_k", "top_k": 5, "max_tokens": 9}}},
+        ),
+        agent_2024_grade,
+    ),
+    ("POST", "/agents/delete"): Bodies((named_ids(1),), about_2024("agent_id"), names=IDS_2024[:1]),
+    ("POST", "/agents/session/create"): Bodies(
+        ({**named_ids(1), "session_name": "first"},), about_2024("agent_id", "session_name"), names=IDS_2024[:1]
+    ),
+    ("POST", "/agents/session/get"): Bodies(
+        (named_ids(2), {**named_ids(2), "turn_ids": ["a"]}),
+        about_2024("agent_id", "session_id", turn_ids=nullable(many(text))),
+        names=IDS_2024[:2],
+    ),
+    ("POST", "/agents/session/delete"): Bodies((named_ids(2),), about_2024(*IDS_2024[:2]), names=IDS_2024[:2]),
+    ("POST", "/agents/turn/create"): Bodies(
+        ({**named_ids(2), "messages": MESSAGES, "attachments": [], "stream": True},),
+        lambda body, _: TURN_2024(body),
+        names=IDS_2024[:2],
+    ),
+    ("POST", "/agents/turn/get"): Bodies(
+        (named_ids(3),), about_2024("agent_id", "turn_id", session_id=nullable(text)), names=IDS_2024[:3]
+    ),
+    ("POST", "/agents/step/get"): Bodies(
+        (named_ids(4),), about_2024("agent_id", "turn_id", "step_id", session_id=nullable(text)), names=IDS_2024
+    ),
+    ("GET", "/agents/turn/get"): Bodies(
+        UNREAD.valid,
+        by_query=lambda query: RIGHT if len(query.get("session_id", ())) < 2 else WRONG,
+        names=IDS_2024[:3],
+        query="agent_id={agent_id}&turn_id={turn_id}",
+    ),
+    ("GET", "/agents/step/get"): Bodies(
+        UNREAD.valid,
+        by_query=lambda query: RIGHT if len(query.get("session_id", ())) < 2 else WRONG,
+        names=IDS_2024,
+        query="agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
+    ),
     ("GET", "/v1/tools/{tool_name}"): UNREAD,
+    ("POST", "/v1/tool-runtime/invoke"): Bodies(
+        ({"tool_name": "current_time", "kwargs": {"timezone": "UTC"}},), lambda body, _: INVOKE_TOOL(body)
+    ),
+    ("GET", SESSION_PATH + "/attachments/{attachment_id}"): UNREAD,
     ("GET", "/v1/tool-runtime/list-tools"): Bodies(
         UNREAD.valid, by_query=lambda query: RIGHT if GROUPS.issuperset(query.get("tool_group_id", ())) else WRONG
     ),
@@ -919,6 +1095,11 @@ class World:
             assert answer.body == b""
         else:
             assert answer.refusal()
+        if answer.status == 200 and self._route.path in DELETES_2024:
+            assert self._server.client.get(self._at(DELETES_2024[self._route.path])).status == 404
+            self._make_agent()
+            self._begin_again()
+            return
         if (
             answer.status not in (200, DELETED)
             or request.method == "GET"
@@ -974,7 +1155,7 @@ class World:
         client = self._server.client
         session = client.post(self._at("/v1/agents/{agent_id}/session"), {"session_name": "s"}).json()
         self._ids["session_id"] = session["session_id"]
-        if "{turn_id}" in self._route.path:
+        if "{turn_id}" in self._route.path or "turn_id" in self._bodies.names:
             words = "add(a=1) get_weather(city=Oslo)" if self._route.method == "POST" else "hello"
             messages = [{"role": "user", "content": words}]
             turn = client.post(self._at(SESSION_PATH + "/turn"), {"messages": messages}).json()
@@ -994,8 +1175,11 @@ class World:
         if case.odd_id:
             name, odd = case.odd_id
             ids[name] = odd.replace("@@", quoted_all(ids[name])).replace("@", ids[name])
-        target = self._route.path.format_map(ids).encode() + (b"?" + case.query if case.query else b"")
+        query = b"&".join(filter(None, (self._bodies.query.format_map(ids).encode(), case.query)))
+        target = self._route.path.format_map(ids).encode() + (b"?" + query if query else b"")
         body = case.body
+        for name in self._bodies.names:
+            body = body.replace(b"@%s@" % name.encode(), ids[name].encode())
         for index, call_id in enumerate(self._pending):
             body = body.replace(b"@call%d@" % index, call_id.encode())
         return Raw(self._route.method, target, (body[: case.cut_at], body[case.cut_at :]), case.headers)
@@ -1014,6 +1198,8 @@ class World:
         if unquote(path.decode()) == self._at(self._route.path):
             done = DELETED if self._deletes else 200
             true = {WRONG: {400}, UNSURE: {done, 400}, RIGHT: {done}}[grade]
+            if self._bodies.names and not self._is_named(request):
+                true = {404} if grade == RIGHT else {400, 404}
             if self._runs_shield and grade and understood(b"".join(request.body))["shield_id"] != ENTRY_ID:
                 true = true - {done} | {404}
         else:
@@ -1022,6 +1208,18 @@ class World:
         if b"content-type" in named:
             true |= {415}
         return true | {409} if b"idempotency-key" in named and request.method == "POST" else true
+
+    def _is_named(self, request: Raw) -> bool:
+        """Tell whether the request names what is there, as far as it names anything, in its query or its body."""
+        named: dict[str, Any] = {}
+        if request.method == "GET" or self._route.query:
+            query = request.target.partition(b"?")[2].decode(errors="replace")
+            named = {name: given[0] for name, given in parse_qs(query, keep_blank_values=True).items()}
+        if request.method == "POST":
+            with suppress(ValueError):
+                body = understood(b"".join(request.body))
+                named |= body if isinstance(body, dict) else {}
+        return all(named.get(name) in (None, self._ids[name]) for name in self._bodies.names)
 
     def _grade(self, body: bytes, query: bytes) -> int:
         by_query = self._bodies.by_query(parse_qs(query.decode(), keep_blank_values=True))

@@ -10,7 +10,7 @@ import pytest
 from functions.local import ROUTES
 from functions.unserved.methods import ROUTES as UNSERVED
 from tests.contract.asgi_client import Raw, Served, served
-from tests.contract.tenant_world import PARAMETER, Tenant, is_registry
+from tests.contract.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
 from tests.contract.test_bad_input import BODIES, RUN
 from turnstone.domain.caller import Caller
 from turnstone.http.routes import Route
@@ -23,6 +23,7 @@ REFUSED = {403, 404}
 FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/agents"): 200,  # only what the stranger may see, see test_two_tenants.py
     ("POST", "/v1/agents"): 200,
+    ("POST", "/agents/create"): 200,
     ("GET", "/v1/usage"): 200,  # likewise
     ("GET", "/v1/health"): 200,
     ("GET", "/v1/version"): 200,
@@ -44,6 +45,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/openai/v1/chat/completions"): 200,
     ("POST", "/v1/openai/v1/embeddings"): 200,
 }
+BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names}
 EVERY = [(route, path) for route in (*ROUTES, *UNSERVED) for path in route.paths]
 
 
@@ -108,9 +110,11 @@ def test_who_shares_no_group_with_ann_is_refused_what_is_hers(place: Place, case
 def refuse(place: Place, asker: Tenant, case: tuple[Route, str], *, is_of_the_tenant: bool) -> None:
     route, path = case
     before = place.ann.snapshot()
-    names_hers = (route.method, route.path) == RUN  # in its body, not in its path
+    # in its body or query, not in its path
+    names_hers = (route.method, route.path) == RUN or route.path in BY_BODY
+    query = QUERY_2024.get(path, "").format_map(place.ann.ids) if route.method == "GET" else ""
     body = place.ann.bodies[route.path] if names_hers else body_of(route)
-    answer = asker.send(route.method, target(place.ann, path), body)
+    answer = asker.send(route.method, target(place.ann, path) + query, body)
     assert answer.status in expected(route, is_of_the_tenant=is_of_the_tenant)
     if answer.status != 200:
         assert answer.refusal()

@@ -16,7 +16,8 @@ from turnstone.adapters.offline import OfflineInference
 from turnstone.domain.errors import ModelFailed
 from turnstone.http.openapi import openapi_document
 
-MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://example.com/mcp"}}
+MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"}}
+OWN = ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
 VOID = {"meta", "br", "link"}
 
 
@@ -44,8 +45,8 @@ def test_what_is_registered_stands_beside_what_comes_with_the_server(server: Ser
     assert server.client.get("/v1/models/offline").json()["metadata"] == {}
     for name in ("mcp::b", "mcp::a"):
         assert server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": name}).json() is None
-    assert ids(server.client.get("/v1/toolgroups")) == ["builtin::clock", "mcp::a", "mcp::b"]
-    assert ids(server.client.get("/v1/tools")) == ["current_time"]
+    assert ids(server.client.get("/v1/toolgroups")) == [*OWN, "mcp::a", "mcp::b"]
+    assert ids(server.client.get("/v1/tools")) == ["current_time", "web_search", "wolfram_alpha"]
     for name in ("two", "one"):
         assert server.client.post("/v1/shields", {"shield_id": name, "provider_shield_id": "guard"}).status == 200
     assert ids(server.client.get("/v1/shields")) == ["one", "two"]
@@ -62,7 +63,7 @@ def test_what_is_registered_survives_the_server(tmp_path: Path) -> None:
             "provider_resource_id": "mcp::a",
             "provider_id": "model-context-protocol",
             "type": "tool_group",
-            "mcp_endpoint": {"uri": "https://example.com/mcp"},
+            "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"},
             "args": {"depth": 2},
         }
 
@@ -80,9 +81,8 @@ def test_a_registered_model_is_found_while_the_model_server_is_away(
 
 
 @pytest.mark.parametrize("path", ["/v1/tools?toolgroup_id", "/v1/tool-runtime/list-tools?tool_group_id"])
-@pytest.mark.parametrize("group", ["unknown", "mcp::a", "builtin::clock/unknown"])
+@pytest.mark.parametrize("group", ["unknown", "builtin::code_interpreter", "builtin::clock/unknown"])
 def test_a_group_without_tools_here_is_named_as_what_was_sent(server: Served, path: str, group: str) -> None:
-    server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "mcp::a"})
     answer = server.client.get(f"{path}={group}")
     (problem,) = answer.json()["error"]["detail"]["errors"]
     assert (answer.status, problem["loc"]) == (400, [path.partition("?")[2]])
@@ -98,7 +98,8 @@ WITHOUT_EFFECT: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/toolgroups", MCP | {"toolgroup_id": "g", "mcp_endpoint": None}, "mcp_endpoint"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "g/tool"}, "toolgroup_id"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::clock"}, "toolgroup_id"),
-    ("/v1/toolgroups", {"toolgroup_id": "builtin::websearch", "provider_id": "builtin"}, "toolgroup_id"),
+    ("/v1/toolgroups", {"toolgroup_id": "builtin::telepathy", "provider_id": "builtin"}, "toolgroup_id"),
+    ("/v1/toolgroups", {"toolgroup_id": "builtin::photogen", "provider_id": "builtin"}, "toolgroup_id"),
     ("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}, "mcp_endpoint"),
     ("/v1/toolgroups", {"toolgroup_id": "builtin::clock", "provider_id": "builtin", "args": {"a": 1}}, "args"),
     ("/v1/shields", {"shield_id": "s", "provider_id": "nemo"}, "provider_id"),
@@ -156,19 +157,48 @@ def test_what_would_have_no_effect_is_refused_by_name(
 def test_what_comes_with_the_server_may_be_registered_as_it_is_but_not_removed(server: Served) -> None:
     body = {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}
     assert server.client.post("/v1/toolgroups", body).status == 200
-    assert ids(server.client.get("/v1/toolgroups")) == ["builtin::clock"]
+    assert ids(server.client.get("/v1/toolgroups")) == OWN
     assert deleted(server, "/v1/toolgroups/builtin::clock").status == 400
     assert deleted(server, "/v1/models/offline").status == 404
 
 
-def test_a_registered_toolgroup_promises_no_tools(server: Served) -> None:
+def test_tools_of_a_server_that_can_not_be_asked_are_left_out_of_all_and_told_of_by_name(server: Served) -> None:
     server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "mcp::a"})
-    for path in ("/v1/tools?toolgroup_id=mcp::a", "/v1/tool-runtime/list-tools?tool_group_id=mcp::a"):
+    assert "current_time" in ids(server.client.get("/v1/tools"))
+    for path in (
+        "/v1/tools?toolgroup_id=mcp::a",
+        "/v1/tool-runtime/list-tools?tool_group_id=mcp::a",
+        "/v1/tool-runtime/list-tools?mcp_endpoint%5Buri%5D=https://10.0.0.1/mcp",
+    ):
         answer = server.client.get(path)
-        assert answer.status == 400
-        assert "mcp::a" in answer.refusal()
-    answer = server.client.get("/v1/tool-runtime/list-tools?mcp_endpoint%5Buri%5D=https://example.com")
+        assert (answer.status, "10.0.0.1" in answer.json()["detail"]) == (502, True)
+
+
+@pytest.mark.parametrize(
+    "query", ["mcp_endpoint=a", "mcp_endpoint%5Buri%5D=ftp://a", "mcp_endpoint%5Burl%5D=https://a"]
+)
+def test_an_mcp_endpoint_that_is_no_address_is_refused(server: Served, query: str) -> None:
+    answer = server.client.get(f"/v1/tool-runtime/list-tools?{query}")
     assert (answer.status, "mcp_endpoint" in answer.refusal()) == (400, True)
+
+
+def test_a_tool_is_run_outside_of_turns(server: Served) -> None:
+    for name in ("current_time", "builtin::clock/current_time"):
+        answer = server.client.post(
+            "/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": {"timezone": "Asia/Tokyo"}}
+        )
+        assert (answer.status, answer.json()["content"][-6:], answer.json()["error_code"]) == (200, "+09:00", None)
+
+
+def test_a_tool_that_fails_says_so_in_its_answer(server: Served) -> None:
+    for name, kwargs in (("current_time", {"timezone": "Nowhere"}), ("brave_search", {"query": "tea"})):
+        told = server.client.post("/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": kwargs}).json()
+        assert (told["error_code"], told["error_message"] == told["content"]) == (1, True)
+
+
+@pytest.mark.parametrize(("name", "status"), [("fly", 404), ("builtin::clock/fly", 404), ("nobodys/fly", 400)])
+def test_a_tool_that_there_is_not_is_not_run(server: Served, name: str, status: int) -> None:
+    assert server.client.post("/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": {}}).status == status
 
 
 def test_every_provider_that_is_shown_is_listed(server: Served) -> None:

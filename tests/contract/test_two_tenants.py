@@ -33,6 +33,7 @@ PAIRS: dict[str, tuple[Caller, Caller, dict[str, Any]]] = {
     "two of a tenant where owners only see": (ANN, BOB, {"owner_only": True}),
 }
 RETRIED: Header = (b"x-stainless-retry-count", b"1")
+THEIRS = "?agent_id={agent_id}&session_id={session_id}&turn_id={turn_id}&step_id={step_id}"
 NUMBERS = count()
 
 
@@ -110,7 +111,9 @@ def asks(draw: st.DrawFn, routes: Sequence[Route]) -> list[Ask]:
             theirs=tuple(draw(st.lists(st.booleans(), min_size=4, max_size=4))),
             with_their_body=draw(SOMETIMES),
             headers=draw(st.sampled_from([(), (RETRIED,)])),
-            query=draw(st.sampled_from(["", "", "?turn_ids={turn_id}", "?limit=1", "?cursor={turn_id}", "?name=x"])),
+            query=draw(
+                st.sampled_from(["", "", "?turn_ids={turn_id}", "?limit=1", "?cursor={turn_id}", "?name=x", THEIRS])
+            ),
         )
         for route in ordered
     ]

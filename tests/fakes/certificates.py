@@ -12,11 +12,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-def loopback_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """Return what a server speaks TLS with on 127.0.0.1, and the file that a client trusts it by."""
+def loopback_tls(folder: Path, *names: str) -> tuple[ssl.SSLContext, Path]:
+    """Return what a server speaks TLS with on 127.0.0.1 and by the names, and the file that a client trusts it by."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
+    proven = [x509.IPAddress(IPv4Address("127.0.0.1")), *(x509.DNSName(each) for each in names)]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -25,7 +26,7 @@ def loopback_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(proven), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -42,8 +42,8 @@ CRASHES = (
         (
             ours(
                 "engine/tools.py",
-                "        deps.recorder.save_step(state)\n        yield step_completed(step)\n",
-                "        yield step_completed(step)\n        deps.recorder.save_step(state)\n",
+                "            deps.recorder.save_step(state)\n            yield step_completed(step)\n",
+                "            yield step_completed(step)\n            deps.recorder.save_step(state)\n",
             ),
         ),
         (f"{TAKEN_OVER}[before its step is stored]",),
@@ -68,7 +68,13 @@ CRASHES = (
     Guard(
         Race.CRASH_BEFORE_WRITE,
         "a call that is made again has the idempotency key it had",
-        (ours("engine/tools.py", 'f"{state.turn_id}:{state.inference_count}:{call.call_id}"', "deps.ids.new_id()"),),
+        (
+            ours(
+                "engine/tools.py",
+                'f"{state.turn_id}:{state.inference_count}:{planned.call.call_id}"',
+                "deps.ids.new_id()",
+            ),
+        ),
         (f"{TAKEN_OVER}[before its step is stored]",),
     ),
     Guard(

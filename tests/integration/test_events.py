@@ -52,13 +52,22 @@ SHOWN = {
     "create_chat_completion": {"id", "choices", "usage"},
     "embed_contents": {"embeddings"},
     "create_embedding": {"data", "usage"},
+    "create_agent_2024": {"agent_id"},
+    "create_session_2024": {"session_id"},
+    "get_session_2024": {"session_id", "session_name", "turns", "started_at"},
+    "create_turn_2024": {"turn_id", "steps", "output_message", "completed_at"},
+    "read_turn_2024": {"turn_id", "steps", "output_message", "completed_at"},
+    "get_turn_2024": {"turn_id", "steps", "output_message", "completed_at"},
+    "read_step_2024": {"step"},
+    "get_step_2024": {"step"},
     "get_openapi": {"openapi", "paths"},
     "health": {"status"},
     "version": {"version"},
 }
 SAYS_NOTHING = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
+SAYS_NOTHING |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
-MAKES_OWN = {"create_agent", "register_model", "register_shield", "register_toolgroup"}
+MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
 LISTS = {"list_agents", "list_models", "list_shields", "list_toolgroups"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools"}
@@ -206,4 +215,15 @@ def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) 
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
     stored(bench, is_waiting=False)
     for route in sorted(served):  # what is unregistered comes last
+        assert family.handler(load_event(route), Context())["statusCode"] == 200
+
+
+@pytest.mark.parametrize("name", ["agents_2024", "turns_2024"])
+def test_a_family_of_several_services_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
+    family = import_module(f"functions.{name}.family")
+    served = {route.endpoint.__name__ for route in family.handler._routes}
+    assert served == {n for n, module in ROUTES.items() if module.__name__.split(".")[1] == name}
+    assert {ROUTES[route].handler._loads for route in served} == set(family.handler._loads)
+    for route in sorted(served):
+        stored(bench, is_waiting=False)
         assert family.handler(load_event(route), Context())["statusCode"] == 200

@@ -83,6 +83,8 @@ NOT_NEEDED = {
     "inference.family": ("engine.turn", "services.running", "services.turns", "store.turns", "store.sessions"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
+    "agents_2024.family": ("engine.turn", "services.running", "services.turns", "services.cleaning"),
+    "turns_2024.family": ("services.deleting", "services.cleaning", "services.agents"),
     "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
     "server.family": ("engine", "services", "store.turns", "domain.agents"),
@@ -212,6 +214,8 @@ EVENTS = {
     "shields.family": "register_shield",
     "server.family": "health",
     "usage.family": "get_usage",
+    "agents_2024.family": "create_agent_2024",
+    "turns_2024.family": "create_turn_2024",
     "unserved.methods": "unserved",
 }
 

@@ -31,11 +31,13 @@ STREAMING = {
     "inference.create_chat_completion",
     "inference.create_embedding",
     "inference.embed_contents",
+    "turns_2024.create_turn_2024",
+    "turns_2024.get_session_2024",
 }
 ASKING_MODELS = {"Models", "Inference"}
-RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "RunTurn", "Sweeper"}
-SENDING_JOBS = {"DeleteAgent", "DeleteSession", "CleanUp", "Sweeper"}
-OPENING_SESSIONS = {"CreateSession"}
+RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
+SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "CleanUp", "Sweeper"}
+OPENING_SESSIONS = {"CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
     "api_keys": {"Auth": "api_keys"},
@@ -179,7 +181,16 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
     for function in made.functions.values():
         served = served_modules(function)
         families = {name.split(".")[0] for name in served}
-        several = ({"server"}, {"models"}, {"tools"}, {"shields"}, {"usage"}, {"inference"})
+        several = (
+            {"server"},
+            {"models"},
+            {"tools"},
+            {"shields"},
+            {"usage"},
+            {"inference"},
+            {"agents_2024"},
+            {"turns_2024"},
+        )
         assert len(served) == 1 or families in several
 
 

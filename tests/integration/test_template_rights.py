@@ -47,6 +47,8 @@ MAY = {
     "Tools": REGISTER,
     "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS,
     "Usage": READ | MODELS_FILE,
+    "Agents2024": CREATE | DELETE | LOOK_AFTER | MODELS_FILE,
+    "Turns2024": RUN | ASK_MODEL | ASK_GUARDRAILS,
     "Server": set[str](),
     "Unserved": set[str](),
     "RunTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,

@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "dialects": {"domain"},
     "http": {"domain", "services"},
     "edge": {"domain", "http", "bootstrap", "config"},
-    "config": set[str](),
+    "setting_values": set[str](),
+    "config": {"setting_values"},
     "bootstrap": {"domain", "ports", "records", "engine", "store", "adapters", "services", "config"},
     "functions": {"domain", "dialects", "http", "edge", "bootstrap", "config"},
 }
@@ -34,6 +35,7 @@ MAX_PARAMETERS = 5
 COMPOSITION = {
     *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
     *EDGE.glob("*/family.py"),
+    *EDGE.glob("chat/*.py"),
 }
 
 

@@ -16,6 +16,8 @@ from functions.agents import get_agent
 from functions.models import list_models
 from functions.server import health
 from functions.turns import create_turn, get_turn, resume_turn
+from turnstone.adapters.fetching.allowing import Allowed
+from turnstone.adapters.fetching.targets import to_target
 from turnstone.adapters.offline import OfflineInference
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.prompted_tools import PromptedTools
@@ -309,3 +311,29 @@ def test_a_model_url_must_name_a_host_and_a_port_that_can_be(url: str, environme
     environment(TURNSTONE_MODEL_URL=url)
     with pytest.raises(InvalidSettings, match="TURNSTONE_MODEL_URL: "):
         load_settings(LocalSettings)
+
+
+def test_places_that_may_be_fetched_from_are_hosts_with_ports(environment: SetEnvironment) -> None:
+    environment(TURNSTONE_FETCH_ALLOW="Intranet.example:8443, 10.0.0.5:80,[::1]:8080,mcp:1")
+    assert load_settings(LocalSettings).fetch_allow == (
+        ("intranet.example", 8443), ("10.0.0.5", 80), ("[::1]", 8080), ("mcp", 1)
+    )  # fmt: skip
+    assert Allowed.of(load_settings(LocalSettings).fetch_allow).has(to_target("http://0xA.5:80/"))
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        "intranet.example", "intranet.example:", ":80", "intranet.example:0", "intranet.example:65536", "*:80",
+        "http://intranet.example:80", "intranet.example:80/path", "user@intranet.example:80", "10.0.0.0/8:80",
+        "10.0.0.256:80", "0x7f.1:80", "127.1:80", "::1:80", "[::1%lo]:80", "[10.0.0.5]:80", "büro.example:80",
+        "a:1,,b:2", "a:1,", "a:1;b:2", "a b:1", "-a:1", "a..b:1", f"{'a' * 64}:1", "a:٨٠",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [LocalSettings, LambdaSettings])
+def test_any_other_place_to_fetch_from_stops_the_start(
+    environment: SetEnvironment, places: str, kind: type[Settings]
+) -> None:
+    environment(PLACE if kind is LambdaSettings else {}, TURNSTONE_FETCH_ALLOW=places)
+    with pytest.raises(InvalidSettings, match="TURNSTONE_FETCH_ALLOW: must be host:port pairs"):
+        load_settings(kind)

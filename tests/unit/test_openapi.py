@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,7 +25,17 @@ from pydantic_core import from_json
 
 from functions.local import ROUTES as SERVED
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
-from tests.contract.test_bad_input import BODIES, CHANGES, FULL_AGENT, JUNK, changed, named, places_in, written
+from tests.contract.test_bad_input import (
+    BODIES,
+    CHANGES,
+    FULL_AGENT,
+    JUNK,
+    SESSION_PATH,
+    changed,
+    named,
+    places_in,
+    written,
+)
 from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
@@ -180,12 +191,15 @@ def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
         OAS31Validator.check_schema(schema)
 
 
+NOT_TOLD = {"/v1/docs", "/v1/openapi.json", f"{SESSION_PATH}/attachments/{{attachment_id}}"}
+
+
 def test_every_route_is_in_the_document_and_nothing_else() -> None:
     declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
     told = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
     assert declared == set(told)
     assert sorted(told, key=lambda place: (place[0], "get post delete".index(place[1]))) == told
-    assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/v1/docs", "/v1/openapi.json"}
+    assert {route.path for route in SERVED} - {route.path for route in ROUTES} == NOT_TOLD
 
 
 def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
@@ -215,6 +229,8 @@ def test_every_parameter_is_declared(route: Route) -> None:
     read += [getattr(module, name) for name in re.findall(r"\bquery\.get\(([A-Z]+)", source)]
     if "wanted_in_query(" in source:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
+    if "named_in_query(request.query, *QUERY)" in source:
+        read += module.QUERY
     if "heard_up_to(" in source:
         read += EVENTS_QUERY
     if "usage_in_query(" in source:
@@ -223,14 +239,16 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
     assert set(places["query"]) == set(read)
     assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
-    assert route.stores == (not route.path.startswith(("/v1/inference/", "/v1/openai/")))
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/")
+    assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
 
 
 @pytest.mark.parametrize("route", WITH_BODY, ids=named)
 def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> None:
     module = sys.modules[route.endpoint.__module__]
     (name,) = [ref.rpartition("/")[2] for ref in references(operation(route)["requestBody"])]
-    assert [name] == re.findall(r"parse\(request, (\w+)\)", inspect.getsource(module))
+    assert [name] == re.findall(r"(?:parse\(request|checked\(.+), (\w+)\)", inspect.getsource(module))
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
@@ -298,6 +316,7 @@ def test_answers_are_promised_with_all_their_fields() -> None:
     left_out = [properties - required for properties, required in kept if properties != required]
     # of a model with fallbacks; of what a chunk adds; of a tool sent with them; of an answer with calls
     not_always = [{"answered_by"}, {"content", "role", "tool_calls"}, {"input_schema", "output_schema"}, {"tool_calls"}]
+    not_always.append({"tools"})  # of an agent that defines none itself
     assert sorted(left_out, key=sorted) == not_always
     assert "default" not in json.dumps(schemas).replace('"default": {}', "").replace('"default"]', "")
 
@@ -409,6 +428,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
     assert len(asker.ask("GET", SESSION + "/context").json()["turns"]) > 1
     spent = asker.ask("GET", "/v1/usage", query=f"?agent_id={asker.ids['agent_id']}").json()
     assert spent["total"]["inferences"] > len(spent["by_session"]) == spent["sessions"] == 1
+    ask_as_in_2024(asker)
     agent_id = asker.ids["agent_id"]
     asker.open_session(FULL_AGENT)
     assert asker.ask("DELETE", SESSION).status == asker.ask("DELETE", "/v1/agents/{agent_id}").status == 204
@@ -423,6 +443,24 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default"}
+
+
+def ask_as_in_2024(asker: Asker) -> None:
+    for valid in BODIES["POST", "/agents/create"].valid:
+        agent = asker.ask("POST", "/agents/create", valid).json()
+    session = {**agent, **asker.ask("POST", "/agents/session/create", {**agent, "session_name": "s"}).json()}
+    for stream in (True, False):
+        said = {"messages": [{"role": "user", "content": "please add(a=1)"}], "stream": stream}
+        asker.ask("POST", "/agents/turn/create", {**session, **said})
+    (_, turn) = asker.ask("POST", "/agents/session/get", session).json()["turns"]
+    named = {**agent, "turn_id": turn["turn_id"]}
+    assert asker.ask("POST", "/agents/turn/get", named).json() == turn
+    assert asker.ask("GET", "/agents/turn/get", query="?" + urlencode(named)).json() == turn
+    named |= {"step_id": turn["steps"][0]["step_id"]}
+    assert asker.ask("POST", "/agents/step/get", named).json() == {"step": turn["steps"][0]}
+    assert asker.ask("GET", "/agents/step/get", query="?" + urlencode(named)).json() == {"step": turn["steps"][0]}
+    assert [asker.ask("POST", "/agents/session/delete", session).status for _ in range(2)] == [200, 404]
+    assert [asker.ask("POST", "/agents/delete", agent).status for _ in range(2)] == [200, 404]
 
 
 def ask_models(asker: Asker) -> None:
@@ -442,7 +480,11 @@ def ask_models(asker: Asker) -> None:
 
 def ask_registries(asker: Asker) -> None:
     asker.ids |= NAMES
-    group = {"toolgroup_id": "mcp::a", "provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "http://a/b"}}
+    group = {
+        "toolgroup_id": "mcp::a",
+        "provider_id": "model-context-protocol",
+        "mcp_endpoint": {"uri": "https://10.0.0.1/b"},
+    }
     registered = {
         "/v1/models/{model_id}": {"model_id": "meta/llama", "metadata": {"a": [1]}},
         "/v1/toolgroups/{toolgroup_id}": group,
@@ -462,6 +504,10 @@ def ask_registries(asker: Asker) -> None:
         "/v1/tool-runtime/list-tools",
     ):
         assert asker.ask("GET", path).status == 200
+    for kwargs in ({"timezone": "UTC"}, {"timezone": "Nowhere"}):
+        assert (
+            asker.ask("POST", "/v1/tool-runtime/invoke", {"tool_name": "current_time", "kwargs": kwargs}).status == 200
+        )
     asker.ask("POST", "/v1/shields", registered["/v1/shields/{identifier}"])
     for said in ("a", "b"):
         messages = [{"role": "user", "content": said}]
@@ -511,6 +557,7 @@ ERRORS = [
     errors.BodyTooLarge(1),
     errors.ModelTimedOut("why"),
     errors.ModelFailed("why"),
+    errors.ToolgroupUnavailable("mcp::a", "why"),
     errors.Overloaded(1),
     errors.TurnLimitReached(2, 1),
     errors.DayLimitReached(1, timedelta(hours=1)),

@@ -32,9 +32,10 @@ from turnstone.domain.events import (
     TurnStarted,
     step_completed,
 )
+from turnstone.domain.failures import Failure
 from turnstone.domain.sessions import Session
 from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import Failure, TurnState, TurnStatus
+from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.engine.steps import AwaitClientTools
 from turnstone.services.replay import replayed
 from turnstone.services.transitions import answered_by_client, given_up, paused, resumed

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, assert_never
+from threading import Lock
+from typing import TYPE_CHECKING, Any, assert_never
 
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
 from turnstone.config import InvalidSettings, text_of_variable
+from turnstone.domain.errors import FetchRefused
 from turnstone.domain.tool_settings import ToolSettings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from turnstone.adapters.fetching.allowing import Allowed
     from turnstone.adapters.fetching.fetcher import GuardedFetcher
+    from turnstone.adapters.tools.code_runs import CodeRunner
     from turnstone.adapters.tools.images import ImageModel
+    from turnstone.adapters.tools.mcp_connections import McpConnections
     from turnstone.adapters.tools.service import Keys
     from turnstone.bootstrap.models import Means
     from turnstone.config import LambdaSettings, LocalSettings, Settings
@@ -32,6 +38,7 @@ class ToolPlace:
         catalogue: what the operator's file says, None if there is none.
         means: what making the providers of the file takes.
         keys: returns the key that a variable or a secret of this name holds.
+        hidden: folders that no code of a model may see.
     """
 
     settings: Settings
@@ -39,6 +46,7 @@ class ToolPlace:
     clock: Clock
     means: Means
     keys: Keys
+    hidden: tuple[Path, ...] = ()
 
 
 def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock: Clock) -> EveryToolKind:
@@ -52,7 +60,8 @@ def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock
     ):
         if variable is not None and text_of_variable(variable) is None:
             raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.api_key_env: {variable} is not set")
-    return build_tool_kinds(ToolPlace(settings, catalogue, clock, local_means(settings), text_of_variable))
+    hidden = (settings.data_dir,)
+    return build_tool_kinds(ToolPlace(settings, catalogue, clock, local_means(settings), text_of_variable, hidden))
 
 
 def lambda_tool_kinds(
@@ -71,16 +80,29 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
     if settings.photogen is not None and place.catalogue is not None:
         image_model = _image_model(settings.photogen, place.catalogue, place.means)
     allowed = cache(partial(_allowed, place.settings))
+    _refuse_wrong_addresses(settings, allowed)
+    mcp = _McpServers(allowed)
     means = ToolMeans(
         settings=settings,
         clock=place.clock,
         keys=place.keys,
         fetcher=cache(partial(_fetcher, allowed)),
         image_model=image_model,
-        mcp=_mcp,
-        code_interpreter=_code_interpreter,
+        mcp=mcp.toolbox,
+        code_interpreter=partial(_code_interpreter, place),
+        close=mcp.close,
     )
     return EveryToolKind(means)
+
+
+def _refuse_wrong_addresses(settings: ToolSettings, allowed: Callable[[], Allowed]) -> None:
+    """Raise InvalidSettings for an address of the operator that can't be asked."""
+    for name, url in (("websearch", settings.websearch.url), ("wolfram_alpha", settings.wolfram_alpha.url)):
+        try:
+            if url is not None:
+                allowed().with_url(url)
+        except FetchRefused as refused:
+            raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.url: {refused}") from refused
 
 
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
@@ -138,9 +160,47 @@ def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, means: M
     return BedrockImages(client, settings.model, settings.size)
 
 
-def _mcp(group: Toolgroup) -> Toolbox:
-    raise NotImplementedError
+class _McpServers:
+    """The connections to MCP servers, of a process that may never ask one."""
+
+    def __init__(self, allowed: Callable[[], Allowed]) -> None:
+        self._allowed = allowed
+        self._lock = Lock()
+        self._connections: McpConnections | None = None
+
+    def toolbox(self, group: Toolgroup) -> Toolbox:
+        from turnstone.adapters.tools.mcp import McpToolbox
+        from turnstone.adapters.tools.mcp_guarded import guarded_connections
+
+        with self._lock:
+            if self._connections is None:
+                self._connections = guarded_connections(self._allowed())
+        return McpToolbox(group, self._connections)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connections is not None:
+                self._connections.close()
 
 
-def _code_interpreter(settings: CodeInterpreterSettings) -> Toolbox:
-    raise NotImplementedError
+def _code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings) -> Toolbox:
+    from turnstone.adapters.tools.code_interpreter import CodeInterpreter
+
+    return CodeInterpreter(_code_runner(place, settings), settings.timeout_seconds)
+
+
+def _code_runner(place: ToolPlace, settings: CodeInterpreterSettings) -> CodeRunner:
+    if settings.runs == "here":
+        from turnstone.adapters.tools.code_subprocess import JailedCode
+
+        return JailedCode(settings.memory_mb, place.hidden)
+    from turnstone.adapters.tools.agentcore import AgentCoreCode  # botocore's parsers: only where it is asked
+
+    return AgentCoreCode(partial(_agentcore_client, place.means, settings.region), settings.identifier)
+
+
+def _agentcore_client(means: Means, region: str | None, timeout_s: float) -> Any:
+    clients = means.aws()
+    from turnstone.adapters.tools.agentcore_client import build_agentcore_client
+
+    return build_agentcore_client(clients, region, timeout_s)

@@ -3,24 +3,79 @@
 Source: the API of that time, as far as `llama-stack-2024.md` of the contract tells it. Memory is not among them.
 """
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SecretStr, WithJsonSchema
 
 from turnstone.domain.model import JsonObject, JsonValue, Many, NullMeansDefault
 from turnstone.domain.numbers import Flag
+from turnstone.domain.provider_data import is_sendable
+
+MASK = str(SecretStr("any"))
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
+
+
+def refuse_mask(text: str) -> str:
+    """Return the text. Raises ValueError for the mask that answers show in a secret's place, or what can't be sent."""
+    if text == MASK:
+        raise ValueError(f"{MASK} is what answers show in place of a secret: send the secret itself, or leave it out")
+    if not is_sendable(text):
+        raise ValueError("a secret must be a text of characters that a header can carry")
+    return text
+
+
+def _refuse_mask_of_key(key: SecretStr) -> SecretStr:
+    refuse_mask(key.get_secret_value())
+    return key
+
+
+def refuse_no_name(name: str) -> str:
+    """Return the name. Raises ValueError if no header can have it."""
+    if not HEADER_NAME.fullmatch(name):
+        raise ValueError("no header can have this name")
+    return name
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _masked(headers: dict[str, str]) -> dict[str, str]:
+    return dict.fromkeys(headers, MASK)
+
+
+def _refuse_memory(tool: Any) -> Any:
+    if isinstance(tool, dict) and tool.get("type") == "memory":
+        raise ValueError("this server has no memory banks yet, which a tool of type 'memory' would read; leave it out")
+    return tool
+
+
+ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_key)]
+HeaderName = Annotated[str, AfterValidator(refuse_no_name)]
+HeaderValue = Annotated[
+    str,
+    BeforeValidator(_number_as_text),
+    AfterValidator(refuse_mask),
+    WithJsonSchema({"type": ["string", "number"]}, mode="validation"),
+]
+# values are texts as they are sent, and masked wherever they are written
+Headers = Annotated[
+    dict[HeaderName, HeaderValue], PlainSerializer(_masked, return_type=dict[str, str]), Field(repr=False)
+]
 
 
 class RemoteExecution(NullMeansDefault):
     """Where a tool is run instead: `{name}` in the URL is replaced by the call's argument of that name.
 
-    A GET has the call's arguments in its query, after `params`; a POST in a JSON object, after what `body` has.
+    A GET has the call's arguments in its query, after `params`; a POST in a JSON object, after what `body` has. What
+    `headers` hold is secret.
     """
 
     url: Annotated[str, Field(min_length=1, max_length=2_048)]
     method: Literal["GET", "POST", "PUT", "DELETE"]
     params: JsonObject = {}
-    headers: JsonObject = {}
+    headers: Headers = {}
     body: JsonObject = {}
 
 
@@ -32,13 +87,13 @@ class _Common(NullMeansDefault):
 
 class BraveSearchTool(_Common):
     type: Literal["brave_search"]
-    api_key: SecretStr | None = None
+    api_key: ApiKey | None = None
     engine: Literal["brave", "bing", "tavily"] = "brave"
 
 
 class WolframAlphaTool(_Common):
     type: Literal["wolfram_alpha"]
-    api_key: SecretStr | None = None
+    api_key: ApiKey | None = None
 
 
 class PhotogenTool(_Common):
@@ -46,6 +101,8 @@ class PhotogenTool(_Common):
 
 
 class CodeInterpreterTool(_Common):
+    """The model's Python code is run by the server, or by the client where `enable_inline_code_execution` is false."""
+
     type: Literal["code_interpreter"]
     enable_inline_code_execution: Flag = True
 
@@ -58,6 +115,8 @@ class FunctionParameter(NullMeansDefault):
 
 
 class FunctionCallTool(_Common):
+    """A function of the client's, or one that `remote_execution` has the server call."""
+
     type: Literal["function_call"]
     function_name: Annotated[str, Field(min_length=1)]
     description: str = ""
@@ -65,6 +124,9 @@ class FunctionCallTool(_Common):
 
 
 AgentTool = Annotated[
-    BraveSearchTool | WolframAlphaTool | PhotogenTool | CodeInterpreterTool | FunctionCallTool,
-    Field(discriminator="type"),
+    Annotated[
+        BraveSearchTool | WolframAlphaTool | PhotogenTool | CodeInterpreterTool | FunctionCallTool,
+        Field(discriminator="type"),
+    ],
+    BeforeValidator(_refuse_memory),
 ]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from turnstone.domain.agent_tools import AgentTool
 from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
 from turnstone.domain.numbers import Count, Flag, Number, Positive, Whole
 from turnstone.domain.tools import ToolDef
@@ -79,6 +80,7 @@ ToolGroup = str | ToolGroupWithArgs
 MAX_TOOLS = 1_000  # more than any model takes
 ToolGroups = Annotated[Many[ToolGroup], Field(max_length=MAX_TOOLS)]
 ClientTools = Annotated[Many[ToolDef], Field(max_length=MAX_TOOLS)]
+DefinedTools = Annotated[Many[AgentTool], Field(max_length=MAX_TOOLS, exclude_if=lambda tools: not tools)]
 
 
 def toolgroup_name(toolgroup: ToolGroup) -> str:
@@ -87,13 +89,17 @@ def toolgroup_name(toolgroup: ToolGroup) -> str:
 
 
 class AgentConfig(NullMeansDefault):
-    """What an agent is made of. Field order is the order on the wire."""
+    """What an agent is made of. Field order is the order on the wire.
+
+    `tools` are definitions as they were in September 2024, left out of answers where there are none.
+    """
 
     sampling_params: SamplingParams = SamplingParams()
     input_shields: Many[str] = ()
     output_shields: Many[str] = ()
     toolgroups: ToolGroups = ()
     client_tools: ClientTools = ()
+    tools: DefinedTools = ()
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
     tool_config: ToolConfig = ToolConfig()

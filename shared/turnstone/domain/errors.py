@@ -26,8 +26,8 @@ TurnstoneError
 │   ├── ModelFailed            the model refused or broke
 │   └── ModelTimedOut          the model was silent for too long
 ├── ToolFailed                 a server tool could not answer; the model is told
-│   ├── FetchRefused           a URL that this server does not fetch
-│   └── FetchFailed            a URL that gave nothing that can be used
+│   └── FetchFailed            a URL gave nothing that can be used
+│       └── FetchRefused       a rule of this server forbids to fetch it
 ├── ToolgroupUnavailable       whoever has a toolgroup's tools can't be asked which there are
 ├── ShieldFailed               a shield could not judge; what it is told to do then is done
 ├── LeaseLost                  this process may no longer write to the turn
@@ -245,18 +245,15 @@ class ToolFailed(TurnstoneError):
     """A server tool could not answer; its message is shown to the model."""
 
 
-class FetchRefused(ToolFailed):
-    """This server does not fetch that; the message names the rule, and shows scheme, host and port at most."""
-
-    def __init__(self, shown: str, rule: str, remedy: str = "") -> None:
-        super().__init__(f"{shown} is not fetched: {rule}" + (f"; {remedy}" if remedy else ""))
-
-
 class FetchFailed(ToolFailed):
-    """It was asked for, but nothing came of it that can be used; the message shows scheme, host and port at most."""
+    """A URL gave nothing that can be used; the message shows its scheme, host and port at most."""
 
     def __init__(self, shown: str, why: str) -> None:
         super().__init__(f"{shown} can't be fetched: {why}")
+
+
+class FetchRefused(FetchFailed):
+    """A rule forbids to fetch it, which the message names; nobody there was asked."""
 
 
 class ToolgroupUnavailable(TurnstoneError):

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from turnstone.domain.content import Image
+from turnstone.domain.failures import Failure
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import Failure, Step, Turn
+from turnstone.domain.turns import Step, Turn
 
 StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
 

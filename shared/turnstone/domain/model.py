@@ -8,10 +8,18 @@ MAX_DEPTH = 64
 
 
 class Frozen(BaseModel):
-    """An immutable value; a new one is made with `model_copy(update=…)`. Unknown fields are ignored."""
+    """An immutable value; a new one is made with `model_copy(update=…)`. Unknown fields are ignored.
+
+    What is wrong is told without the value, which may be a secret or a message.
+    """
 
     model_config = ConfigDict(
-        frozen=True, defer_build=True, extra="ignore", protected_namespaces=(), allow_inf_nan=False
+        frozen=True,
+        defer_build=True,
+        extra="ignore",
+        protected_namespaces=(),
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
     )
 
 

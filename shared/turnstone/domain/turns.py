@@ -8,6 +8,7 @@ from pydantic import Field
 
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.content import Content, Url
+from turnstone.domain.failures import Failure
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall, ToolResponse
@@ -181,27 +182,6 @@ class Summary(Frozen):
     last_order: str
     usage: TokenUsage
     model: str
-
-
-FailureKind = Literal[
-    "model_failed",
-    "model_timed_out",
-    "limit_reached",
-    "tools_unavailable",
-    "lease_lost",
-    "ended",
-    "gone",
-    "handed_over",
-    "store_unavailable",
-    "internal",
-]
-
-
-class Failure(Frozen):
-    """Why a turn ended without an answer: a kind for programs, a sentence for people."""
-
-    kind: FailureKind
-    message: str
 
 
 class TurnState(Frozen):

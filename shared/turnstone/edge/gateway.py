@@ -27,8 +27,8 @@ TOO_LARGE = (
 class LambdaHandler:
     """A function that serves some routes. Where its module is the Lambda's, it is loaded before the first event."""
 
-    def __init__(self, module: str, *routes: Route, loads: str = "") -> None:
-        """Take the module's name, its routes, and the name of the service of `Application` they use, if any."""
+    def __init__(self, module: str, *routes: Route, loads: str | tuple[str, ...] = ()) -> None:
+        """Take the module's name, its routes, and the names of the services of `Application` they use."""
         self._routes = routes
         self._loads = loads
         self._respond: Respond | None = None
@@ -53,11 +53,12 @@ class LambdaHandler:
             log_as_json()
             settings = load_settings(LambdaSettings)
             core = build_lambda_core(settings)
-            if self._loads:
-                core.load_service(self._loads, for_changes=any(route.method != "GET" for route in self._routes))
-            if self._loads in ("turns", "events"):
+            services = {self._loads} if isinstance(self._loads, str) else set(self._loads)
+            for service in sorted(services):
+                core.load_service(service, for_changes=any(route.method != "GET" for route in self._routes))
+            if services & {"turns", "events"}:
                 import turnstone.http.turn_answers
-            if self._loads == "inferring":
+            if "inferring" in services:
                 import turnstone.http.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
 

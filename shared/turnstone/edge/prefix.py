@@ -4,7 +4,11 @@ import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-BEGIN = re.compile(r"/v1(alpha|beta)?/|/(docs|openapi\.json)\Z")
+# the last are the paths of September 2024, which had no version
+BEGIN = re.compile(
+    r"/v1(alpha|beta)?/|/(docs|openapi\.json)\Z"
+    r"|/agents/(create|delete|session/(create|get|delete)|turn/(create|get)|step/get)\Z"
+)
 
 
 class WithoutPrefix:

@@ -174,11 +174,11 @@ class _Endpoint:
                 return await _send_whole(answer, send)
             case PiecesReply(pieces):
                 return await _send_chunks(JSON, self._drawn(pieces), send)
-            case TurnReply(broadcast):
+            case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
                 with self._leaving(partial(self._hand_over, broadcast), scope):
-                    return await _send_whole(await outcome(broadcast), send)
+                    return await _send_whole(await outcome(broadcast, encode), send)
             case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.sse import sse_chunks
 

@@ -16,7 +16,7 @@ from turnstone.domain.caller import Caller
 from turnstone.http.routes import Answer, Dialect, InvalidBody, Reply, Request
 
 if TYPE_CHECKING:
-    from turnstone.domain.turns import Failure, FailureKind
+    from turnstone.domain.failures import Failure, FailureKind
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from turnstone.domain.events import (
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.links import PARAMETER, links_of
-from turnstone.http.routes import Dialect, ModelStreamReply, NoContent, Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import Dialect, NoContent, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
 Told = Annotated[
@@ -176,7 +176,7 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
         content = {}
     if TurnStreamReply in answers_of(route):
         content["text/event-stream"] = {"schema": {"$ref": "#/components/schemas/TurnStreamChunk"}}
-    if ModelStreamReply in answers_of(route):
+    if route.chunk is not None:
         content["text/event-stream"] = {"schema": {"$ref": f"#/components/schemas/{_stream_name(route)}"}}
     success: Schema = {"description": "OK", "content": content}
     if route.headers:

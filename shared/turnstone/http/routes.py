@@ -19,6 +19,7 @@ from turnstone.http.problems import problems_of
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.events import TurnEvent
     from turnstone.domain.inference import ModelAnswer
+    from turnstone.domain.turns import Turn
     from turnstone.services.answering import Answering
     from turnstone.services.application import Application
     from turnstone.services.broadcast import TurnBroadcast
@@ -88,6 +89,11 @@ class Request:
         return digest.hexdigest()
 
 
+def wire_json(value: BaseModel) -> bytes:
+    """Return the value as its own JSON."""
+    return value.model_dump_json().encode()
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """A whole answer, of JSON unless it says otherwise."""
@@ -107,9 +113,10 @@ class PiecesReply:
 
 @dataclass(frozen=True, slots=True)
 class TurnReply:
-    """The turn, once it has ended or waits for its client."""
+    """The turn, once it has ended or waits for its client; `encode` says how its dialect writes it."""
 
     broadcast: TurnBroadcast
+    encode: Callable[[Turn], bytes] = wire_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +185,7 @@ class Route:
         raises: errors that neither path, body nor kind of answer let expect.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
         dialect: whose way it is to tell errors.
-        chunk: model of the data of one event, where a stream tells a model's answer.
+        chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
     """
@@ -261,7 +268,7 @@ def checked(value: object, model: type[Model]) -> Model:
 def reply(value: BaseModel, **headers: str) -> Reply:
     """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Reply(value.model_dump_json().encode(), headers=named)
+    return Reply(wire_json(value), headers=named)
 
 
 def done() -> Reply:

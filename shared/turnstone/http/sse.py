@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from starlette.types import Receive
 
 from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
-from turnstone.domain.turns import Failure
+from turnstone.domain.failures import Failure
 from turnstone.services.broadcast import TurnBroadcast
 
 PING = b": ping\n\n"

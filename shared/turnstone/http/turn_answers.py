@@ -1,23 +1,25 @@
 """A turn's broadcast as an answer: the whole turn once it ends or waits, or its events as they happen."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
+from turnstone.domain.turns import Turn
 from turnstone.http.errors import RETRY_SOON, detail_reply, failure_reply
-from turnstone.http.routes import Reply
+from turnstone.http.routes import Reply, wire_json
 from turnstone.http.sse import heard
 from turnstone.services.broadcast import TurnBroadcast
 
 
-async def outcome(broadcast: TurnBroadcast) -> Reply:
+async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wire_json) -> Reply:
     """Return the whole answer for a turn, once it has ended or waits for its client."""
     try:
         async with aclosing(heard(broadcast)) as told:
             async for news in told:
                 for event, *_ in news:
                     if isinstance(event, TurnCompleted | TurnAwaitsInput):
-                        return Reply(event.turn.model_dump_json().encode())
+                        return Reply(encode(event.turn))
                     if isinstance(event, TurnFailed):
                         return failure_reply(event.failure)
     except asyncio.CancelledError:

@@ -24,6 +24,17 @@ class TurnReader:
         attend_if_due(self._supervisor, self._clock, ref, session)
         return state
 
+    def locate(self, tenant: str, agent_id: str, turn_id: str) -> TurnRef:
+        """Return where the turn is, looked for in all sessions of the agent; who may see it is for `read` to say.
+
+        Raises:
+            NotFound: there is no such turn, as far as those sessions are there.
+        """
+        session_id = self._turns.session_of(tenant, agent_id, turn_id)
+        if session_id is None:
+            raise NotFound("turn", turn_id)
+        return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
+
     def get(self, caller: Caller, ref: TurnRef) -> Turn:
         """Return the turn as the wire shows it. Raises NotFound."""
         return self.read(caller, ref).turn

@@ -16,7 +16,8 @@ from turnstone.domain.events import (
     call_delta,
     step_completed,
 )
-from turnstone.domain.turns import Failure, InferenceStep, Step, StepTrace, ToolExecutionStep, TurnState, TurnStatus
+from turnstone.domain.failures import Failure
+from turnstone.domain.turns import InferenceStep, Step, StepTrace, ToolExecutionStep, TurnState, TurnStatus
 
 
 def replayed(state: TurnState) -> tuple[TurnEvent, ...]:

@@ -19,8 +19,9 @@ from turnstone.domain.errors import (
     TurnstoneError,
 )
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
+from turnstone.domain.failures import Failure, FailureKind
 from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
-from turnstone.domain.turns import Failure, FailureKind, Step, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns import Step, TurnState, TurnStatus, silent_output
 from turnstone.domain.window import budget_tokens
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain

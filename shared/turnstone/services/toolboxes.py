@@ -78,9 +78,9 @@ class TenantTools:
         offered: dict[tuple[str, str], OfferedTool] = {}
         for toolgroup in toolgroups:
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
-            group_id, _, only = toolgroup_name(toolgroup).partition("/")
-            group = self.group(group_id)
-            for tool in self._chosen(group, only):
+            group, there = self.chosen(toolgroup_name(toolgroup))
+            group_id = group.identifier
+            for tool in there:
                 known_as = KNOWN_AS.get((group_id, tool.name), tool.name)
                 earlier = offered.get((group_id, known_as))
                 before = earlier.fixed_arguments if earlier else group.args or {}
@@ -115,12 +115,14 @@ class TenantTools:
             return self._kinds.remote()
         return self.built(self.group(tool.toolgroup))
 
-    def _chosen(self, group: Toolgroup, only: str) -> list[ToolDef]:
+    def chosen(self, name: str) -> tuple[Toolgroup, tuple[ToolDef, ...]]:
+        """Return the group and its tools, or the one tool of `group/tool`. Raises as `offered` does."""
+        group_id, _, only = name.partition("/")
+        group = self.group(group_id)
         there = self.listed(group)
-        chosen = [
-            tool for tool in there if only in ("", tool.name, KNOWN_AS.get((group.identifier, tool.name), tool.name))
-        ]
+        known_as = {tool.name: KNOWN_AS.get((group_id, tool.name), tool.name) for tool in there}
+        chosen = tuple(tool for tool in there if only in ("", tool.name, known_as[tool.name]))
         if only and not chosen:
-            known = ", ".join(tool.name for tool in there) or "none"
-            raise Unsupported(f"toolgroup {group.identifier!r} has no tool {only!r}; it has: {known}", ("toolgroups",))
-        return chosen
+            known = ", ".join(known_as) or "none"
+            raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {known}", ("toolgroups",))
+        return group, chosen

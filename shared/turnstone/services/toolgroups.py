@@ -12,7 +12,7 @@ from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.registry import MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import Clock
@@ -54,13 +54,10 @@ class Toolgroups:
                 said = f"toolgroup_id: {group.identifier!r} comes with the server and can't be defined anew"
                 raise InvalidRequest(said, ("toolgroup_id",))
             return  # it is there, whoever says so
-        if group.provider_id == BUILTIN:
+        try:
             self._boxes.refuse_unbuildable(group)
-            known = ", ".join(sorted(own))
-            raise Unsupported(
-                f"toolgroup_id: {BUILTIN!r} provides no {group.identifier!r}; it provides: {known}", ("toolgroup_id",)
-            )
-        self._boxes.refuse_unbuildable(group)
+        except Unsupported as problem:
+            raise Unsupported(f"toolgroup_id: {problem}", ("toolgroup_id",)) from None
         self._store.register(caller.tenant, group, attempt, self._clock.now())
 
     def unregister(self, caller: Caller, toolgroup_id: str) -> None:
@@ -84,8 +81,7 @@ class Toolgroups:
         if not groups:
             return tuple(self._all(tools, self.list(caller)))
         try:
-            named = [tools.group(group_id) for group_id in groups]
-            return tuple((group, tools.listed(group)) for group in named)
+            return tuple(map(tools.chosen, groups))
         except Unsupported as problem:
             raise Unsupported(str(problem), (named_by,)) from None
 

@@ -6,10 +6,11 @@ from datetime import datetime
 
 from turnstone.domain.context import Segment, appended, entry_of
 from turnstone.domain.errors import CallsMismatch
+from turnstone.domain.failures import Failure
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.sessions import Session
 from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import Failure, StepTrace, ToolExecutionStep, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns import StepTrace, ToolExecutionStep, TurnState, TurnStatus, silent_output
 from turnstone.store.turns import Change
 
 

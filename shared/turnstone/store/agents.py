@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -12,6 +13,7 @@ from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, NotFound
 from turnstone.domain.jobs import Job
+from turnstone.domain.tool_secrets import secrets_of, unmasked
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
 from turnstone.store.frames import frame, private_part, wire_part
@@ -21,6 +23,7 @@ from turnstone.store.keys import agent_key, agent_list, agent_list_key
 from turnstone.store.listing import Entry, entries_of, put_entry
 
 ACTIVE = "active"
+SECRETS = "secrets"
 AGENTS_REMEMBERED = 64
 REMEMBERED_BYTES = 16 * 1024
 
@@ -42,6 +45,8 @@ class AgentStore:
         """Store the agent and return its id, or the id the same request was answered with before."""
         agent, order, stamp = stored.agent, stored.order, stored.stamp
         private = {"order": order, "stamp": stamp.model_dump(exclude_defaults=True)}
+        if secrets := secrets_of(agent.agent_config.tools):
+            private[SECRETS] = secrets
         shown = {"agent_id": agent.agent_id, "name": agent.agent_config.name, "created_at": agent.created_at}
         writes: list[Operation] = [
             Put(
@@ -116,8 +121,17 @@ def _remembered(body: bytes) -> StoredAgent:
 
 def _stored_in(body: bytes) -> StoredAgent:
     private = private_part(body)
-    agent = Agent.model_validate_json(wire_part(body))
-    return StoredAgent(agent, private["order"], stamp_in(private))
+    return StoredAgent(_agent_in(private, wire_part(body)), private["order"], stamp_in(private))
+
+
+def _agent_in(private: dict[str, Any], wire: bytes) -> Agent:
+    """Return the agent with its secrets, of which what everyone sees has only masks."""
+    if SECRETS not in private:
+        return Agent.model_validate_json(wire)
+    fields = from_json(wire)
+    config = fields["agent_config"]
+    config["tools"] = unmasked(config["tools"], private[SECRETS])
+    return Agent.model_validate(fields)
 
 
 def stamp_of_agent(record: Record | None, agent_id: str) -> Stamp:

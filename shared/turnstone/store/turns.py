@@ -46,6 +46,7 @@ from turnstone.store.keys import (
 )
 from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
+from turnstone.store.turn_places import session_with_turn
 from turnstone.store.turn_records import put_step, put_turn, turn_state_of
 from turnstone.store.usage import put_spent
 from turnstone.store.whole_turns import whole_state
@@ -132,6 +133,10 @@ class TurnStore:
             remembered=found[0] if found else None,
             state=turn_state_of(turn_record) if turn_record else None,
         )
+
+    def session_of(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
+        """Return the id of the agent's session that has the turn, None if none has."""
+        return session_with_turn(self._store, (tenant, agent_id), turn_id)
 
     def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
         """Return the session and the turn with all its steps. Raises NotFound for either."""

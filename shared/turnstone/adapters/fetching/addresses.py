@@ -39,6 +39,10 @@ NOT_PUBLIC_V6 = tuple(
         "3fff::/20",  # documentation
     )
 )
+# credentials of the machine, at numbers that are not link-local: of Amazon, Google, Alibaba, Oracle, and Azure's host
+METADATA = frozenset(
+    map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"))
+)
 NAT64 = IPv6Network("64:ff9b::/96")  # what a network without IPv4 reaches the whole of IPv4 by
 
 
@@ -57,9 +61,7 @@ def is_of_one_machine(address: Address) -> bool:
         inner = address.ipv4_mapped or (IPv4Address(int(address) & 0xFFFF_FFFF) if address in NAT64 else None)
         if inner is not None:
             return is_of_one_machine(inner)
-        if address == IPv6Address("fd00:ec2::254"):  # the metadata of Amazon's machines
-            return True
-    return address.is_link_local or address.is_unspecified or address.is_multicast
+    return address in METADATA or address.is_link_local or address.is_unspecified or address.is_multicast
 
 
 def to_address(text: str) -> Address | None:

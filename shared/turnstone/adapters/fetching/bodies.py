@@ -71,8 +71,6 @@ class Body:
             inflated = self._inflating.decompress(part, self._left_bytes + 1)
         except zlib.error as error:
             raise self._broken() from error
-        if self._inflating.unconsumed_tail and len(inflated) <= self._left_bytes:
-            raise self._broken()
         if self._inflating.unused_data:
             raise self._broken()
         return inflated

@@ -18,8 +18,8 @@ OF_THE_WEB = re.compile(
     r"|iso-2022-jp|gbk|gb2312|gb18030|big5"
 )
 MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,80}")
-CHARSET = re.compile(r"(?i);\s*charset\s*=\s*\"?([a-z0-9_.:-]{1,40})")
 UNKNOWN_TYPE = "application/octet-stream"
+CHARSET = re.compile(r"(?i);\s*charset\s*=\s*\"?([a-z0-9_.:-]{1,40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class FetchRequest:
     """
 
     method: str
-    url: str
+    url: str = field(repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     params: Mapping[str, str | Sequence[str]] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)
@@ -53,7 +53,7 @@ class Fetched:
 
     Attributes:
         media_type: in lower case and without parameters; that of arbitrary bytes if none was told.
-        charset: a name that `decode` takes, None if none was told that texts of the web are in.
+        charset: in lower case, a name that `decode` takes; None if none was told that texts of the web are in.
         url: where it is from after all redirects.
     """
 
@@ -70,7 +70,7 @@ class Fetched:
 
 
 def media_type_of(content_type: str | None) -> str:
-    """Return the media type that a `Content-Type` header tells."""
+    """Return the media type that a `Content-Type` header tells, that of arbitrary bytes if it tells none."""
     told = (content_type or "").partition(";")[0].strip().lower()
     return told if MEDIA_TYPE.fullmatch(told) else UNKNOWN_TYPE
 
@@ -78,12 +78,12 @@ def media_type_of(content_type: str | None) -> str:
 def charset_of(content_type: str | None) -> str | None:
     """Return the charset that a `Content-Type` header tells, None if it is none that a text may be read with."""
     found = CHARSET.search(content_type or "")
-    if found is None or not OF_THE_WEB.fullmatch(found[1].lower()):
-        return None
+    charset = found[1].lower() if found else ""
     try:
-        return codecs.lookup(found[1]).name
+        codecs.lookup(charset)
     except LookupError:
         return None
+    return charset if OF_THE_WEB.fullmatch(charset) else None
 
 
 def is_accepted(media_type: str, accepts: Sequence[str] | None) -> bool:

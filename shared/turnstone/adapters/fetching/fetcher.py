@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from contextlib import closing
 from functools import cached_property, partial
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException, HTTPResponse, IncompleteRead
 
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.asking import Asking
@@ -19,6 +19,7 @@ from turnstone.domain.errors import FetchFailed, FetchRefused
 
 READ_BYTES = 64 * 1024
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+BROKEN_OFF = "its answer broke off"
 WITH_BODY = ("POST", "PUT", "PATCH")
 
 
@@ -77,7 +78,7 @@ class GuardedFetcher:
         asking.left_s(shown)
         try:
             addresses = looked_up(hop.target, self._allowed, partial(asking.looked_up, self._resolver))
-        except (FetchRefused, FetchFailed):
+        except FetchFailed:
             asking.left_s(shown)  # no address is no news of a look-up that was ended
             raise
         tls = self._tls if hop.target.scheme == "https" else None
@@ -87,9 +88,11 @@ class GuardedFetcher:
                 with closing(connection.getresponse()) as response:
                     onward = next_hop(hop, response.status, response.getheader("location"), self._allowed)
                     answer = onward or _read(response, hop, request)
-        except (OSError, HTTPException) as error:
-            if asking.is_over:
+        except (OSError, HTTPException, FetchFailed) as error:
+            if asking.is_over and not isinstance(error, FetchRefused):
                 raise asking.ended(shown) from error
+            if isinstance(error, FetchFailed):
+                raise
             raise FetchFailed(shown, _meaning(error)) from error
         asking.left_s(shown)  # a line that was cut looks like the end of a body that tells no length
         return answer
@@ -111,15 +114,16 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
     media_type = media_type_of(content_type)
     if response.status < 200:
         raise FetchFailed(shown, "it wants to speak something else than HTTP")
-    if response.status < 400 and not is_accepted(media_type, request.accepts):
+    has_body = response.length != 0
+    if has_body and response.status < 400 and not is_accepted(media_type, request.accepts):
         raise FetchFailed(shown, f"its answer is {media_type}, not {' or '.join(request.accepts or ())}")
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()
-    while part := response.read(READ_BYTES):
+    while part := response.read1(READ_BYTES):  # read() would take a chunk of length -1 for all that ever comes
         read += body.feed(part)
     if response.length:
-        raise FetchFailed(shown, "its answer broke off")
+        raise FetchFailed(shown, BROKEN_OFF)
     body.end()
     return Fetched(response.status, media_type, charset_of(content_type), bytes(read), hop.target.url)
 
@@ -129,6 +133,8 @@ def _meaning(error: Exception) -> str:
         return "its certificate does not prove that it is who it says"
     if isinstance(error, ssl.SSLError):
         return "it does not speak TLS as it should"
+    if isinstance(error, IncompleteRead):
+        return BROKEN_OFF
     if isinstance(error, OSError):
         return "there is no connection to it, or it broke"
     return "it does not answer as HTTP servers do"

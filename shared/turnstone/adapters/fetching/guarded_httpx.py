@@ -1,26 +1,27 @@
 """The guard for libraries that bring httpx: a client whose connections keep to the rules of every other fetch.
 
-It imports httpx at once; whoever may do without imports this module where it is needed.
+It imports httpx2, which the `mcp` package uses, at once; whoever may do without imports this module where it is needed.
 """
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 
 import anyio
 import anyio.to_thread
-import httpcore
-import httpx
+import httpcore2 as httpcore
+import httpx2 as httpx
 
 from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.bodies import Body
 from turnstone.adapters.fetching.rules import Resolver, checked, looked_up, system_resolver
 from turnstone.adapters.fetching.targets import Target
-from turnstone.domain.errors import FetchFailed
+from turnstone.domain.errors import FetchFailed, FetchRefused
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 16
@@ -50,6 +51,8 @@ def guarded_client(
         timeout_s: how long to wait for a connection, and for each part of an answer; the whole is for the caller to
             bound, as a stream of events may go on for as long as somebody listens.
     """
+    for name in ("httpx", "httpcore"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # what they log besides holds whole URLs and headers
     return httpx.AsyncClient(
         headers=dict(headers),
         timeout=timeout_s,
@@ -65,14 +68,14 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     def __init__(self, allowed: Allowed, resolver: Resolver, tls: ssl.SSLContext | None = None) -> None:
         self._allowed = allowed
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls or ssl.create_default_context(),
+            ssl_context=tls or _trust_of_this_machine(),
             max_connections=MAX_CONNECTIONS,
             network_backend=GuardedBackend(allowed, resolver),
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         target = checked(str(request.url), self._allowed)
-        for _ in range(MAX_REDIRECTS):
+        for _ in range(MAX_REDIRECTS + 1):
             response = await self._answer(request, target)
             again = self._same_place_again(target, response)
             if again is None or not isinstance(request.stream, httpx.ByteStream):
@@ -90,7 +93,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             return None
         try:
             again = checked(str(httpx.URL(target.url).join(location)), self._allowed)
-        except httpx.InvalidURL:
+        except (httpx.InvalidURL, FetchRefused):
             return None
         return again if again.origin == target.origin else None
 
@@ -103,7 +106,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             ),
             headers=[(b"Host", target.authority.encode()), *headers, (b"Accept-Encoding", b"identity")],
             content=request.stream,
-            extensions=request.extensions,
+            extensions={"timeout": request.extensions.get("timeout", {})},  # others could name another host to TLS
         )
         with _errors_of_httpx():
             answer = await self._pool.handle_async_request(sent)
@@ -172,6 +175,11 @@ class _Capped(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         with _errors_of_httpx():
             await self._answer.aclose()
+
+
+@cache
+def _trust_of_this_machine() -> ssl.SSLContext:
+    return ssl.create_default_context()  # takes milliseconds, as it reads every certificate
 
 
 @contextmanager

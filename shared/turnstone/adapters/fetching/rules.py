@@ -22,9 +22,9 @@ def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]
     if allowed.has(target):
         return target
     if target.scheme != "https":
-        raise FetchRefused(target.origin, "it is not https", _how_to_allow(target))
+        raise FetchRefused(target.origin, f"it is not https; {_how_to_allow(target)}")
     if target.port != HTTPS_PORT and target.port < FIRST_FREE_PORT:
-        raise FetchRefused(target.origin, "its port is that of another service", _how_to_allow(target))
+        raise FetchRefused(target.origin, f"its port is that of another service; {_how_to_allow(target)}")
     if not isinstance(target.host, str) and not is_public(target.host):
         raise _not_public(target)
     return target
@@ -65,7 +65,7 @@ def _may_be_asked_by_name(address: Address) -> bool:
 
 
 def _not_public(target: Target) -> FetchRefused:
-    return FetchRefused(target.origin, "it has no public address", _how_to_allow(target))
+    return FetchRefused(target.origin, f"it has no public address; {_how_to_allow(target)}")
 
 
 def _how_to_allow(target: Target) -> str:

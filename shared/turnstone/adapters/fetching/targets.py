@@ -13,12 +13,14 @@ from turnstone.adapters.fetching.hosts import BadHost, to_host
 from turnstone.domain.errors import FetchRefused
 
 MAX_URL_CHARACTERS = 8_000
+MAX_SENT_CHARACTERS = 32_000  # with parameters, and with three characters for each byte that isn't ASCII
 PORTS = {"https": 443, "http": 80}
 PARTS = re.compile(r"(?s)([A-Za-z][A-Za-z0-9+.-]*):(//)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?")
 AUTHORITY = re.compile(r"(?s)(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
 UNSPEAKABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 IN_PATHS = "/%:@!$&'()*+,;=~-._[]|^`{}\""  # what is sent as it was written
 SOME_URL = "this URL"
+NO_CHARACTERS = "it holds characters that there aren't"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,11 @@ def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None)
     if scheme not in PORTS or not slashes:
         raise FetchRefused(SOME_URL, "it does not begin with https:// and a host")
     host, port = _host_and_port(authority, PORTS[scheme])
-    asked = "&".join(part for part in (_quoted(query, "?"), urlencode(params or {}, doseq=True)) if part)
-    return Target(scheme, host, port, (_quoted(path) or "/") + (f"?{asked}" if asked else ""))
+    asked = "&".join(part for part in (_quoted(query, "?"), _encoded(params or {})) if part)
+    request_target = (_quoted(path) or "/") + (f"?{asked}" if asked else "")
+    if len(request_target) > MAX_SENT_CHARACTERS:
+        raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with what it asks")
+    return Target(scheme, host, port, request_target)
 
 
 def _host_and_port(authority: str, usual_port: int) -> tuple[str | Address, int]:
@@ -84,9 +89,16 @@ def _host_and_port(authority: str, usual_port: int) -> tuple[str | Address, int]
         raise FetchRefused(SOME_URL, str(problem)) from problem
 
 
+def _encoded(params: Mapping[str, str | Sequence[str]]) -> str:
+    try:
+        return urlencode(params, doseq=True)
+    except UnicodeEncodeError as error:
+        raise FetchRefused(SOME_URL, NO_CHARACTERS) from error
+
+
 def _quoted(text: str, more: str = "") -> str:
     """Return what stands in a request line: everything that isn't ASCII as the bytes of UTF-8."""
     try:
         return quote(text, safe=IN_PATHS + more)
     except UnicodeEncodeError as error:  # half of a surrogate pair
-        raise FetchRefused(SOME_URL, "it holds characters that there aren't") from error
+        raise FetchRefused(SOME_URL, NO_CHARACTERS) from error

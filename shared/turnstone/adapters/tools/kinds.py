@@ -40,6 +40,7 @@ class ToolMeans:
         image_model: makes the image model that the operator names; None where there is none.
         mcp: makes the toolbox of a group that an MCP server has.
         code_interpreter: makes the toolbox that runs code.
+        close: lets go of what the making of toolboxes has opened.
     """
 
     settings: ToolSettings
@@ -49,6 +50,7 @@ class ToolMeans:
     image_model: Callable[[], ImageModel] | None
     mcp: Callable[[Toolgroup], Toolbox]
     code_interpreter: Callable[[CodeInterpreterSettings], Toolbox]
+    close: Callable[[], None]
 
 
 class EveryToolKind:
@@ -87,6 +89,10 @@ class EveryToolKind:
     def remote(self) -> Toolbox:
         """Return what runs calls where their agent's own definition says."""
         return self._remote
+
+    def close(self) -> None:
+        """Let go of connections that toolboxes keep; no toolbox is asked after that."""
+        self._means.close()
 
     @cached_property
     def _remote(self) -> Toolbox:

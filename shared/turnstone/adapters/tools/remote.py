@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-
-from pydantic import SecretStr
 
 from turnstone.adapters.fetching.exchange import FetchRequest
 from turnstone.adapters.quoting import quoted
@@ -27,7 +24,6 @@ MAX_ANSWER_BYTES = 8 * 1024 * 1024
 MAX_KEY_CHARACTERS = 255
 SHORTEST_SECRET = 8
 WITH_BODY = ("POST", "PUT")
-HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # these are for who sends the request to say: they frame it, or tell whom it is for
 OURS = frozenset(
     {
@@ -106,19 +102,13 @@ def _headers_of(remote: RemoteExecution) -> dict[str, str]:
     """Return the headers of the definition. Raises ToolFailed, which repeats no value."""
     headers: dict[str, str] = {}
     known: set[str] = set()
-    for name, given in remote.headers.items():
-        value = given.get_secret_value() if isinstance(given, SecretStr) else given
-        if value is None:
-            continue
-        text = value if isinstance(value, str) else json.dumps(value)
-        if not HEADER_NAME.fullmatch(name) or not is_sendable(text.strip()):
-            raise ToolFailed(f"the header {name!r} of this tool's definition has characters that no header can carry")
+    for name, value in remote.headers.items():
         if name.lower() in OURS:
             raise ToolFailed(f"the header {name!r} of this tool's definition is not for a definition to set")
         if name.lower() in known:
             raise ToolFailed(f"the header {name!r} is more than once in this tool's definition")
         known.add(name.lower())
-        headers[_usual(name)] = text.strip()
+        headers[_usual(name)] = value.strip()
     return headers
 
 

@@ -6,7 +6,6 @@ import mimetypes
 import re
 from typing import TYPE_CHECKING
 
-from turnstone.adapters.fetching.exchange import UNKNOWN_TYPE
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ TEXTS = re.compile(
 )
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 MAX_NAME_CHARACTERS = 64
+ANY_BYTES = "application/octet-stream"
 
 
 def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
@@ -27,7 +27,7 @@ def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
     text = text_in(fetched)
     if text is not None:
         return ToolResult(_cut(text), _metadata(fetched))
-    mime_type = fetched.media_type
+    mime_type = fetched.media_type or ANY_BYTES
     stem = NOT_IN_NAMES.sub("_", tool_name)[:MAX_NAME_CHARACTERS] or "file"
     file = ProducedFile(stem + (mimetypes.guess_extension(mime_type) or ".bin"), mime_type, fetched.body)
     said = f"The answer is the file {file.name} ({mime_type}, {len(file.body)} bytes). The user is given it."
@@ -38,7 +38,7 @@ def text_in(fetched: Fetched) -> str | None:
     """Return the body as a text, None if it is none. One whose type is not told is a text if it reads as one."""
     if TEXTS.fullmatch(fetched.media_type):
         return fetched.text
-    if fetched.media_type != UNKNOWN_TYPE or b"\0" in fetched.body:
+    if fetched.media_type or b"\0" in fetched.body:
         return None
     try:
         return fetched.body.decode()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_QUERY_CHARACTERS = 4_000
+MAX_FIELD_CHARACTERS = 4_000
+MAX_FIELD_ENTRIES = 20
 Keys = Callable[[str], str | None]
 Json = Mapping[str, Any]
 
@@ -48,7 +50,7 @@ class Service:
 
     def ask(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
         """Return the JSON object it answers. Raises ToolFailed, which repeats neither the key nor what was asked."""
-            body = None if question.posted is None else json.dumps(question.posted).encode()
+        body = None if question.posted is None else json.dumps(question.posted).encode()
         sent_as = {} if body is None else {"Content-Type": "application/json"}
         fetched = self._fetcher.fetch(
             FetchRequest(
@@ -130,9 +132,17 @@ def query_of(invocation: ToolInvocation) -> str:
 
 
 def picked(entry: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return those of an object's fields that have one of the names and a value, in the order of the names."""
+    """Return those of an object's fields that have one of the names and a value, in the order of the names.
+
+    What is long in them is cut: a page can make a search engine say whatever it likes to a model.
+    """
     fields = entry if isinstance(entry, dict) else {}
-    return {name: fields[name] for name in names if fields.get(name) not in (None, "", [])}
+    return {name: _shortened(fields[name]) for name in names if fields.get(name) not in (None, "", [])}
+
+
+def as_text(told: Json) -> str:
+    """Return JSON as a text that can be kept: half of a surrogate pair, which JSON can tell, becomes a mark."""
+    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def entries_in(answer: Json, *path: str) -> list[Any]:
@@ -141,6 +151,16 @@ def entries_in(answer: Json, *path: str) -> list[Any]:
     for name in path:
         at = at.get(name) if isinstance(at, dict) else None
     return at if isinstance(at, list) else []
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= MAX_FIELD_CHARACTERS else value[:MAX_FIELD_CHARACTERS] + "…"
+    if isinstance(value, list):
+        return [_shortened(each) for each in value[:MAX_FIELD_ENTRIES]]
+    if isinstance(value, dict):
+        return {name: _shortened(value[name]) for name in list(value)[:MAX_FIELD_ENTRIES]}
+    return value
 
 
 def _meaning(status: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from turnstone.adapters.tools.search_engines import ENGINES, SearchEngine
@@ -11,6 +10,7 @@ from turnstone.adapters.tools.service import (
     Keys,
     ServerKey,
     Service,
+    as_text,
     caller_key,
     query_of,
     without_key,
@@ -55,7 +55,7 @@ class WebSearchToolbox:
         service = Service(engine.title, url, self._fetcher(self._url if name == self._own else None))
         answer = service.ask(engine.question(query, key), key, invocation)
         found = {"query": query, "top_k": engine.results(answer)}
-        return ToolResult(json.dumps(found, ensure_ascii=False), {"engine": name})
+        return ToolResult(as_text(found), {"engine": name})
 
     def _chosen(self, invocation: ToolInvocation) -> tuple[str, SearchEngine, str]:
         """Return the engine's name, the engine, and the key to ask it with. Raises ToolFailed."""

@@ -5,7 +5,6 @@ Source: the reference of Wolfram|Alpha's Full Results API.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from turnstone.adapters.tools.service import (
     Question,
     ServerKey,
     Service,
+    as_text,
     caller_key,
     entries_in,
     picked,
@@ -65,7 +65,7 @@ class WolframToolbox:
         told = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
         service = Service("Wolfram|Alpha", self._url or URL, self._fetcher(self._url))
         answer = service.ask(Question(told), key, invocation)
-        return ToolResult(json.dumps(cleaned(answer, key), ensure_ascii=False))
+        return ToolResult(as_text(cleaned(answer, key)))
 
 
 def cleaned(answer: Json, key: str) -> dict[str, Any]:

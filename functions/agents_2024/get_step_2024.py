@@ -1,0 +1,20 @@
+"""GET /agents/step/get: one finished step of a turn, whose ids stand in the query."""
+
+from turnstone.dialects.llama_stack.replies_2024 import StepReply2024, step_2024
+from turnstone.dialects.llama_stack.requests_2024 import StepNamed, named_in_query, query_of
+from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, checked, reply
+
+
+def get_step_2024(request: Request) -> Reply:
+    asked = checked(named_in_query(request.query, *QUERY), StepNamed)
+    reader = request.application.reader
+    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    step = reader.get_step(request.caller, ref, asked.step_id)
+    return reply(StepReply2024(step=step_2024(step)))
+
+
+QUERY = query_of("agent_id", "turn_id", "step_id", optional=("session_id",))
+ROUTE = Route("GET", "/agents/step/get", get_step_2024, StepReply2024, query=QUERY, raises=(NotFound, StoreUnavailable))
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

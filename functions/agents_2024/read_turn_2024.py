@@ -1,0 +1,18 @@
+"""POST /agents/turn/get: a turn with every step that has finished, as clients of September 2024 ask for it."""
+
+from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
+from turnstone.dialects.llama_stack.requests_2024 import TurnNamed
+from turnstone.domain.errors import NotFound
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, parse
+
+
+def read_turn_2024(request: Request) -> Reply:
+    asked = parse(request, TurnNamed)
+    reader = request.application.reader
+    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    return Reply(turn_wire(reader.get(request.caller, ref)))
+
+
+ROUTE = Route("POST", "/agents/turn/get", read_turn_2024, Turn2024, TurnNamed, raises=(NotFound,), stores=False)
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -1,0 +1,134 @@
+"""The prompt: what a person types is said to the agent, or is a command of the few there are."""
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TextIO
+
+from functions.chat.chat import Chat
+from functions.chat.client import ChatError
+from functions.chat.wire import Json, text_of
+
+SHOWN_TURNS = 3
+PROMPT = "> "
+HELP = """/new     begin another session with this agent
+/steps   show the steps of the last turn in full
+/usage   show what this session spent today
+/agent   show the agent, and how to come back
+/quit    leave; Ctrl-D does so, too
+Ctrl-C ends the turn that runs; twice, it leaves. Everything else you type is said to the agent."""
+
+
+def read_line(question: str, err: TextIO) -> str:
+    """Return the line that is typed. Raises EOFError if there is none, and KeyboardInterrupt."""
+    print(question, end="", file=err, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        print(file=err)
+        raise EOFError
+    return line
+
+
+class Prompt:
+    """Reads lines and has them answered until somebody leaves."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+        self._is_leaving = False  # the last thing that was done is Ctrl-C
+        with suppress(ImportError):
+            import readline  # noqa: F401 - edits lines and knows earlier ones, where Python has it
+
+    def run(self) -> None:
+        """Return when whoever types has left."""
+        note = self._chat.screen.note
+        while True:
+            try:
+                line = self._line()
+                self._is_leaving = False
+                if line in ("/quit", "/exit"):
+                    return
+                self._do(line)
+            except ChatError as problem:
+                note(f"turnstone: {problem}")
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                if self._is_leaving:
+                    return
+                self._is_leaving = True
+                note("  Ctrl-C once more, Ctrl-D or /quit leaves")
+
+    def attend(self, turn_id: str) -> bool:
+        """Go on with a turn that is open; return whether somebody still sits here afterwards."""
+        try:
+            self._in_turn(turn_id=turn_id)
+        except ChatError as problem:
+            self._chat.screen.note(f"turnstone: {problem}")
+        except EOFError:
+            return False
+        return True
+
+    def _line(self) -> str:
+        # on standard output readline edits it
+        return (input(PROMPT) if sys.stdout.isatty() else read_line(PROMPT, sys.stderr)).strip()
+
+    def _do(self, line: str) -> None:
+        commands = {"/new": self._new, "/steps": self._steps, "/usage": self._usage, "/agent": self._agent}
+        name = line.partition(" ")[0]
+        if name in commands:
+            commands[name]()
+        elif name == "/help":
+            self._chat.screen.note(HELP)
+        elif name.startswith("/") and "/" not in name[1:]:
+            self._chat.screen.note(f"there is no command {name}; /help tells which there are")
+        elif line:
+            self._in_turn(text=line)
+
+    def _in_turn(self, *, text: str = "", turn_id: str = "") -> None:
+        """Talk a turn through; Ctrl-C ends it."""
+        try:
+            if turn_id:
+                self._chat.go_on(turn_id)
+            else:
+                self._chat.say(text)
+        except KeyboardInterrupt:
+            self._chat.screen.note("")
+            self._is_leaving = True
+            self._chat.cancel()
+
+    def _new(self) -> None:
+        self._chat.session.renew()
+        self._chat.last = None
+        self._chat.screen.note(f"come back with: {self._chat.how_to_return}")
+
+    def _steps(self) -> None:
+        if self._chat.last is None:
+            self._chat.screen.note("there was no turn yet")
+            return
+        for step in self._chat.last.turn["steps"]:
+            self._chat.screen.note(json.dumps(step, indent=2, ensure_ascii=False))
+
+    def _usage(self) -> None:
+        report = self._chat.session.usage()
+        total: Json = report["total"]
+        cost = "" if total["cost_usd"] is None else f", {total['cost_usd']:.6f} US dollars"
+        told = f"{total['total_tokens']} tokens of {total['inferences']} inferences{cost}"
+        self._chat.screen.note(
+            f"this session, {report['last_day']} (UTC): {told}; a turn that runs or waits is not in it"
+        )
+
+    def _agent(self) -> None:
+        config = self._chat.session.agent()["agent_config"]
+        told = {name: value for name, value in config.items() if value not in (None, [], {})}
+        self._chat.screen.note(json.dumps(told, indent=2, ensure_ascii=False))
+        self._chat.screen.note(f"come back with: {self._chat.how_to_return}")
+
+
+def show_turns(chat: Chat, turns: Sequence[Json]) -> None:
+    """Show the last of these turns: what was said, and what was answered."""
+    for turn in turns[-SHOWN_TURNS:]:
+        for message in turn["input_messages"]:
+            chat.screen.note(f"{PROMPT}{text_of(message['content'])}")
+        if turn["completed_at"] is not None:
+            chat.screen.note(text_of((turn["output_message"] or {}).get("content", "")) or "· no answer")

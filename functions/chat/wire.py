@@ -1,0 +1,80 @@
+"""Events of turns as the server sends them: read off a stream of bytes, with their numbers where it tells them."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Json: TypeAlias = dict[str, Any]
+ENDINGS = ("turn_complete", "turn_awaiting_input")
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a turn.
+
+    Attributes:
+        text: its JSON as it was sent.
+        payload: what happened; empty for an error.
+        error: what the server says of a stream that ends without an answer.
+        number: its number in the turn, None where the stream tells none.
+    """
+
+    text: str
+    payload: Json
+    error: str | None = None
+    number: int | None = None
+
+    @property
+    def kind(self) -> str:
+        return str(self.payload.get("event_type", ""))
+
+    @property
+    def turn(self) -> Json | None:
+        """The turn, of the event that is the last one of a run."""
+        return self.payload["turn"] if self.kind in ENDINGS else None
+
+
+def events_in(pieces: Iterable[bytes]) -> Iterator[Event]:
+    """Yield the events, however the bytes are cut; one that the stream's end cuts off is dropped.
+
+    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as the server makes use of it.
+    Raises ValueError for what is no event of a turn.
+    """
+    number: int | None = None
+    for line in _lines(pieces):
+        name, _, value = line.partition(": ")
+        if name == "id":
+            number = int(value)
+        elif name == "data":
+            yield _event(value, number)
+            number = None
+
+
+def _event(text: str, number: int | None) -> Event:
+    told = json.loads(text)
+    match told:
+        case {"event": {"payload": {"event_type": str()} as payload}}:
+            return Event(text, payload, None, number)
+        case {"error": {"message": str(message)}}:
+            return Event(text, {}, message, number)
+    raise ValueError("not an event of a turn")
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    rest: list[bytes] = []
+    for piece in pieces:
+        *whole, last = piece.split(b"\n")
+        for line in whole:
+            yield b"".join([*rest, line]).decode("utf-8", "replace").rstrip("\r")
+            rest.clear()
+        rest.append(last)
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message's content, with a word in the place of what is none."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, dict):
+        return str(content["text"]) if content.get("type") == "text" else f"[{content.get('type', 'unknown')}]"
+    return "\n".join(map(text_of, content)) if isinstance(content, list) else ""

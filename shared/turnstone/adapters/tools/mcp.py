@@ -1,0 +1,51 @@
+"""The tools of a registered MCP server, as a toolbox."""
+
+from __future__ import annotations
+
+from turnstone.adapters.tools.mcp_answers import result_of
+from turnstone.adapters.tools.mcp_connections import McpConnections
+from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of, shown
+from turnstone.adapters.tools.mcp_trouble import McpTrouble
+from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
+from turnstone.domain.registry import Toolgroup
+from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools import ToolDef
+
+
+class McpToolbox:
+    """Asks the server that a toolgroup of the provider `model-context-protocol` names."""
+
+    def __init__(self, group: Toolgroup, connections: McpConnections) -> None:
+        """Prepare to ask.
+
+        Raises:
+            InvalidRequest: the group names no server.
+        """
+        if group.mcp_endpoint is None:
+            raise InvalidRequest(f"toolgroup {group.identifier!r} needs mcp_endpoint.uri", ("mcp_endpoint", "uri"))
+        self._name = group.identifier
+        self._uri = group.mcp_endpoint.uri
+        self._connections = connections
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        """Return the tools that the server lists to the asker. Raises InvalidRequest too, for headers of no use."""
+        try:
+            return self._connections.listing(peer_of(self._uri, asker)).tools
+        except McpTrouble as trouble:
+            raise ToolgroupUnavailable(self._name, f"its MCP server {shown(self._uri)}: {trouble}") from trouble
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        call = (invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
+        try:
+            peer = self._peer(invocation)
+            return result_of(self._connections.call(peer, call, invocation.timeout_s, invocation.stop))
+        except McpTrouble as trouble:
+            is_known = trouble.is_unsent or trouble.is_answer
+            unknown = "" if is_known else "; whether the tool ran is not known"
+            raise ToolFailed(f"the MCP server of {self._name!r}: {trouble}{unknown}") from trouble
+
+    def _peer(self, invocation: ToolInvocation) -> McpPeer:
+        try:
+            return peer_of(self._uri, invocation.asker)
+        except InvalidRequest as refused:
+            raise ToolFailed(str(refused)) from refused

@@ -1,0 +1,57 @@
+"""What is read out of the texts of single settings."""
+
+import re
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import urlsplit
+
+from pydantic_core import PydanticCustomError
+
+LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
+PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE | re.ASCII)
+NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+def claims_in(given: object) -> dict[str, str]:
+    """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
+    pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []
+    claims = {field: claim for field, _, claim in pairs if field in CALLER_FIELDS and claim}
+    if not pairs or len(claims) != len(pairs):
+        told = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
+        raise PydanticCustomError("claims", told)
+    return {"principal": "sub", **claims}
+
+
+def keys_url(url: str) -> str:
+    """Return the URL if nobody on the way to it can change what it answers."""
+    try:
+        parts = urlsplit(url)
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_NAMES)
+        is_whole = bool(parts.hostname) and parts.username is None and url.isprintable() and " " not in url
+    except ValueError:
+        is_safe = is_whole = False
+    if not (is_safe and is_whole):
+        raise PydanticCustomError("keys_url", "must be a URL that begins with https:// (http:// on this machine only)")
+    return url
+
+
+def places_in(given: object) -> tuple[tuple[str, int], ...]:
+    """Return the hosts and ports that a list of `host:port` names."""
+    try:
+        return tuple(place(each.strip()) for each in str(given).split(","))
+    except ValueError as problem:
+        told = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
+        raise PydanticCustomError("places", told) from problem
+
+
+def place(text: str) -> tuple[str, int]:
+    found = PLACE.fullmatch(text)
+    if found is None or not 0 < int(found[2]) < 65_536:
+        raise ValueError(text)
+    host = found[1].lower()
+    if host.startswith("["):
+        IPv6Address(host[1:-1])
+    elif NUMBER.fullmatch(host.rpartition(".")[2]):
+        IPv4Address(host)
+    return host, int(found[2])

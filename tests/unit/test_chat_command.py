@@ -1,0 +1,76 @@
+"""The command line of a chat: what it refuses, and which variables are the client's, not the server's."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from functions.cli import main
+from turnstone.config import InvalidSettings, LocalSettings, load_client_settings, load_settings, wants_plain_text
+
+SECRET = "sk-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["hello", "--session", "s"], "name its agent once"),
+        (["hello", "--session", "a/s", "--agent", "a"], "name its agent once"),
+        (["hello", "--session", "a/"], "must be AGENT/SESSION"),
+        (["hello", "--agent", "a", "--model", "m"], "a turn can't change its agent's model"),
+        (["  "], "nothing to say"),
+        ([], "nothing to say"),
+        (["hello", "--url", "localhost:8321"], "TURNSTONE_URL: this is no such value"),
+        (["hello", "--url", "http://:1"], "TURNSTONE_URL: names no host"),
+        (["hello", "--api-key", f"{SECRET}\n"], "TURNSTONE_API_KEY: this is no such value"),
+        (["hello", "--provider-data", SECRET], "must be a JSON object"),
+        (["hello", "--provider-data", f'["{SECRET}"]'], "must be a JSON object"),
+        (["hello", "--provider-data", "@no-such-file"], "can't read the file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_asked(
+    arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(SystemExit) as ended:
+        main(["chat", *arguments])
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert told in said.err
+    assert SECRET not in said.err
+    assert said.out == ""
+
+
+def test_a_file_that_does_not_load_ends_it_before_an_agent_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["chat", "hello", "--tools", str(tmp_path / "none.py"), "--url", "http://127.0.0.1:9"])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == f"turnstone: there is no file {tmp_path / 'none.py'}.\n"
+
+
+def test_variables_of_a_client_do_not_stop_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNSTONE_URL", "https://agents.example/live")
+    monkeypatch.setenv("TURNSTONE_API_KEY", SECRET)
+    monkeypatch.setenv("TURNSTONE_PORT", "8322")
+    assert load_settings(LocalSettings).port == 8322
+    settings = load_client_settings(None, None)
+    assert (settings.url, settings.api_key) == ("https://agents.example/live", SECRET)
+    assert load_client_settings("http://localhost:1", "other").api_key == "other"
+    monkeypatch.setenv("TURNSTONE_URLS", "x")
+    with pytest.raises(InvalidSettings, match="TURNSTONE_URLS: there is no such setting"):
+        load_settings(LocalSettings)
+
+
+def test_colours_are_for_terminals_that_know_them_and_people_who_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "")
+    assert not wants_plain_text()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert wants_plain_text()
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert wants_plain_text()
