@@ -377,6 +377,19 @@ def test_an_alias_leads_where_its_own_path_does(door_to: OpenDoor, prefix: str) 
     assert door.ask("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
 
 
+@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/agents"])
+def test_whatever_stands_before_a_path_of_september_2024_is_no_part_of_it(door_to: OpenDoor, prefix: str) -> None:
+    door = door_to("one")
+    agent = door.ask("POST", f"{prefix}/agents/create", AGENT).json
+    session = {**agent, **door.ask("POST", f"{prefix}/agents/session/create", {**agent, "session_name": "s"}).json}
+    turn = door.ask("POST", f"{prefix}/agents/turn/create", {**session, **said()}).json
+    assert turn["output_message"]["content"] == "one"
+    named = {**agent, "turn_id": turn["turn_id"]}
+    assert door.ask("POST", f"{prefix}/agents/turn/get", named).json == turn
+    assert door.ask("POST", f"{prefix}/agents/session/get", session).json["turns"] == [turn]
+    assert door.ask("POST", f"{prefix}/agents/session/delete", session).status == 200
+
+
 def test_the_document_tells_what_the_gateway_asks_of_requests(door_to: OpenDoor) -> None:
     assert door_to().ask("GET", "/openapi.json").json["security"] == [{"sigv4": []}]
 
