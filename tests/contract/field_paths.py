@@ -28,10 +28,12 @@ def paths_of(model: type[BaseModel], before: str = "") -> Iterator[str]:
 
 
 def leaves_of(annotation: Any) -> Iterator[Any]:
-    """Yield what a value may be, of lists what is in them; null is not told."""
+    """Yield what a value may be, of lists and objects what is in them; null is not told."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from leaves_of(get_args(annotation)[0])
+    elif origin is dict:
+        yield from leaves_of(get_args(annotation)[1])
     elif origin in (Union, types.UnionType, tuple):
         for inner in get_args(annotation):
             if inner not in (type(None), ...):

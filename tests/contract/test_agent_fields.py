@@ -5,6 +5,7 @@ The fields are found in the models themselves: a new one without a row fails.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -17,6 +18,8 @@ from tests.contract.asgi_client import Answered, Served, served
 from tests.contract.field_paths import paths_of
 from tests.fakes.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
+from tests.fakes.search_services import KEY, brave, wolfram
+from tests.fakes.web_server import HOST, WebAnswer, WebRequest, WebServer, json_answer
 from turnstone.dialects.llama_stack.turn_requests import CreateTurn
 from turnstone.domain.agents import AgentConfig, TurnOverrides
 
@@ -37,6 +40,7 @@ class World:
     """A server, and the model server behind it, which answers "ok" unless told what to answer."""
 
     model: ModelServer
+    web: WebServer
     serving: Served
     answers: list[Answer] = field(default_factory=list)
 
@@ -63,14 +67,32 @@ class World:
         return self.turn(config, turn)[0][0]
 
 
+def on_the_web(request: WebRequest) -> WebAnswer:
+    services = {"/res/v1/web/search": brave, "/v2/query": wolfram}
+    return services.get(request.path, lambda _: json_answer({"told": "hidden"}))(request)
+
+
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     answers: list[Answer] = []
+    folder = tmp_path_factory.mktemp("fields")
     with (
         ModelServer(lambda _: answers.pop(0) if answers else text_answer("ok")) as model,
-        served(tmp_path_factory.mktemp("fields"), model_url=model.url) as serving,
+        WebServer(on_the_web) as web,
     ):
-        yield World(model, serving, answers)
+        config = folder / "turnstone.toml"
+        config.write_text(f"""
+            default_provider = "p"
+            [providers.p]
+            type = "openai"
+            url = "{model.url}"
+            [tools.websearch]
+            url = "{web.url}/res/v1/web/search"
+            [tools.wolfram_alpha]
+            url = "{web.url}/v2/query"
+        """)
+        with served(folder / "data", config=config, fetch_allow=f"{HOST}:{web.port}") as serving:
+            yield World(model, web, serving, answers)
 
 
 Row = Callable[[World, str], None]  # shows a field's effect, sent with an `agent` or with a `turn`
@@ -333,7 +355,127 @@ OF_EITHER: Mapping[str, Row] = {
     "max_infer_iters": limits_inferences,
     "instructions": sees({"instructions": "Rhyme."}, system_of, "Rhyme."),
 }
+KINDS: Mapping[str, Fields] = {
+    **{kind: {"type": kind} for kind in ("brave_search", "wolfram_alpha", "photogen", "code_interpreter")},
+    "function_call": {"type": "function_call", "function_name": "brave_search"},
+}
+
+
+def ran(world: World, tool: Fields, argument: str) -> tuple[list[WebRequest], Body]:
+    """Return what was asked on the web while the model called the defined tool, and the turn."""
+    called = tool.get("function_name", tool["type"])
+    name = "code" if called == "code_interpreter" else "query"
+    before = len(world.web.asked)
+    _, answered = world.turn({"tools": [tool]}, {}, call_answer((called, json.dumps({name: argument}))))
+    return world.web.asked[before:], answered.json()
+
+
+def elsewhere(kind: str, look: Callable[[WebRequest], Any], expected: Any, **fields: Any) -> Row:
+    """Return a row for what a tool's own place is asked: it is as expected with the fields, otherwise without them."""
+
+    def row(world: World, _: str) -> None:
+        least = {"url": f"{world.web.url}/there", "method": "POST"}
+        given = {**least, **{name: world.web.url + text if name == "url" else text for name, text in fields.items()}}
+        asked = [ran(world, {**KINDS[kind], "remote_execution": sent}, "x")[0] for sent in (given, least)]
+        assert [[look(request) == expected for request in requests] for requests in asked] == [[True], [False]]
+
+    return row
+
+
+def judged(kind: str, name: str) -> Row:
+    """Return a row for the shields of a tool: one that stops a call, or an answer, ends the turn."""
+
+    def row(world: World, _: str) -> None:
+        shield = f"{kind}-{name}"
+        params = {"words": ["hidden"], "user_message": "No."}
+        assert (
+            world.post("/v1/shields", {"shield_id": shield, "provider_id": "pattern", "params": params}).status == 200
+        )
+        place = {"url": f"{world.web.url}/there", "method": "POST"}
+        tool = {**KINDS[kind], "remote_execution": place}
+        said = "hidden" if name == "input_shields" else "open"
+        asked, turn = ran(world, {**tool, name: [shield]}, said)
+        assert (turn["output_message"]["content"], len(asked)) == ("No.", int(name == "output_shields"))
+        asked, turn = ran(world, tool, said)
+        assert (turn["output_message"]["content"], len(asked)) == ("ok", 1)
+
+    return row
+
+
+def of_every_kind(kind: str) -> Mapping[str, Row]:
+    at = f"tools.{kind}"
+    place = f"{at}.remote_execution"
+    query = "code" if kind == "code_interpreter" else "query"
+    return {
+        f"{at}.input_shields": judged(kind, "input_shields"),
+        f"{at}.output_shields": judged(kind, "output_shields"),
+        f"{place}.url": elsewhere(kind, lambda asked: asked.path, "/here/x", url=f"/here/{{{query}}}"),
+        f"{place}.method": elsewhere(kind, lambda asked: asked.method, "GET", method="GET"),
+        f"{place}.params": elsewhere(kind, lambda asked: asked.params.get("a"), ["b"], params={"a": "b"}),
+        f"{place}.headers": elsewhere(kind, lambda asked: asked.headers.get("x-key"), "k", headers={"x-key": "k"}),
+        f"{place}.body": elsewhere(kind, lambda asked: asked.told.get("a"), [1], body={"a": [1]}),
+    }
+
+
+def answered(tool: Fields, expected: str, beside: Fields) -> Row:
+    """Return a row for what a defined tool answers: the text is in it, and not in that of the other definition."""
+
+    def row(world: World, _: str) -> None:
+        told = [
+            json.dumps([s for s in ran(world, each, "x")[1]["steps"] if "tool_responses" in s])
+            for each in (tool, beside)
+        ]
+        assert [expected in text for text in told] == [True, False]
+
+    return row
+
+
+def runs_code_or_leaves_it(world: World, _: str) -> None:
+    for is_inline in (True, False):
+        _, turn = ran(world, {**KINDS["code_interpreter"], "enable_inline_code_execution": is_inline}, "1")
+        assert [call["tool_name"] for call in turn["output_message"]["tool_calls"]] == ["code_interpreter"][is_inline:]
+
+
+def function(**fields: Any) -> Fields:
+    return {"tools": [{"type": "function_call", "function_name": "look", **fields}]}
+
+
+def parameter_2024(**fields: Any) -> Fields:
+    return function(parameters={"at": {"param_type": "string", "description": "Where.", **fields}})
+
+
+SEARCH, MATHS = KINDS["brave_search"], KINDS["wolfram_alpha"]
+OF_DEFINED_TOOLS: Mapping[str, Row] = {
+    **{path: row for kind in KINDS for path, row in of_every_kind(kind).items()},
+    "tools.brave_search.api_key": answered({**SEARCH, "api_key": KEY}, "top_k", SEARCH),
+    "tools.brave_search.engine": answered({**SEARCH, "engine": "tavily"}, "Tavily", SEARCH),
+    "tools.wolfram_alpha.api_key": answered({**MATHS, "api_key": KEY}, "queryresult", MATHS),
+    "tools.code_interpreter.enable_inline_code_execution": runs_code_or_leaves_it,
+    "tools.function_call.function_name": sees(function(), tools_of, ["look"]),
+    "tools.function_call.description": sees(
+        function(description="D"), lambda body: function_of(body).get("description"), "D"
+    ),
+    "tools.function_call.parameters.param_type": sees(
+        parameter_2024(param_type="int"),
+        lambda body: (at_of(body) or {}).get("type"),
+        "integer",
+        beside=parameter_2024(),
+    ),
+    "tools.function_call.parameters.description": sees(
+        parameter_2024(), lambda body: (at_of(body) or {}).get("description"), "Where."
+    ),
+    "tools.function_call.parameters.required": sees(
+        parameter_2024(required=False),
+        lambda body: function_of(body)["parameters"]["required"],
+        [],
+        beside=parameter_2024(),
+    ),
+    "tools.function_call.parameters.default": sees(
+        parameter_2024(default="x"), lambda body: (at_of(body) or {}).get("default"), "x", beside=parameter_2024()
+    ),
+}
 OF_AGENTS: Mapping[str, Row] = {
+    **OF_DEFINED_TOOLS,
     "model": sees({"model": "other"}, lambda body: body["model"], "other"),
     "name": names_the_agent,
     "enable_session_persistence": keeps_sessions,
@@ -376,6 +518,11 @@ def test_every_field_of_an_agent_and_of_a_turn_has_a_row() -> None:
 @pytest.mark.parametrize(("sent_with", "path", "row"), ROWS, ids=[f"{where}: {path}" for where, path, _ in ROWS])
 def test_a_field_has_its_effect_or_is_refused(world: World, sent_with: str, path: str, row: Row) -> None:
     row(world, sent_with)
+
+
+def test_tools_that_read_memory_are_refused(world: World) -> None:
+    memory = {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "b"}], "max_chunks": 10}
+    refuses({"tools": [memory]}, "tools", 0)(world, "agent")
 
 
 def test_what_is_no_field_is_ignored(world: World) -> None:

@@ -50,6 +50,8 @@ NAMES = "names have to be printable, and providers those that this server has"
 # Operations that may refuse what follows the document, with what it can't say. Their refusals have to say so, too.
 BEYOND_SCHEMAS = {
     "create_agent": TOOLS,
+    "create_agent_2024": TOOLS,
+    "create_turn_2024": "there are no memory banks yet to keep attachments in, and only a waiting turn takes answers",
     "create_session": "there are no vector databases yet that could be named",
     "create_turn": TOOLS,
     "get_usage": "days have to be in their order and not too many, and a session needs its agent",
@@ -67,6 +69,7 @@ BEYOND_SCHEMAS = {
     "embed_contents": "vectors have the dimensions that the offline model makes",
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
+STREAMS |= {"create_turn_2024": "CreateTurn2024Stream"}
 ALSO_REFUSED = {"create_chat_completion"}  # whose path has a GET as well, which the clients know and nothing serves
 MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
 
