@@ -10,9 +10,10 @@ import pytest
 from pydantic import ValidationError
 
 from turnstone.dialects.llama_stack.replies_2024 import turn_wire, wire_2024
-from turnstone.dialects.llama_stack.requests_2024 import CreateAgent2024, CreateTurn2024
+from turnstone.dialects.llama_stack.requests_2024 import CreateAgent2024
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.stream_2024 import TurnStream2024
+from turnstone.dialects.llama_stack.turn_requests_2024 import CreateTurn2024
 from turnstone.domain.agents import AgentConfig, Greedy, Strategy, TopK, TopP
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.events import (
