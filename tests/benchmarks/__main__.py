@@ -17,6 +17,7 @@ from tests.benchmarks.first_token import first_tokens
 from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import state_of_machine, told
+from tests.benchmarks.mcp_calls import mcp_calls
 from tests.benchmarks.start import start_and_memory
 from tests.benchmarks.turns import first_turns, many_deltas, turns_after_history, turns_with_full_context
 
@@ -31,6 +32,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "context": turns_with_full_context,
     "deltas": many_deltas,
     "waiting": gets_while_turns_wait,
+    "mcp": mcp_calls,
     "start": start_and_memory,
     "functions": starts_of_functions,
     "throughput": throughput,

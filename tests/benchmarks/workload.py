@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 
-from turnstone.adapters.tools.builtin import BuiltinTools
-
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Scripted, ScriptedInference, call
@@ -18,7 +16,8 @@ from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.offline_embeddings import OfflineEmbeddings
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
-from turnstone.config import Settings
+from turnstone.bootstrap.tools import local_tool_kinds
+from turnstone.config import LocalSettings, Settings
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted
@@ -176,7 +175,7 @@ class Workload:
         ports = Ports(
             store=self._store,
             inference=ScriptedInference(script),
-            tools=BuiltinTools(self._clock),
+            tools=local_tool_kinds(LocalSettings(), None, self._clock),
             supervisor=LocalSupervisor(self._clock),
             clock=self._clock,
             ids=SeededIds(self._clock, self._random),

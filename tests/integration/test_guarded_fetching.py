@@ -429,6 +429,8 @@ def test_an_answer_is_told_with_its_type(target: WebTarget) -> None:
 def test_a_type_that_is_not_accepted_is_refused_before_it_is_read(target: WebTarget) -> None:
     target.answers["/"] = endless(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n", b"x" * 1_000)
     assert failure(target, accepts=("text/*", "application/json")).endswith("image/png, not text/* or application/json")
+    target.answers["/"] = http_answer()
+    assert failure(target, accepts=("text/*",)).endswith("its answer is of no type, not text/*")
     target.answers["/"] = http_answer(b"gone", "Content-Type: image/png", status="404 Not Found")
     assert fetch(target, accepts=("text/*",)).status == 404
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
-import httpx
+import httpx2 as httpx
 import pytest
 
 from tests.fakes.certificates import loopback_tls

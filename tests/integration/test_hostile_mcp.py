@@ -23,6 +23,7 @@ from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
 SOON_S = 8.0
 LIMITS = McpLimits(connect_s=2.0, answer_bytes=100_000, tools=20, pages=5)
 WAITS_S = 60.0
+PACKED = gzip.compress(b"x" * 10_000_000)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,9 +84,8 @@ def gigantic_event(message: Message) -> Reply:
     return event(message, {"content": [{"type": "text", "text": "x" * 200_000}], "tools": [], "pad": "x" * 200_000})
 
 
-def packed(message: Message) -> Reply:
-    body = gzip.compress(b"x" * 10_000_000)
-    return Reply([body], headers=(("content-encoding", "gzip"),))
+def packed(_: Message) -> Reply:
+    return Reply([PACKED], headers=(("content-encoding", "gzip"),))
 
 
 def not_json(_: Message) -> Reply:
@@ -151,7 +151,7 @@ def test_a_call_that_is_answered_badly_fails_and_is_not_repeated(what: str) -> N
     with hostile(decent_but(tools_call=reply)) as (box, server):
         box.tools(ASKER)
         with pytest.raises(ToolFailed, match=why.replace("2 s", "1 s")):
-            call(box, "echo", timeout_s=1.0)
+            call(box, "echo", timeout_s=1.0 if "within" in why else SOON_S)
         assert server.requests.count("tools/call") == 1
         server.reply = decent
         assert call(box, "echo").content == "echoed", "the next call is not harmed"
@@ -184,10 +184,10 @@ def test_a_list_of_too_many_tools_is_not_taken() -> None:
 
 def test_an_answer_that_is_not_read_to_its_end_does_not_stay() -> None:
     with hostile(decent_but(tools_call=dripping_events)) as (box, server):
-        box.tools(ASKER)
         for _ in range(3):
-            with pytest.raises(ToolFailed, match=r"within 0\.2 s"):
-                call(box, "echo", timeout_s=0.2)
+            box.tools(ASKER)
+            with pytest.raises(ToolFailed, match=r"within 0\.5 s"):
+                call(box, "echo", timeout_s=0.5)
         assert server.requests.count("initialize") == 3, "each was given up with its connection"
 
 

@@ -51,7 +51,7 @@ def of_bedrock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., BedrockImages]:
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
 
-    def images(server: BedrockServer, model: str = NOVA, size: str = "1024x1024") -> BedrockImages:
+    def images(server: BedrockServer | WebServer, model: str = NOVA, size: str = "1024x1024") -> BedrockImages:
         monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.url)
         return BedrockImages(lambda: build_bedrock_client(AwsClients(), REGION, 5), model, size)
 
@@ -193,12 +193,16 @@ def test_what_bedrock_refuses_is_quoted_without_the_prompt(of_bedrock: Callable[
 
 
 def test_bedrock_s_answer_that_does_not_end_is_cut_in_time(of_bedrock: Callable[..., BedrockImages]) -> None:
-    def slow(_: Any) -> HttpAnswer:
-        time.sleep(0.5)
-        return HttpAnswer(200, {"images": [encoded(PNG)], "error": None})
+    is_over = threading.Event()
 
-    with BedrockServer(slow) as server, pytest.raises(ToolFailed, match=r"0\.1 s"):
-        made(of_bedrock(server), timeout_s=0.1)
+    def slow(_: WebRequest) -> WebAnswer:
+        is_over.wait(10)
+        return WebAnswer(500)
+
+    with WebServer(slow) as server:
+        with pytest.raises(ToolFailed, match=r"0\.3 s"):
+            made(of_bedrock(server), timeout_s=0.3)
+        is_over.set()
 
 
 @pytest.mark.parametrize(

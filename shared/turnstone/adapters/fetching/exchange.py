@@ -18,7 +18,6 @@ OF_THE_WEB = re.compile(
     r"|iso-2022-jp|gbk|gb2312|gb18030|big5"
 )
 MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,60}/[a-z0-9!#$&^_.+-]{1,80}")
-UNKNOWN_TYPE = "application/octet-stream"
 CHARSET = re.compile(r"(?i);\s*charset\s*=\s*\"?([a-z0-9_.:-]{1,40})")
 
 
@@ -52,7 +51,7 @@ class Fetched:
     """An answer of whatever status, whole.
 
     Attributes:
-        media_type: in lower case and without parameters; that of arbitrary bytes if none was told.
+        media_type: in lower case and without parameters, empty if none was told.
         charset: in lower case, a name that `decode` takes; None if none was told that texts of the web are in.
         url: where it is from after all redirects.
     """
@@ -70,9 +69,9 @@ class Fetched:
 
 
 def media_type_of(content_type: str | None) -> str:
-    """Return the media type that a `Content-Type` header tells, that of arbitrary bytes if it tells none."""
+    """Return the media type that a `Content-Type` header tells, empty if it tells none."""
     told = (content_type or "").partition(";")[0].strip().lower()
-    return told if MEDIA_TYPE.fullmatch(told) else UNKNOWN_TYPE
+    return told if MEDIA_TYPE.fullmatch(told) else ""
 
 
 def charset_of(content_type: str | None) -> str | None:

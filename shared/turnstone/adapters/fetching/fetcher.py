@@ -19,6 +19,7 @@ from turnstone.domain.errors import FetchFailed, FetchRefused
 
 READ_BYTES = 64 * 1024
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+UNTOLD = "of no type"
 BROKEN_OFF = "its answer broke off"
 WITH_BODY = ("POST", "PUT", "PATCH")
 
@@ -116,7 +117,7 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
         raise FetchFailed(shown, "it wants to speak something else than HTTP")
     has_body = response.length != 0
     if has_body and response.status < 400 and not is_accepted(media_type, request.accepts):
-        raise FetchFailed(shown, f"its answer is {media_type}, not {' or '.join(request.accepts or ())}")
+        raise FetchFailed(shown, f"its answer is {media_type or UNTOLD}, not {' or '.join(request.accepts or ())}")
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()

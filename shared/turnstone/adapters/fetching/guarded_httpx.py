@@ -51,7 +51,7 @@ def guarded_client(
         timeout_s: how long to wait for a connection, and for each part of an answer; the whole is for the caller to
             bound, as a stream of events may go on for as long as somebody listens.
     """
-    for name in ("httpx", "httpcore"):
+    for name in (httpx.__name__, httpcore.__name__):
         logging.getLogger(name).setLevel(logging.WARNING)  # what they log besides holds whole URLs and headers
     return httpx.AsyncClient(
         headers=dict(headers),

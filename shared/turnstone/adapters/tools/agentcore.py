@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -98,9 +99,8 @@ class AgentCoreCode:
             answer = client.invoke_code_interpreter(
                 codeInterpreterIdentifier=self._identifier, sessionId=session_id, name=name, arguments=arguments
             )
-            for event in answer["stream"]:
-                if "result" in event:
-                    yield event["result"]
+            with closing(answer["stream"]) as stream:  # one that is not read to its end holds its connection
+                yield from (event["result"] for event in stream if "result" in event)
 
         before = frozenset(_names(asked("listFiles", path="")))
         run = _run_of(list(asked("executeCode", code=code, language="python")))

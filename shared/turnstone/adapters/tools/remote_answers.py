@@ -38,7 +38,7 @@ def text_in(fetched: Fetched) -> str | None:
     """Return the body as a text, None if it is none. One whose type is not told is a text if it reads as one."""
     if TEXTS.fullmatch(fetched.media_type):
         return fetched.text
-    if fetched.media_type or b"\0" in fetched.body:
+    if fetched.media_type not in ("", ANY_BYTES) or b"\0" in fetched.body:
         return None
     try:
         return fetched.body.decode()
