@@ -15,21 +15,13 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
-from functions.agents_2024 import (
-    create_agent_2024,
-    create_session_2024,
-    delete_agent_2024,
-    delete_session_2024,
-    get_step_2024,
-    get_turn_2024,
-    read_step_2024,
-    read_turn_2024,
-)
+from functions.agents_2024 import create_agent_2024, create_session_2024, delete_agent_2024, delete_session_2024
 from functions.attachments import get_attachment
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
+from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
 from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield

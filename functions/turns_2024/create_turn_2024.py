@@ -1,8 +1,8 @@
 """POST /agents/turn/create: start a turn as clients of September 2024 do, or go on with one by its tools' messages."""
 
 from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
-from turnstone.dialects.llama_stack.requests_2024 import CreateTurn2024
 from turnstone.dialects.llama_stack.stream_2024 import TurnChunk2024, TurnStream2024
+from turnstone.dialects.llama_stack.turn_requests_2024 import CreateTurn2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse

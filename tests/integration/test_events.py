@@ -207,7 +207,7 @@ def test_an_event_without_an_identity_is_refused(bench: Bench, name: str) -> Non
     assert bench.dynamo.scan(TableName=TABLE)["Items"] == before
 
 
-@pytest.mark.parametrize("name", ["server", "models", "tools", "shields", "inference"])
+@pytest.mark.parametrize("name", ["server", "models", "tools", "shields", "inference", "reads_2024"])
 def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
     family = import_module(f"functions.{name}.family")
     served = {route.endpoint.__name__ for route in family.handler._routes}

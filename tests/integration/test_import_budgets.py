@@ -83,7 +83,8 @@ NOT_NEEDED = {
     "inference.family": ("engine.turn", "services.running", "services.turns", "store.turns", "store.sessions"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
-    "agents_2024.family": ("engine.turn", "services.running", "services.turns", "services.cleaning"),
+    "agents_2024.family": ("engine.turn", "services.running", "services.cleaning", "domain.turns", "domain.messages"),
+    "reads_2024.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns_2024.family": ("services.deleting", "services.cleaning", "services.agents"),
     "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
@@ -215,6 +216,7 @@ EVENTS = {
     "server.family": "health",
     "usage.family": "get_usage",
     "agents_2024.family": "create_agent_2024",
+    "reads_2024.family": "get_step_2024",
     "turns_2024.family": "create_turn_2024",
     "unserved.methods": "unserved",
 }

@@ -190,6 +190,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"usage"},
             {"inference"},
             {"agents_2024"},
+            {"reads_2024"},
             {"turns_2024"},
         )
         assert len(served) == 1 or families in several

@@ -52,7 +52,8 @@ MAY = {
     "GetAttachment": READ,
     "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
     "Usage": READ | MODELS_FILE,
-    "Agents2024": CREATE | DELETE | LOOK_AFTER | MODELS_FILE,
+    "Agents2024": CREATE | DELETE | MODELS_FILE,
+    "Reads2024": LOOK_AFTER,
     "Turns2024": RUN | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
     "Server": set[str](),
     "Unserved": set[str](),
@@ -113,12 +114,17 @@ def test_the_authorizer_reads_api_keys_and_nothing_else() -> None:
         assert not list(statements(other, other.functions["Authorize"]))
 
 
+INTERPRETERS = "arn:${AWS::Partition}:bedrock-agentcore:${AWS::Region}:"
+OF_AWS_AND_OURS = ("aws:code-interpreter/*", "${AWS::AccountId}:code-interpreter-custom/*")
+
+
 def test_rights_are_for_one_resource() -> None:
     made = template(ModelApiKeySecretArn=KEY_ARN, ModelsParameter="/m")
     machine = made.resources["TurnSupervisor"]["Properties"]
     own = {
         "dynamodb": {"Fn::GetAtt": ["Table", "Arn"]},
         "bedrock": {"Fn::Sub": "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/*"},
+        "bedrock-agentcore": [{"Fn::Sub": INTERPRETERS + each} for each in OF_AWS_AND_OURS],
         "s3": {"Fn::Sub": "${Bucket.Arn}/blobs/*"},
         "states": variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"],
         "secretsmanager": KEY_ARN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from functions.turns_2024.create_turn_2024 import create_turn_2024
 from turnstone.dialects.llama_stack.replies_2024 import turn_wire, wire_2024
-from turnstone.dialects.llama_stack.requests_2024 import CreateAgent2024, CreateTurn2024
+from turnstone.dialects.llama_stack.requests_2024 import CreateAgent2024
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.stream_2024 import TurnStream2024
+from turnstone.dialects.llama_stack.turn_requests_2024 import CreateTurn2024
 from turnstone.domain.agents import AgentConfig, Greedy, Strategy, TopK, TopP
+from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.events import (
     StepProgressed,
@@ -28,8 +32,12 @@ from turnstone.domain.events import (
     step_completed,
 )
 from turnstone.domain.messages import ToolResponseMessage, UserMessage
+from turnstone.domain.sessions import SessionRef, TurnRef
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
+from turnstone.http.routes import Request, TurnReply
+from turnstone.http.turn_answers import outcome
+from turnstone.services.broadcast import TurnBroadcast
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = ToolCall(call_id="c", tool_name="look", arguments={})
@@ -167,3 +175,35 @@ def test_a_turn_that_retrieved_nothing_is_told_as_it_is_stored() -> None:
     stored = turn_of(RAN).model_dump_json().encode()
     assert wire_2024(stored) is stored
     assert turn_wire(turn_of(RAN)) == stored
+
+
+class Turns:
+    """Starts a turn that has ended already, in which something was retrieved."""
+
+    def start(self, _: object, ref: SessionRef, *__: object) -> TurnBroadcast:
+        broadcast = TurnBroadcast(TurnRef(**dict(ref), turn_id="t"))
+        broadcast.close(TurnCompleted(turn=turn_of(RETRIEVED)))
+        return broadcast
+
+
+class Application:
+    turns = Turns()
+
+
+def test_a_turn_that_is_answered_whole_tells_its_banks_as_a_list() -> None:
+    body = {"agent_id": "a", "session_id": "s", "messages": [{"role": "user", "content": "hi"}]}
+    request = Request(
+        method="POST",
+        path="/agents/turn/create",
+        path_params={},
+        query={},
+        headers={},
+        body=json.dumps(body).encode(),
+        caller=LOCAL_CALLER,
+        scheme=None,
+        application=Application(),  # type: ignore[arg-type] # all that the route uses of it
+    )
+    reply = create_turn_2024(request)
+    assert isinstance(reply, TurnReply)
+    (step,) = json.loads(asyncio.run(outcome(reply.broadcast, reply.encode)).body)["steps"]
+    assert step["memory_bank_ids"] == ["bank-1", "bank-2"]

@@ -59,7 +59,7 @@ from turnstone.domain.turns import (
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
 from turnstone.http.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
-from turnstone.http.routes import InvalidBody, Route, TurnReply
+from turnstone.http.routes import FileBytes, InvalidBody, Route, TurnReply
 from turnstone.http.wire_schemas import build_wire_schemas
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
@@ -436,11 +436,12 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
         (route.method, route.path, kind)
         for route in ROUTES
         for kind in operation(route)["responses"].get("200", {"content": [""]})["content"]
+        if route.reply is not FileBytes  # whose kinds are those of the files
     }
 
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
-NAMES |= {"tool_name": "current_time", "provider_id": "default"}
+NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
 def ask_as_in_2024(asker: Asker) -> None:

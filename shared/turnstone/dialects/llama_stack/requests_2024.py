@@ -5,19 +5,15 @@ mean the default.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from turnstone.dialects.llama_stack.lists import only
 from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopK, TopP
-from turnstone.domain.content import Content
-from turnstone.domain.errors import Unsupported
-from turnstone.domain.messages import InputMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
-from turnstone.domain.numbers import Flag, Number, Whole
+from turnstone.domain.numbers import Number, Whole
 from turnstone.domain.sessions import SessionRef, TurnRef
-from turnstone.domain.turns import NewTurn
 
 StrategyName = Literal["greedy", "top_p", "top_k"]
 
@@ -75,24 +71,6 @@ class CreateAgent2024(Frozen):
     agent_config: AgentConfig2024
 
 
-class ToolAnswer2024(Frozen):
-    """What a tool answered, under the name that its role had then."""
-
-    role: Literal["ipython"] = "ipython"
-    call_id: str
-    tool_name: str | None = None
-    content: Content
-
-
-InputMessage2024 = Annotated[UserMessage | ToolResponseMessage | ToolAnswer2024, Field(discriminator="role")]
-
-
-def todays_message(message: UserMessage | ToolResponseMessage | ToolAnswer2024) -> InputMessage:
-    if isinstance(message, ToolAnswer2024):
-        return ToolResponseMessage(call_id=message.call_id, content=message.content)
-    return message
-
-
 class AgentNamed(NullMeansDefault):
     agent_id: str
 
@@ -129,19 +107,6 @@ class TurnNamed(AgentNamed):
 
 class StepNamed(TurnNamed):
     step_id: str
-
-
-class CreateTurn2024(SessionNamed):
-    messages: Annotated[Many[InputMessage2024], Field(min_length=1)]
-    attachments: Many[Any] = ()
-    stream: Flag = False
-
-    def to_new_turn(self) -> NewTurn:
-        """Return what is asked of the turn. Raises Unsupported."""
-        if self.attachments:
-            said = "attachments: this server has no memory banks yet to keep them in; leave the list empty"
-            raise Unsupported(said, ("attachments",))
-        return NewTurn(messages=tuple(map(todays_message, self.messages)))
 
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
