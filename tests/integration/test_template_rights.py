@@ -148,7 +148,7 @@ def test_rights_are_for_one_resource() -> None:
             if listed(statement["Resource"]) == [OPEN_TURNS]:
                 assert (holder, actions) == (made.functions["Sweeper"], {"dynamodb:Query"})
                 continue
-            assert [own[service]] == listed(statement["Resource"])
+            assert listed(own[service]) == listed(statement["Resource"])
     assert machine["Name"]["Fn::Sub"] == own["states"]["Fn::Sub"].split(":stateMachine:")[1]
 
 

@@ -6,7 +6,7 @@ Each is loaded when it is first asked for: a Lambda starts in the time that its 
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -257,8 +257,10 @@ class Core:
     @cached_property
     def _refuse(self) -> Callable[[str, AgentConfig], None]:
         from turnstone.services.refusals import refuse_at_creation
+        from turnstone.services.tenant_tools import offered_at_creation
 
-        offered, routing = self._registries.toolboxes.offered_at_creation, self._registries.routing
+        offered = partial(offered_at_creation, self._registries.known_toolgroups, self._ports.tools)
+        routing = self._registries.routing
 
         def refuse(tenant: str, config: AgentConfig) -> None:
             refuse_at_creation(config, offered)

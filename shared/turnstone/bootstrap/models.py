@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from turnstone.adapters.offline import OfflineInference
 from turnstone.adapters.routed import RoutedInference
 from turnstone.config import OFFLINE
 from turnstone.domain.routing import MODELS
@@ -68,6 +67,8 @@ def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_
 def _build_provider(name: str, entry: ProviderEntry, means: Means) -> Inference:
     match entry.type:
         case "offline":
+            from turnstone.adapters.offline import OfflineInference
+
             return OfflineInference()
         case "openai":
             return _build_openai(name, entry, means)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from turnstone.config import Settings
     from turnstone.domain.routing import KnownModels
     from turnstone.services.known_shields import KnownShields
+    from turnstone.services.known_toolgroups import KnownToolgroups
     from turnstone.services.registry import Models, Providers
     from turnstone.services.routing import Routing
     from turnstone.services.shielding import Shieldings
@@ -49,6 +50,9 @@ class Registries:
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
+        import turnstone.adapters.fetching.allowing
+        import turnstone.adapters.tools.mcp
+        import turnstone.adapters.tools.mcp_guarded  # noqa: F401 - who registers a group of them finds them loaded
         from turnstone.domain.registry import Toolgroup
         from turnstone.services.toolgroups import Toolgroups
         from turnstone.store.registry import RegistryStore
@@ -58,15 +62,21 @@ class Registries:
 
     @cached_property
     def toolboxes(self) -> Toolboxes:
-        from turnstone.services.known_toolgroups import KnownToolgroups
         from turnstone.services.tool_answers import ToolAnswers
         from turnstone.services.toolboxes import Toolboxes, ToolLimits
 
-        ports, settings = self._ports, self._settings
-        configured = ports.catalogue.known_toolgroups() if ports.catalogue is not None else {}
+        settings = self._settings
         answers = ToolAnswers(self.attachment_store, settings.max_tool_output, settings.public_url or "")
-        known = KnownToolgroups(self.directory, ports.tools, configured)
-        return Toolboxes(known, ports.tools, answers, ToolLimits(settings.tool_timeout_seconds))
+        limits = ToolLimits(settings.tool_timeout_seconds)
+        return Toolboxes(self.known_toolgroups, self._ports.tools, answers, limits)
+
+    @cached_property
+    def known_toolgroups(self) -> KnownToolgroups:
+        from turnstone.services.known_toolgroups import KnownToolgroups
+
+        catalogue = self._ports.catalogue
+        configured = catalogue.known_toolgroups() if catalogue is not None else {}
+        return KnownToolgroups(self.directory, self._ports.tools, configured)
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:

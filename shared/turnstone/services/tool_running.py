@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from turnstone.domain.agents import ToolGroup
 from turnstone.domain.errors import InvalidRequest, ToolFailed
@@ -17,10 +17,9 @@ from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import Attachment
 from turnstone.services.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.daemon_threads import DaemonThreads
+from turnstone.services.tenant_tools import TenantTools
 from turnstone.services.tool_answers import ToolAnswers
 
-if TYPE_CHECKING:
-    from turnstone.services.toolboxes import TenantTools
 
 log = logging.getLogger(__name__)
 

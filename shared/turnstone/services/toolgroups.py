@@ -17,7 +17,8 @@ from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import Clock
 from turnstone.services.awaiting import Awaited, GivenUp, awaiting
-from turnstone.services.toolboxes import KNOWN_AS, TenantTools, Toolboxes
+from turnstone.services.tenant_tools import KNOWN_AS, TenantTools
+from turnstone.services.toolboxes import Toolboxes
 from turnstone.store.registry import RegistryStore
 
 log = logging.getLogger(__name__)

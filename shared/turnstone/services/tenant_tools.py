@@ -1,0 +1,95 @@
+"""The tools that a tenant may name: found by their groups, and looked up with whoever has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from turnstone.domain.agents import ToolGroup, toolgroup_name
+from turnstone.domain.errors import Unsupported
+from turnstone.domain.registry import Toolgroup
+from turnstone.domain.tool_runs import OfferedTool, ToolAsker
+from turnstone.domain.tools import ToolDef
+from turnstone.ports import Toolbox, ToolKinds
+from turnstone.services.known_toolgroups import KnownToolgroups
+
+# models were trained to call the search by this name, and clients look for it in steps
+KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
+
+
+def offered_at_creation(
+    known: KnownToolgroups, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
+) -> tuple[OfferedTool, ...]:
+    """Return the tools of groups that come with the server. Raises Unsupported for others: nobody is asked yet."""
+    for toolgroup in toolgroups:
+        group_id = toolgroup_name(toolgroup).partition("/")[0]
+        if known.builtin(group_id) is None:
+            raise Unsupported(f"the tools of {group_id!r} are looked up in the turn", ("toolgroups",))
+    return TenantTools(known, kinds, ToolAsker("")).offered(toolgroups)
+
+
+class TenantTools:
+    """The tools of one tenant, on behalf of one caller."""
+
+    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, asker: ToolAsker) -> None:
+        self._known = known
+        self._kinds = kinds
+        self.asker = asker
+
+    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
+        """Return each tool once; where it is named more than once, the arguments named last are fixed.
+
+        Raises:
+            Unsupported: there is no such group or tool.
+            ToolgroupUnavailable: whoever has a group's tools can't be asked now.
+        """
+        offered: dict[tuple[str, str], OfferedTool] = {}
+        for toolgroup in toolgroups:
+            fixed = {} if isinstance(toolgroup, str) else toolgroup.args
+            group, there = self.chosen(toolgroup_name(toolgroup))
+            group_id = group.identifier
+            for tool in there:
+                known_as = KNOWN_AS.get((group_id, tool.name), tool.name)
+                earlier = offered.get((group_id, known_as))
+                before = earlier.fixed_arguments if earlier else group.args or {}
+                offered[group_id, known_as] = OfferedTool(
+                    definition=tool if known_as == tool.name else tool.model_copy(update={"name": known_as}),
+                    fixed_arguments={**before, **fixed},
+                    toolgroup=group_id,
+                    runs_as=tool.name,
+                )
+        return tuple(offered.values())
+
+    def group(self, group_id: str) -> Toolgroup:
+        """Return the group. Raises Unsupported if there is none."""
+        group = self._known.find(self.asker.tenant, group_id)
+        if group is None:
+            known = ", ".join(sorted(self._known.own()))
+            said = f"there is no toolgroup {group_id!r} here; register it first (this server has: {known})"
+            raise Unsupported(said, ("toolgroups",))
+        return group
+
+    def listed(self, group: Toolgroup) -> tuple[ToolDef, ...]:
+        """Return the tools of the group. Raises Unsupported, InvalidRequest, ToolgroupUnavailable."""
+        return self.built(group).tools(self.asker)
+
+    def built(self, group: Toolgroup) -> Toolbox:
+        """Return the group's toolbox. Raises Unsupported, InvalidRequest."""
+        return self._kinds.build(group)
+
+    def box(self, tool: OfferedTool) -> Toolbox:
+        """Return what runs the tool. Raises Unsupported, InvalidRequest."""
+        if tool.options.remote_execution is not None:
+            return self._kinds.remote()
+        return self.built(self.group(tool.toolgroup))
+
+    def chosen(self, name: str) -> tuple[Toolgroup, tuple[ToolDef, ...]]:
+        """Return the group and its tools, or the one tool of `group/tool`. Raises as `offered` does."""
+        group_id, _, only = name.partition("/")
+        group = self.group(group_id)
+        there = self.listed(group)
+        known_as = {tool.name: KNOWN_AS.get((group_id, tool.name), tool.name) for tool in there}
+        chosen = tuple(tool for tool in there if only in ("", tool.name, known_as[tool.name]))
+        if only and not chosen:
+            known = ", ".join(known_as) or "none"
+            raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {known}", ("toolgroups",))
+        return group, chosen
