@@ -3,10 +3,10 @@
 from urllib.parse import quote
 
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.routes import FileBytes, FileReply, Request, Route
 
 
-def get_attachment(request: Request) -> Reply:
+def get_attachment(request: Request) -> FileReply:
     attachments = request.application.attachments
     file = attachments.read(request.caller, request.session_ref, request.path_params["attachment_id"])
     # a browser that is led here must neither run what a model had written nor guess what it is
@@ -16,9 +16,9 @@ def get_attachment(request: Request) -> Reply:
         "x-content-type-options": "nosniff",
         "cache-control": "private, max-age=0",
     }
-    return Reply(file.body, headers=headers, content_type=file.mime_type)
+    return FileReply(file.body, headers=headers, content_type=file.mime_type)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/attachments/{attachment_id}"
-ROUTE = Route("GET", PATH, get_attachment, reply=None)
+ROUTE = Route("GET", PATH, get_attachment, FileBytes)
 handler = LambdaHandler(__name__, ROUTE, loads="attachments")

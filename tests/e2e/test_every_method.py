@@ -52,6 +52,7 @@ REFUSED = {
     "toolgroups.register": "provider_id",
     "toolgroups.unregister": "registered toolgroup 'some-name' not found",
     "tools.get": "tool 'some-name' not found",
+    "tool_runtime.invoke_tool": "tool 'some-name' not found",
 }
 
 

@@ -13,7 +13,7 @@ from turnstone.domain.agents import ToolGroup, toolgroup_name
 from turnstone.domain.content import Content, Url
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.registry import Toolgroup
+from turnstone.domain.registry import BUILTIN, Toolgroup
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
@@ -135,9 +135,9 @@ class ScriptedTools:
         return tuple(self._groups)
 
     def build(self, group: Toolgroup) -> ScriptedToolbox:
-        if group.identifier not in self._groups:
+        if group.provider_id == BUILTIN and group.identifier not in self._groups:
             raise Unsupported(f"nobody wrote the tools of {group.identifier!r}", ("toolgroups",))
-        return ScriptedToolbox(self, tuple(self._groups[group.identifier]))
+        return ScriptedToolbox(self, tuple(self._groups.get(group.identifier, ())))
 
     def remote(self) -> ScriptedToolbox:
         return ScriptedToolbox(self, ())

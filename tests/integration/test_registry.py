@@ -21,10 +21,16 @@ from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import AlreadyRegistered, IdempotencyMismatch, InvalidRequest, NotFound, Unsupported
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.registry import Model, Shield, Toolgroup
 from turnstone.ports import RangeStore
 from turnstone.records import Operation
-from turnstone.services.registry import Toolgroups
+from turnstone.services.known_toolgroups import KnownToolgroups
+from turnstone.services.tool_answers import ToolAnswers
+from turnstone.services.toolboxes import Toolboxes, ToolLimits
+from turnstone.services.toolgroups import Toolgroups
+from turnstone.store.attachments import AttachmentStore
+from turnstone.store.directory import Directory
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.registry import RegistryStore
 
@@ -163,20 +169,17 @@ def test_a_key_is_remembered_where_there_was_nothing_to_do(store: RangeStore) ->
         models(store).register("t", model("other"), attempt("another body", key="k"), AT)
 
 
-class Grouped(ScriptedTools):
-    """Scripted tools that tell their groups."""
-
-    def groups(self) -> tuple[str, ...]:
-        return tuple(self._groups)
-
-
 @pytest.fixture
 def toolgroups(tmp_path: Path) -> Iterator[Toolgroups]:
     sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
-    tools: Any = Grouped(
+    clock = FakeClock()
+    tools = ScriptedTools(
         {"dice": {"roll": lambda _: "4", "flip": lambda _: "heads"}, "clock": {"now": lambda _: "noon"}}
     )
-    yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup), tools, FakeClock())
+    directory = Directory(sqlite, clock)
+    answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
+    boxes = Toolboxes(KnownToolgroups(directory, tools, {}), tools, answers, ToolLimits(timeout_s=5))
+    yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup, directory.forget), boxes, clock)
     sqlite.close()
 
 
@@ -208,17 +211,26 @@ def test_a_group_that_the_server_does_not_have_is_refused_with_those_it_has(tool
     with pytest.raises(Unsupported) as refused:
         toolgroups.register(LOCAL_CALLER, group("chess", "builtin"), attempt())
     assert refused.value.location == ("toolgroup_id",)
-    assert str(refused.value) == "toolgroup_id: 'builtin' provides no 'chess'; it provides: clock, dice"
+    assert str(refused.value) == "toolgroup_id: nobody wrote the tools of 'chess'"
 
 
 def test_tools_are_told_with_their_groups_and_found_by_name(toolgroups: Toolgroups) -> None:
-    of_all = [(name, tool.name) for name, tool in toolgroups.tools()]
-    assert of_all == [("dice", "roll"), ("dice", "flip"), ("clock", "now")]
-    assert [(name, tool.name) for name, tool in toolgroups.tools(["clock"])] == [("clock", "now")]
-    name, tool = toolgroups.tool("now")
-    assert (name, tool.name) == ("clock", "now")
+    def told(*groups: str, named_by: str = "") -> list[tuple[str, str]]:
+        listed = toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA, groups, named_by)
+        return [(group.identifier, tool.name) for group, tools in listed for tool in tools]
+
+    assert told() == [("dice", "roll"), ("dice", "flip"), ("clock", "now")]
+    assert told("clock") == [("clock", "now")]
+    assert told("dice/flip") == [("dice", "flip")]
+    found, tool = toolgroups.tool(LOCAL_CALLER, "now")
+    assert (found.identifier, tool.name) == ("clock", "now")
     with pytest.raises(NotFound, match="tool 'fly' not found"):
-        toolgroups.tool("fly")
-    with pytest.raises(Unsupported, match="unknown toolgroup 'chess'") as refused:
-        toolgroups.tools(["chess"], "toolgroup_id")
+        toolgroups.tool(LOCAL_CALLER, "fly")
+    with pytest.raises(Unsupported, match="there is no toolgroup 'chess'") as refused:
+        told("chess", named_by="toolgroup_id")
     assert refused.value.location == ("toolgroup_id",)
+
+
+def test_a_tool_that_is_run_outside_of_turns_has_its_groups_arguments_and_no_session(toolgroups: Toolgroups) -> None:
+    result, has_failed = toolgroups.invoke(LOCAL_CALLER, "dice/roll", {"sides": 6}, attempt())
+    assert (result.content, has_failed) == ("4", False)

@@ -17,7 +17,7 @@ from turnstone.config import PREFIX, AuthorizerSettings, LambdaSettings, load_se
 from turnstone.domain.errors import StoreUnavailable, Unauthenticated
 from turnstone.http.errors import error_reply
 from turnstone.http.openapi import SIGV4, answers_of, openapi_document
-from turnstone.http.routes import ModelStreamReply, PiecesReply, Route, TurnStreamReply
+from turnstone.http.routes import FileReply, ModelStreamReply, PiecesReply, Route, TurnStreamReply
 
 EDGE = ROOT / "functions"
 STREAMING = {
@@ -31,6 +31,7 @@ STREAMING = {
     "inference.create_chat_completion",
     "inference.create_embedding",
     "inference.embed_contents",
+    "attachments.get_attachment",
     "turns_2024.create_turn_2024",
     "turns_2024.get_session_2024",
 }
@@ -157,7 +158,7 @@ def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones(
         (route.method, path)
         for route in modules().values()
         for path in route.paths
-        if {PiecesReply, TurnStreamReply, ModelStreamReply} & set(answers_of(route))
+        if {FileReply, PiecesReply, TurnStreamReply, ModelStreamReply} & set(answers_of(route))
     }
     streamed = {route for route, integration in served.items() if integration.streams}
     assert told_as_stream <= streamed
@@ -334,7 +335,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
         assert given <= set(kind.model_fields)
         assert {"table", "bucket", "state_machine_arn"} <= given
-        asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields"}
+        asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields", "Tools"}
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)

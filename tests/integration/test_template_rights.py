@@ -20,6 +20,10 @@ ASK_GUARDRAILS = {"bedrock:ApplyGuardrail", "bedrock:InvokeGuardrailChecks"}
 KEYS = {"secretsmanager:GetSecretValue"}
 BEDROCK = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
 MODELS_FILE = {"ssm:GetParameter"}
+RUN_CODE = {
+    f"bedrock-agentcore:{action}"
+    for action in ("StartCodeInterpreterSession", "InvokeCodeInterpreter", "StopCodeInterpreterSession")
+}
 ASK_MODEL = KEYS | BEDROCK | MODELS_FILE
 MODELS = {
     "ModelsParameter": "/turnstone/models",
@@ -36,24 +40,25 @@ MAY = {
     "CreateSession": CREATE | READ,
     "ListSessions": READ,
     "GetSession": LOOK_AFTER,
-    "CreateTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,
-    "ResumeTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,
+    "CreateTurn": RUN | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
+    "ResumeTurn": RUN | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
     "CancelTurn": REGISTER | {"states:SendTaskSuccess"},
     "GetTurn": LOOK_AFTER,
     "GetEvents": LOOK_AFTER,
     "GetStep": LOOK_AFTER,
     "Models": REGISTER | KEYS | MODELS_FILE,
-    "Inference": READ | ASK_MODEL | ASK_GUARDRAILS,
-    "Tools": REGISTER,
-    "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS,
+    "Inference": READ | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
+    "Tools": REGISTER | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
+    "GetAttachment": READ,
+    "Shields": REGISTER | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
     "Usage": READ | MODELS_FILE,
     "Agents2024": CREATE | DELETE | MODELS_FILE,
     "Reads2024": LOOK_AFTER,
-    "Turns2024": RUN | ASK_MODEL | ASK_GUARDRAILS,
+    "Turns2024": RUN | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
     "Server": set[str](),
     "Unserved": set[str](),
-    "RunTurn": RUN | ASK_MODEL | ASK_GUARDRAILS,
-    "Sweeper": RUN | ASK_MODEL | ASK_GUARDRAILS | {"sqs:SendMessage"},
+    "RunTurn": RUN | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE,
+    "Sweeper": RUN | ASK_MODEL | ASK_GUARDRAILS | RUN_CODE | {"sqs:SendMessage"},
     "Authorize": {"dynamodb:GetItem"},
 }
 NAMES_NOTHING = {"bedrock:InvokeGuardrailChecks"}  # checks without a guardrail are no resource
@@ -109,12 +114,17 @@ def test_the_authorizer_reads_api_keys_and_nothing_else() -> None:
         assert not list(statements(other, other.functions["Authorize"]))
 
 
+INTERPRETERS = "arn:${AWS::Partition}:bedrock-agentcore:${AWS::Region}:"
+OF_AWS_AND_OURS = ("aws:code-interpreter/*", "${AWS::AccountId}:code-interpreter-custom/*")
+
+
 def test_rights_are_for_one_resource() -> None:
     made = template(ModelApiKeySecretArn=KEY_ARN, ModelsParameter="/m")
     machine = made.resources["TurnSupervisor"]["Properties"]
     own = {
         "dynamodb": {"Fn::GetAtt": ["Table", "Arn"]},
         "bedrock": {"Fn::Sub": "arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/*"},
+        "bedrock-agentcore": [{"Fn::Sub": INTERPRETERS + each} for each in OF_AWS_AND_OURS],
         "s3": {"Fn::Sub": "${Bucket.Arn}/blobs/*"},
         "states": variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"],
         "secretsmanager": KEY_ARN,

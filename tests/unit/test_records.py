@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from turnstone.domain.agents import SamplingParams, Strategy, ToolConfig, ToolGroupWithArgs, TopK, TopP, TurnOverrides
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.context import Entry, Segment, entry_of
+from turnstone.domain.failures import Failure, FailureKind
 from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.model import MAX_DEPTH
 from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef
 from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse, call_from_json
 from turnstone.domain.turns import (
     Attachment,
-    Failure,
-    FailureKind,
     InferenceStep,
     MemoryRetrievalStep,
     SafetyViolation,

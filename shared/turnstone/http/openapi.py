@@ -18,7 +18,7 @@ from turnstone.domain.events import (
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.links import PARAMETER, links_of
-from turnstone.http.routes import Dialect, NoContent, Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import Dialect, FileBytes, NoContent, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
 Told = Annotated[
@@ -124,7 +124,7 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
 
 def _written(route: Route) -> Iterator[Any]:
     """Yield the types of all that the route writes."""
-    if route.reply is not NoContent:
+    if route.reply not in (NoContent, FileBytes):
         yield route.reply
     if route.chunk is not None:
         yield route.chunk
@@ -171,6 +171,8 @@ def _parameters(route: Route) -> Iterator[Schema]:
 def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.reply is NoContent:
         return {"204": {"description": "Done"}}
+    if route.reply is FileBytes:
+        return {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
     if answers_of(route) == (TurnStreamReply,):
         content = {}

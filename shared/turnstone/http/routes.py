@@ -105,6 +105,11 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class FileReply(Reply):
+    """The bytes of a file, which may be more than a function's buffered answer holds."""
+
+
+@dataclass(frozen=True, slots=True)
 class PiecesReply:
     """An answer of JSON that is made while it is sent."""
 
@@ -162,12 +167,16 @@ class ModelStreamReply:
     encoder: AnswerEncoder
 
 
-Answer = Reply | PiecesReply | TurnReply | TurnStreamReply | ModelReply | ModelStreamReply
+Answer = Reply | FileReply | PiecesReply | TurnReply | TurnStreamReply | ModelReply | ModelStreamReply
 Dialect = Literal["llama_stack", "openai"]
 
 
 class NoContent(BaseModel):
     """What a route answers that is done by its status alone."""
+
+
+class FileBytes(BaseModel):
+    """What a route answers that gives a file, of whatever type that is."""
 
 
 @dataclass(frozen=True, slots=True)
