@@ -83,7 +83,7 @@ NOT_NEEDED = {
     "inference.family": ("engine.turn", "services.running", "services.turns", "store.turns", "store.sessions"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
-    "agents_2024.family": ("engine.turn", "services.running", "services.cleaning", "domain.turns", "domain.messages"),
+    "agents_2024.family": ("engine.turn", "services.running", "services.cleaning"),
     "reads_2024.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns_2024.family": ("services.deleting", "services.cleaning", "services.agents"),
     "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
