@@ -14,11 +14,13 @@ from turnstone.domain.attempts import Attempt
 from turnstone.domain.messages import CompletionMessage, UserMessage
 from turnstone.domain.registry import Model, Shield, Toolgroup
 from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output
 from turnstone.ports import RangeStore
 from turnstone.services.transitions import closed, opened, paused
 from turnstone.store.agents import AgentStore, StoredAgent
+from turnstone.store.attachments import AttachmentStore
 from turnstone.store.registry import RegistryStore
 from turnstone.store.sessions import SessionStore
 from turnstone.store.turns import TurnStore
@@ -74,6 +76,8 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     turns = TurnStore(store)
     opening = opened(session.model_copy(update={"rev": 1}), _turn(ids), FAR_AWAY, "request")
     running = turns.commit(ref, opening)
+    attachment_id = load_event("get_attachment")["pathParameters"]["attachment_id"]
+    AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     said = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
     if is_waiting:

@@ -238,7 +238,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     assert set(places["query"]) == set(read)
     assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
     reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
-    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/")
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
     assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
 
 

@@ -37,10 +37,11 @@ class LocalServer:
         self._supervisor = LocalSupervisor(clock)
         models = local_models(settings)
         self._jobs = LocalJobs()
+        self._tools = local_tool_kinds(settings, models.catalogue, clock)
         ports = Ports(
             store=store,
             inference=models.inference,
-            tools=local_tool_kinds(settings, models.catalogue, clock),
+            tools=self._tools,
             supervisor=self._supervisor,
             clock=clock,
             ids=RandomIds(),
@@ -79,6 +80,7 @@ class LocalServer:
         self._jobs.close()
         self._supervisor.close()
         self.core.leases.close()
+        self._tools.close()
         if have_ended:
             self._sqlite.close()
 

@@ -61,15 +61,19 @@ def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_
 
         return _asked(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
-    return RoutedInference({MODELS: OfflineInference if model_url == OFFLINE else asked}, MODELS).load()
+    return RoutedInference({MODELS: _offline if model_url == OFFLINE else asked}, MODELS).load()
+
+
+def _offline() -> Inference:
+    from turnstone.adapters.offline import OfflineInference
+
+    return OfflineInference()
 
 
 def _build_provider(name: str, entry: ProviderEntry, means: Means) -> Inference:
     match entry.type:
         case "offline":
-            from turnstone.adapters.offline import OfflineInference
-
-            return OfflineInference()
+            return _offline()
         case "openai":
             return _build_openai(name, entry, means)
         case "bedrock":

@@ -20,7 +20,6 @@ from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.tenant_tools import TenantTools
 from turnstone.services.tool_answers import ToolAnswers
 
-
 log = logging.getLogger(__name__)
 
 
