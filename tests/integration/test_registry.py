@@ -252,6 +252,11 @@ def test_tools_are_told_with_their_groups_and_found_by_name(toolgroups: Toolgrou
     assert refused.value.location == ("toolgroup_id",)
 
 
+def test_of_a_group_that_only_the_operator_can_turn_on_nobody_is_told_to_register_it(toolgroups: Toolgroups) -> None:
+    with pytest.raises(Unsupported, match="nobody wrote the tools of 'builtin::chess'"):
+        toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA, ("builtin::chess",), "toolgroup_id")
+
+
 def test_a_tool_whose_group_can_t_be_asked_is_not_told_to_be_missing(toolgroups: Toolgroups) -> None:
     toolgroups.register(LOCAL_CALLER, group("silent"), attempt())
     for name in ("silent/roar", "roar"):
