@@ -55,8 +55,8 @@ class Tenant:
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
         self._make()
-        self.ids["attachment_id"] = "0" * 32
-        self._attach(serving, f"{mark}-turn")
+        session = {name: self.ids[name] for name in ("agent_id", "session_id")}
+        self.ids["attachment_id"] = attach(serving, SessionRef(tenant=caller.tenant, **session), f"{mark}-turn")
 
     def send(self, method: str, target: str, body: Any = None, headers: Sequence[Header] = ()) -> Answered:
         sent = b"" if body is None else json.dumps(body).encode()
@@ -78,13 +78,6 @@ class Tenant:
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         self.bodies = {**self.bodies, **self._bodies_2024()}
 
-    def _attach(self, serving: Served, said: str) -> None:
-        """Store what a tool might have made in the session."""
-        ref = SessionRef(tenant=self.caller.tenant, agent_id=self.ids["agent_id"], session_id=self.ids["session_id"])
-        body = frame({"name": said, "mime_type": "text/plain"}, said.encode())
-        records = serving.server.core.attachments.store._store
-        records.write([Put(attachment_key(ref, self.ids["attachment_id"]), body, is_apart=True)])
-
     def _bodies_2024(self) -> Mapping[str, Any]:
         """Return what asks, in the words of September 2024, for these things or for more of them."""
         agent, session, turn, step = (
@@ -102,6 +95,15 @@ class Tenant:
             "/agents/turn/get": turn,
             "/agents/step/get": step,
         }
+
+
+def attach(serving: Served, ref: SessionRef, said: str) -> str:
+    """Store what a tool might have made in the session; return its id."""
+    attachment_id = "0" * 32
+    body = frame({"name": said, "mime_type": "text/plain"}, said.encode())
+    records = serving.server.core.attachments.store._store
+    records.write([Put(attachment_key(ref, attachment_id), body, is_apart=True)])
+    return attachment_id
 
 
 def _names_something(route: Route) -> bool:

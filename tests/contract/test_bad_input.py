@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
+from tests.contract.tenant_world import attach
+from turnstone.domain.sessions import SessionRef
 from turnstone.http.routes import Route
 
 CASES = 2_000
@@ -295,7 +297,7 @@ def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
     offer = deprecated if config.get("tool_config") is None else config["tool_config"]
     choice = "auto" if offer.get("tool_choice") is None else offer["tool_choice"]
     own = [tool["name"] for tool in config.get("client_tools") or ()]
-    own += [tool.get("function_name", tool.get("type")) for tool in config.get("tools") or ()]
+    own += [tool.get("function_name", tool["type"]) for tool in config.get("tools") or () if "type" in tool]
     groups = {group if isinstance(group, str) else group["name"] for group in config.get("toolgroups") or ()}
     offered = {*own, *(["current_time"] if groups else [])}
     is_served = (
@@ -517,7 +519,12 @@ ANY_MESSAGE = tagged(
 )
 RUN_SHIELD = record({"shield_id": text, "messages": many(ANY_MESSAGE, least=1)}, {"params": nullable(exactly({}))})
 
-INVOKE_TOOL = record({"tool_name": exactly("current_time"), "kwargs": mapping}, {})
+
+def tool_called(value: Any) -> int:
+    return min(some(value), RIGHT if value == "current_time" else UNSURE) if text(value) else WRONG
+
+
+INVOKE_TOOL = record({"tool_name": tool_called, "kwargs": mapping}, {})
 
 
 def turn_grade(body: Any, _: Sequence[str]) -> int:
@@ -1155,6 +1162,9 @@ class World:
         client = self._server.client
         session = client.post(self._at("/v1/agents/{agent_id}/session"), {"session_name": "s"}).json()
         self._ids["session_id"] = session["session_id"]
+        if "{attachment_id}" in self._route.path:
+            ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
+            self._ids["attachment_id"] = attach(self._server, ref, "a file")
         if "{turn_id}" in self._route.path or "turn_id" in self._bodies.names:
             words = "add(a=1) get_weather(city=Oslo)" if self._route.method == "POST" else "hello"
             messages = [{"role": "user", "content": words}]
@@ -1189,6 +1199,10 @@ class World:
         return self._route.method == "DELETE" and not self._route.path.startswith(REGISTRIES)
 
     @property
+    def _runs_tool(self) -> bool:
+        return self._route.path == "/v1/tool-runtime/invoke"
+
+    @property
     def _runs_shield(self) -> bool:
         return (self._route.method, self._route.path) == RUN
 
@@ -1202,6 +1216,8 @@ class World:
                 true = {404} if grade == RIGHT else {400, 404}
             if self._runs_shield and grade and understood(b"".join(request.body))["shield_id"] != ENTRY_ID:
                 true = true - {done} | {404}
+            if self._runs_tool and grade and understood(b"".join(request.body))["tool_name"] != "current_time":
+                true = {400, 404}
         else:
             true = {404, 405} if grade == RIGHT else {400, 404, 405}
         named = {name for name, value in request.headers if value}
@@ -1248,9 +1264,12 @@ def quoted_all(identifier: str) -> str:
 
 
 def check_success(answer: Answered) -> None:
-    """See that the body is JSON, a page, or a stream of JSON that ends as a turn ends."""
+    """See that the body is JSON, a page, the attachment, or a stream of JSON that ends as a turn ends."""
     if answer.headers["content-type"] == "application/json":
         assert isinstance(answer.json(), dict | None)
+        return
+    if answer.headers["content-type"] == "text/plain":
+        assert answer.body == b"a file"
         return
     if answer.headers["content-type"] == "text/html; charset=utf-8":
         assert answer.body.startswith(b"<!doctype html>")

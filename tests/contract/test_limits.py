@@ -196,7 +196,7 @@ def test_a_mistake_of_ours_is_told_without_its_inside(server: Served, monkeypatc
 UNKNOWN_NAMES = [
     ("input_shields", ["llama-guard"]),
     ("output_shields", ["llama-guard"]),
-    ("toolgroups", ["builtin::websearch"]),
+    ("toolgroups", ["builtin::telepathy"]),
     ("toolgroups", ["builtin::clock/stop_watch"]),
     ("toolgroups", [{"name": "mcp::deepwiki", "args": {}}]),
 ]

@@ -33,4 +33,4 @@ def test_tools_are_told_to_the_model_and_listed_by_their_schemas(tmp_path: Path)
     assert told["read"] == WEATHER
     assert "input_schema" in told["refused"]
     assert told["listed"] == [["current_time", "builtin::clock", CLOCK]] * 3
-    assert told["groups"] == ["builtin::clock"]
+    assert told["groups"] == ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]

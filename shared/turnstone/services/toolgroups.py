@@ -19,7 +19,7 @@ from turnstone.domain.errors import (
     Unsupported,
 )
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.registry import MCP, McpEndpoint, Toolgroup
+from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import Clock
@@ -145,7 +145,7 @@ class Toolgroups:
 
     def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
         group_id, _, tool_name = name.rpartition("/")
-        groups = [tools.group(group_id)] if group_id else self.list(caller)
+        groups = [_group(tools, group_id)] if group_id else self.list(caller)
         unasked: list[TurnstoneError] = []
         for group, there in self._asked(tools, groups):
             if isinstance(there, TurnstoneError):
@@ -182,6 +182,16 @@ class Toolgroups:
                     yield group, problem
                 except GivenUp as problem:
                     yield group, ToolgroupUnavailable(group.identifier, str(problem))
+
+
+def _group(tools: TenantTools, group_id: str) -> Toolgroup:
+    """Return the group. Raises NotFound, and Unsupported for one of the server's that is off."""
+    try:
+        return tools.group(group_id)
+    except Unsupported as problem:
+        if group_id.startswith(f"{BUILTIN}::"):
+            raise
+        raise NotFound("toolgroup", group_id) from problem
 
 
 def _with_files(result: ToolResult) -> ToolResult:
