@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -122,7 +123,7 @@ class Toolgroups:
         awaited: Awaited[ToolResult] = Awaited()
         box = tools.built(group)
         with awaiting([awaited], None):
-            awaited.begin(self._boxes.threads, lambda: box.invoke(invocation))
+            awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
             try:
                 return _with_files(awaited.answer(invocation.timeout_s)), False
             except ToolFailed as failed:
@@ -143,7 +144,8 @@ class Toolgroups:
         asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
         with awaiting(asked, None):
             for group, one in zip(groups, asked, strict=True):
-                one.begin(self._boxes.threads, lambda group=group: tools.listed(group))  # type: ignore[misc] # bound now
+                listing = partial(tools.listed, group)
+                one.begin(self._boxes.threads, listing, tools.asker.tenant)
             for group, one in zip(groups, asked, strict=True):
                 try:
                     yield group, one.answer(LISTING_S)
