@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from turnstone.adapters.tools.mcp_answers import result_of
 from turnstone.adapters.tools.mcp_connections import McpConnections
-from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of, shown
+from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of
 from turnstone.adapters.tools.mcp_trouble import McpTrouble
 from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
 from turnstone.domain.registry import Toolgroup
@@ -29,20 +29,25 @@ class McpToolbox:
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
         """Return the tools that the server lists to the asker. Raises InvalidRequest too, for headers of no use."""
+        peer = peer_of(self._uri, asker)
         try:
-            return self._connections.listing(peer_of(self._uri, asker)).tools
+            return self._connections.listing(peer).tools
         except McpTrouble as trouble:
-            raise ToolgroupUnavailable(self._name, f"its MCP server {shown(self._uri)}: {trouble}") from trouble
+            said = peer.redacted(str(trouble))
+            raise ToolgroupUnavailable(self._name, f"its MCP server {peer.shown_uri}: {said}") from trouble
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         call = (invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
+        peer = self._peer(invocation)
         try:
-            peer = self._peer(invocation)
             return result_of(self._connections.call(peer, call, invocation.timeout_s, invocation.stop))
         except McpTrouble as trouble:
             is_known = trouble.is_unsent or trouble.is_answer
             unknown = "" if is_known else "; whether the tool ran is not known"
-            raise ToolFailed(f"the MCP server of {self._name!r}: {trouble}{unknown}") from trouble
+            said = peer.redacted(str(trouble))
+            raise ToolFailed(f"the MCP server of {self._name!r}: {said}{unknown}") from trouble
+        except ToolFailed as failed:  # in the server's own words
+            raise ToolFailed(peer.redacted(str(failed))) from failed
 
     def _peer(self, invocation: ToolInvocation) -> McpPeer:
         try:
