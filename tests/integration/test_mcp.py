@@ -345,3 +345,13 @@ print({"mcp", "mcp_types", "httpx2", "httpcore2", "httpx", "anyio", "opentelemet
 """
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    "uri", ["http://[::1", "https://[v1.x]/", "https://a:99999/", "https://%00/", "https://a:secret-value@b.example/"]
+)
+def test_an_address_that_nobody_can_be_asked_at_makes_no_toolbox(uri: str) -> None:
+    with asking() as connections, pytest.raises(InvalidRequest) as refused:
+        toolbox(uri, connections)
+    assert refused.value.location == ("mcp_endpoint", "uri")
+    assert "secret-value" not in str(refused.value)

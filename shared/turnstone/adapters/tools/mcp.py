@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from turnstone.adapters.fetching.targets import to_target
 from turnstone.adapters.tools.mcp_answers import result_of
 from turnstone.adapters.tools.mcp_connections import McpConnections
 from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of
 from turnstone.adapters.tools.mcp_trouble import McpTrouble
-from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
+from turnstone.domain.errors import FetchRefused, InvalidRequest, ToolFailed, ToolgroupUnavailable
 from turnstone.domain.registry import Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolDef
@@ -19,10 +20,14 @@ class McpToolbox:
         """Prepare to ask.
 
         Raises:
-            InvalidRequest: the group names no server.
+            InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
         """
         if group.mcp_endpoint is None:
             raise InvalidRequest(f"toolgroup {group.identifier!r} needs mcp_endpoint.uri", ("mcp_endpoint", "uri"))
+        try:
+            to_target(group.mcp_endpoint.uri)
+        except FetchRefused as refused:
+            raise InvalidRequest(f"mcp_endpoint.uri: {refused}", ("mcp_endpoint", "uri")) from refused
         self._name = group.identifier
         self._uri = group.mcp_endpoint.uri
         self._connections = connections
