@@ -173,7 +173,7 @@ def test_a_call_that_was_stopped_before_is_not_made(server: McpServer, connectio
     box.tools(ASKER)  # over a connection that is open, a call would be sent before it is taken back
     stop.give()
     for _ in range(20):
-        with pytest.raises(ToolFailed, match="it was stopped before it answered$"):
+        with pytest.raises(ToolFailed, match=r"it was stopped before it answered$"):
             call(box, "slow", stop=stop, seconds=30, name="never")
     assert "never" not in seen(box)["began"]
 
