@@ -346,3 +346,10 @@ def test_headers_that_a_server_repeats_in_an_error_are_told_to_nobody(
             call(box, "echo", asker=asker) if method == "tools_call" else box.tools(asker)
         assert server.headers[-1]["authorization"] == "Bearer secret-value"
     assert "no such user: [redacted], [redacted]" in str(failed.value)
+
+
+def test_what_a_server_says_of_an_error_makes_no_further_lines_in_a_log() -> None:
+    with hostile(decent_but(tools_list=as_error("no\r\n2026-01-01 ERROR\u2028forged"))) as (box, _):
+        with pytest.raises(ToolgroupUnavailable) as unavailable:
+            box.tools(ASKER)
+    assert str(unavailable.value).endswith("it says: no 2026-01-01 ERROR forged")
