@@ -349,7 +349,7 @@ def test_headers_that_a_server_repeats_in_an_error_are_told_to_nobody(
 
 
 def test_what_a_server_says_of_an_error_makes_no_further_lines_in_a_log() -> None:
-    with hostile(decent_but(tools_list=as_error("no\r\n2026-01-01 ERROR\u2028forged"))) as (box, _):
-        with pytest.raises(ToolgroupUnavailable) as unavailable:
-            box.tools(ASKER)
+    says = as_error("no\r\n2026-01-01 ERROR\u2028forged")
+    with hostile(decent_but(tools_list=says)) as (box, _), pytest.raises(ToolgroupUnavailable) as unavailable:
+        box.tools(ASKER)
     assert str(unavailable.value).endswith("it says: no 2026-01-01 ERROR forged")
