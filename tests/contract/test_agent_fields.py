@@ -430,10 +430,12 @@ def answered(tool: Fields, expected: str, beside: Fields) -> Row:
     return row
 
 
-def runs_code_or_leaves_it(world: World, _: str) -> None:
-    for is_inline in (True, False):
-        _, turn = ran(world, {**KINDS["code_interpreter"], "enable_inline_code_execution": is_inline}, "1")
-        assert [call["tool_name"] for call in turn["output_message"]["tool_calls"]] == ["code_interpreter"][is_inline:]
+def runs_code_or_leaves_it(world: World, sent_with: str) -> None:
+    """Here, where no code is run, the turn is refused if that shall be done here."""
+    left = {**KINDS["code_interpreter"], "enable_inline_code_execution": False}
+    _, turn = ran(world, left, "1")
+    assert [call["tool_name"] for call in turn["output_message"]["tool_calls"]] == ["code_interpreter"]
+    refuses({"tools": [{**left, "enable_inline_code_execution": True}]}, "tools")(world, sent_with)
 
 
 def function(**fields: Any) -> Fields:

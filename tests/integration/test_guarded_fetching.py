@@ -387,7 +387,9 @@ def test_an_answer_may_have_all_the_room_it_was_given(target: WebTarget) -> None
 
 
 @pytest.mark.parametrize(
-    ("encoding", "body"), [("gzip", gzip.compress(b"hello")), ("deflate", zlib.compress(b"hello"))]
+    ("encoding", "body"),
+    [("gzip", gzip.compress(b"hello")), ("deflate", zlib.compress(b"hello"))],
+    ids=["gzip", "deflate"],
 )
 def test_what_was_compressed_all_the_same_is_read(target: WebTarget, encoding: str, body: bytes) -> None:
     target.answers["/"] = http_answer(body, f"Content-Encoding: {encoding}")

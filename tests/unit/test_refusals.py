@@ -122,3 +122,11 @@ def test_a_turn_can_not_bind_the_answer_in_which_calls_are_to_be_written(told: A
     assert refused.value.location == ("tool_config", "tool_prompt_format")
     for free in ({"client_tools": []}, {"tool_config": {**told, "tool_choice": "none"}}, {"tool_config": {}}):
         refuse_of_a_turn(config_of(bound | free), "grammar")
+
+
+def test_a_defined_tool_whose_group_is_off_is_refused_before_the_turn() -> None:
+    search = config_of({"tools": [{"type": "photogen"}]})
+    with pytest.raises(Unsupported, match="builtin::photogen") as refused:
+        refuse_of_a_turn(search)
+    assert refused.value.location == ("tools",)
+    refuse_of_an_agent(search)

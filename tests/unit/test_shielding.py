@@ -274,6 +274,21 @@ def test_a_turn_that_names_no_shield_or_one_that_is_broken_is_refused_by_its_fie
     place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
 
 
+@pytest.mark.parametrize("field", ["input_shields", "output_shields"])
+def test_a_shield_of_a_tool_that_nobody_registered_is_refused_at_its_place(store: SqliteRangeStore, field: str) -> None:
+    place = Place(store, a=clean)
+    place.register("a")
+    for name, location in (("a", None), ("nobody", ("tools", 1, field))):
+        tools = [{"type": "photogen"}, {"type": "wolfram_alpha", field: [name]}]
+        config = AgentConfig.model_validate({"model": "m", "instructions": "", "tools": tools})
+        if location is None:
+            place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
+            continue
+        with pytest.raises(InvalidRequest, match="there is no shield 'nobody'") as refused:
+            place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, config)
+        assert refused.value.location == location
+
+
 def test_a_turn_without_shields_asks_for_none(store: SqliteRangeStore) -> None:
     place = Place(store)
     place.shieldings.refuse_unusable(LOCAL_CALLER.tenant, AgentConfig(model="m", instructions=""))

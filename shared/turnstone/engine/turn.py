@@ -38,15 +38,15 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     """
     if left := input_shields_left(state, deps.config.input_shields):
         return (yield from judge_input(left, state, deps))
+    ending = ending_of(state, deps)
+    calls = unanswered_calls(state.turn) if ending is None else ()
+    if calls:
+        return (yield from run_tools(plan_tools(calls, deps.offer), state, deps))
     if untold := untold_verdicts(state):
         return (yield from tell_verdict(untold[0], state, deps))
-    ending = ending_of(state, deps)
     if ending is not None:
         left = output_shields_left(state, ending, deps.config.output_shields)
         return (yield from judge_output(left, ending, deps)) if left else ending
-    calls = unanswered_calls(state.turn)
-    if calls:
-        return (yield from run_tools(plan_tools(calls, deps.offer), state, deps))
     return (yield from _infer(state, deps))
 
 

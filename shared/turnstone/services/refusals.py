@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 
 from turnstone.domain.agents import AgentConfig, GrammarFormat, ToolGroup
+from turnstone.domain.defined_tools import server_tools
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.tool_runs import OfferedTool
 from turnstone.engine.tool_plan import ToolOffer, build_offer
@@ -38,6 +39,10 @@ def refuse_unsupported(config: AgentConfig, offered: Offered, capabilities: Capa
             ("response_format",),
         )
     offer = build_offer(config, offered(config.toolgroups))
+    try:
+        offered(list(dict.fromkeys(tool.toolgroup for tool in server_tools(config) if tool.toolgroup)))
+    except Unsupported as off:
+        raise Unsupported(f"tools: {off}", ("tools",)) from off
     refuse_impossible_choice(config, offer)
     refuse_bound_calls(config, offer)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from turnstone.domain.agent_tools import AgentTool
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.registry import LLAMA_GUARD
@@ -22,6 +23,7 @@ from turnstone.services.known_shields import KnownShields
 
 log = logging.getLogger(__name__)
 AT_ONCE = 64
+Location = tuple[str | int, ...]
 STOPPED = "This was stopped by a safety check."
 NOT_JUDGED = "This can't be answered now, because a safety check did not work. Please try again later."
 
@@ -42,18 +44,23 @@ class Shieldings:
 
     def refuse_unusable(self, tenant: str, config: AgentConfig) -> None:
         """Raise InvalidRequest, naming the field, if the configuration names a shield that can't be used."""
-        fields = {name: getattr(config, name) for name in ("input_shields", "output_shields")}
-        if not any(fields.values()):
-            return
-        found = self._known.find(tenant, [name for names in fields.values() for name in names])
-        for field_name, names in fields.items():
-            for name in names:
-                if name not in found:
-                    raise InvalidRequest(f"{field_name}: there is no shield {name!r}; register it first", (field_name,))
-                try:
-                    self._made(tenant, found[name])
-                except InvalidRequest as wrong:
-                    raise InvalidRequest(f"{field_name}: shield {name!r}: {wrong}", (field_name,)) from wrong
+        places: list[tuple[Location, AgentConfig | AgentTool]] = [((), config)]
+        places += ((("tools", index), tool) for index, tool in enumerate(config.tools))
+        named = [
+            ((*location, field_name), name)
+            for location, holder in places
+            for field_name in ("input_shields", "output_shields")
+            for name in getattr(holder, field_name)
+        ]
+        found = self._known.find(tenant, [name for _, name in named]) if named else {}
+        for location, name in named:
+            where = ".".join(map(str, location))
+            if name not in found:
+                raise InvalidRequest(f"{where}: there is no shield {name!r}; register it first", location)
+            try:
+                self._made(tenant, found[name])
+            except InvalidRequest as wrong:
+                raise InvalidRequest(f"{where}: shield {name!r}: {wrong}", location) from wrong
 
     def refuse_wrong(self, tenant: str, registered: Registered) -> None:
         """Raise InvalidRequest, naming the field, if no shield can be made like this."""

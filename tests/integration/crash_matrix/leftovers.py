@@ -4,9 +4,9 @@ What was deleted is led to by a clean-up job until that has removed it, and the 
 
 What sessions spent is led to by the days, whatever became of the sessions.
 
-Two things may be left, and nobody reads either: the step records of an ended turn, which holds its steps itself, when
-its process was gone before it removed them, or somebody else ended it; and blobs that no record names any more, or that
-the write of never came. Both go with their session.
+Three things may be left, and nobody reads any: the step records of an ended turn, which holds its steps itself, when
+its process was gone before it removed them, or somebody else ended it; files of a tool whose answer was never stored;
+and blobs that no record names any more, or that the write of never came. All go with their session.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Leftovers:
     orphans: list[str] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
     blobs: set[str] = field(default_factory=set)
+    attachments: list[str] = field(default_factory=list)
     sessions: set[str] = field(default_factory=set)
     jobs: list[Job] = field(default_factory=list)
 
@@ -114,6 +115,11 @@ class _Walk:
                 self.leftovers.orphans.append(f"{turn.key} is {turn.attributes}")
         for step in (record for record in records if record.key.sk[:5] == "step:"):
             self._walk_step(step, turns)
+        told = b"".join(record.body for record in records if record.key.sk[:5] in ("turn:", "step:"))
+        for attachment in (record for record in records if record.key.sk.startswith("attachment:")):
+            self._reach(attachment)
+            if attachment.key.sk.removeprefix("attachment:").encode() not in told:
+                self.leftovers.attachments.append(attachment.key.sk)
         for remembered in (record for record in records if record.key.sk.startswith("idempotency:")):
             if from_json(remembered.body)["answer"]["turn_id"] in turns:
                 self._reach(remembered)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, call, calls
+from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, ToolFunction, call, calls
 from tests.fakes.shields import ScriptedShields, clean, registered, stops
 from tests.harness import CountingStore, ManualSupervisor, Server
 from tests.integration.crash_matrix.faults import (
@@ -29,6 +29,7 @@ from turnstone.config import Settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.sessions import TurnRef
+from turnstone.domain.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.turns import TurnStatus
 from turnstone.engine.summary import TASK
 from turnstone.ports import InferenceRequest
@@ -47,7 +48,22 @@ SOON_S = 5
 ENOUGH = 60
 ROUNDS = 6
 LARGE = base64.b64encode(random.Random(1).randbytes(3_000)).decode()
-TOOLS = {"dice": {"roll": lambda arguments: "4", "shuffle": lambda arguments: LARGE}}
+PRINTED = ToolResult("printed", files=(ProducedFile("page.txt", "text/plain", b"a page"),))
+SPILT = "a secret that was spilt"
+TOOLS: dict[str, dict[str, ToolFunction]] = {
+    "dice": {"roll": lambda _: "4", "shuffle": lambda _: LARGE, "print": lambda _: PRINTED},
+    "run elsewhere": {"probe": lambda _: "fine", "spill": lambda _: SPILT},
+}
+GUARDED_TOOLS = [
+    {
+        "type": "function_call",
+        "function_name": name,
+        "remote_execution": {"url": "https://tools.example", "method": "POST"},
+        "input_shields": ["one"],
+        "output_shields": [shield],
+    }
+    for name, shield in (("probe", "two"), ("spill", "strict"))
+]
 LAST_WORDS = "That is all."
 REPLIES: dict[str, tuple[Reply, ...]] = {
     "plain": ("A plain answer.",),
@@ -56,6 +72,9 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "look-twice": (call("look", "l1"), call("look", "l2"), LAST_WORDS),
     "look-and-roll": (calls(call("look", "l1"), call("roll", "r1")), LAST_WORDS),
     "shuffle": (call("shuffle", "s1"), LAST_WORDS),
+    "print": (calls(call("print", "p1"), call("print", "p2")), LAST_WORDS),
+    "probe": (calls(call("probe", "b1"), call("probe", "b2")), LAST_WORDS),
+    "spill": (calls(call("spill", "s1"), call("probe", "b1")), LAST_WORDS),
     "guarded": (call("roll", "r1"), LAST_WORDS),
     "leaky": ("A secret.",),
 }
@@ -66,10 +85,15 @@ KINDS = {
     "look-twice": ["inference", "tool_execution", "inference", "tool_execution", "inference"],
     "look-and-roll": ["inference", "tool_execution", "tool_execution", "inference"],
     "shuffle": ["inference", "tool_execution", "inference"],
+    "print": ["inference", "tool_execution", "tool_execution", "inference"],
+    "probe": ["inference", *["shield_call"] * 2, *["tool_execution"] * 2, *["shield_call"] * 2, "inference"],
+    "spill": ["inference", *["shield_call"] * 2, *["tool_execution"] * 2, "shield_call"],
     "guarded": [*["shield_call"] * 2, "inference", "tool_execution", "inference", *["shield_call"] * 2],
     "forbidden": ["shield_call"],
     "leaky": ["inference", "shield_call"],
 }
+# a tool that fails has nothing to stop
+ALSO = {"spill": [["inference", *["shield_call"] * 2, *["tool_execution"] * 2, *["shield_call"] * 2, "inference"]]}
 SHIELDS = (registered("one", on_failure="allow"), registered("two", on_failure="allow"), registered("strict"))
 OVERRIDES: dict[str, dict[str, tuple[str, ...]]] = {
     "guarded": {"input_shields": ("one", "two"), "output_shields": ("one", "two")},

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from tests.harness import ProcessDied, completes_turn
 from tests.integration.crash_matrix.client import Client
-from tests.integration.crash_matrix.processes import AWAIT_S, LARGE, LEASE_S
+from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LARGE, LEASE_S
 from tests.integration.crash_matrix.world import World
 from turnstone.config import DAY_S
 from turnstone.domain.sessions import TurnRef
@@ -58,6 +58,22 @@ def shields_that_stop(world: World, client: Client) -> None:
     world.faults.begin()
     client.say(server, "forbidden", key="a key")
     client.say(server, "leaky")
+
+
+def files_of_tools(world: World, client: Client) -> None:
+    server = world.process()
+    world.faults.begin()
+    client.say(server, "print")
+
+
+def shields_of_tools(world: World, client: Client) -> None:
+    """Shields judge calls and answers of tools; then one stops an answer beside which another tool ran."""
+    server = world.process()
+    guarded = world.client(tools=GUARDED_TOOLS)
+    guarded.register_shields(server)
+    world.faults.begin()
+    guarded.say(server, "probe")
+    guarded.say(server, "spill")
 
 
 def two_pauses(world: World, client: Client) -> None:
@@ -250,6 +266,8 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     server_tools: {"store": 10, "model": 2, "tools": 3},
     shields: {"store": 13, "model": 2, "tools": 1, "shields": 4},
     shields_that_stop: {"store": 13, "model": 1, "shields": 3},
+    files_of_tools: {"store": 10, "blobs": 2, "model": 2, "tools": 2},
+    shields_of_tools: {"store": 20, "model": 3, "tools": 4, "shields": 7},
     two_pauses: {"store": 17, "model": 3, "supervisor": 2},
     mixed_calls: {"store": 13, "model": 2, "tools": 1, "supervisor": 1},
     superseding: {"store": 14, "model": 2, "tools": 3, "supervisor": 1},
