@@ -6,6 +6,7 @@ import logging
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -111,7 +112,7 @@ class Toolgroups:
         asker = ToolAsker(caller.tenant, attempt.provider_data)
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)
-        key = attempt.key or str(uuid4())
+        key = _idempotency_key(caller, attempt)
         invocation = ToolInvocation(
             call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
             arguments={**arguments, **(group.args or {})},
@@ -151,6 +152,13 @@ class Toolgroups:
                     yield group, one.answer(LISTING_S)
                 except (ToolgroupUnavailable, InvalidRequest, GivenUp) as problem:
                     log.info("the tools of %r are left out of a list: %s", group.identifier, problem)
+
+
+def _idempotency_key(caller: Caller, attempt: Attempt) -> str:
+    """Return the same key for the same request only: who has the tool may serve other tenants, and know only the key."""
+    if attempt.key is None:
+        return str(uuid4())
+    return sha256("\0".join((caller.tenant, attempt.key, attempt.fingerprint)).encode()).hexdigest()
 
 
 def _with_files(result: ToolResult) -> ToolResult:
