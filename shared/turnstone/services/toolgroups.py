@@ -155,7 +155,7 @@ class Toolgroups:
 
 
 def _idempotency_key(caller: Caller, attempt: Attempt) -> str:
-    """Return the same key for the same request only: who has the tool may serve other tenants, and know only the key."""
+    """Return the same key for the same request only: who has the tool may serve other tenants as well."""
     if attempt.key is None:
         return str(uuid4())
     return sha256("\0".join((caller.tenant, attempt.key, attempt.fingerprint)).encode()).hexdigest()
