@@ -133,6 +133,7 @@ def test_code_that_ends_itself_or_breaks_is_an_error(jails: Jails) -> None:
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)": "SIGKILL",
         "import ctypes; ctypes.string_at(0)": "SIGSEGV",
         "import os; os.abort()": "SIGABRT",
+        "import os; os.kill(os.getpid(), 40)": "signal 40",
     }
     for code, name in ways.items():
         run = jails.run(code)
