@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from urllib.parse import urljoin
 
 from functions.chat.answering import Answering
 from functions.chat.screen import Screen
@@ -61,6 +62,9 @@ class Chat:
             events = self.session.resume(self._answers(calls))
         self.last = self.session.state()
         if self.last.status != AWAITING:
+            for made in self.last.turn.get("output_attachments") or ():
+                address = urljoin(f"{self.session.client.url}/", made["content"]["uri"])
+                self.screen.note(f"· file {address} ({made['mime_type']})")
             self.screen.note(f"· {self.last.tokens} tokens")
         return self.last
 

@@ -10,7 +10,11 @@ from typing import Any
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.caller import Caller
+from turnstone.domain.sessions import SessionRef
 from turnstone.http.routes import Route
+from turnstone.records import Put
+from turnstone.store.frames import frame
+from turnstone.store.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
@@ -51,6 +55,8 @@ class Tenant:
         self.secrets = marks_in(json.dumps(self.bodies))
         self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
         self._make()
+        self.ids["attachment_id"] = "0" * 32
+        self._attach(serving, f"{mark}-turn")
 
     def send(self, method: str, target: str, body: Any = None, headers: Sequence[Header] = ()) -> Answered:
         sent = b"" if body is None else json.dumps(body).encode()
@@ -71,6 +77,13 @@ class Tenant:
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         self.bodies = {**self.bodies, **self._bodies_2024()}
+
+    def _attach(self, serving: Served, said: str) -> None:
+        """Store what a tool might have made in the session."""
+        ref = SessionRef(tenant=self.caller.tenant, agent_id=self.ids["agent_id"], session_id=self.ids["session_id"])
+        body = frame({"name": said, "mime_type": "text/plain"}, said.encode())
+        records = serving.server.core.attachments.store._store
+        records.write([Put(attachment_key(ref, self.ids["attachment_id"]), body, is_apart=True)])
 
     def _bodies_2024(self) -> Mapping[str, Any]:
         """Return what asks, in the words of September 2024, for these things or for more of them."""

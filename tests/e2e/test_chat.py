@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.e2e.plain_client import PlainClient, said
@@ -114,6 +115,15 @@ def test_what_is_piped_in_is_said_and_json_is_the_servers_events(server: ServerP
     assert len(told) == len(payloads) - 1
     assert last["turn"]["input_messages"][0]["content"] == "weather?\nin Oslo\n"
     assert last["turn"]["output_message"]["content"] == f"told: {RESULT}"
+
+
+def test_the_address_of_what_a_tool_made_is_told(tmp_path: Path) -> None:
+    zone = "x" * 200  # no zone has that name, which is repeated in an answer that is too long to be shown whole
+    with ServerProcess(tmp_path, max_tool_output=100) as short:
+        done = chatted(short.url, f"current_time(timezone={zone})", "--toolgroup", "builtin::clock")
+        found = re.search(rf"· file {short.url}(/v1/\S+) \(text/plain; charset=utf-8\)\n", done.stderr)
+        assert found, done.stderr
+        assert zone in httpx.get(f"{short.url}{found[1]}").text
 
 
 def test_a_tool_is_not_run_where_nobody_can_be_asked(server: ServerProcess, tools: Path) -> None:

@@ -261,17 +261,18 @@ def test_nothing_is_sent_over_plain_http_that_is_not_allowed(server: McpServer) 
 # ---- servers that end
 
 
-def test_a_server_that_is_not_there_is_told_without_its_query(servers: McpServers) -> None:
+@pytest.mark.parametrize("way", ["/mcp", "/sse"])
+def test_a_server_that_is_not_there_is_told_without_its_query(way: str, servers: McpServers) -> None:
     gone = servers.start()
     gone.kill()
     with asking(gone.port) as connections:
-        box = toolbox(gone.url("/mcp?key=secret-value"), connections)
+        box = toolbox(gone.url(f"{way}?key=secret-value"), connections)
         with pytest.raises(ToolgroupUnavailable, match="can't be reached") as unavailable:
             box.tools(ASKER)
         with pytest.raises(ToolFailed, match=r"can't be reached$"):
             call(box, "nothing")
     assert "secret-value" not in str(unavailable.value)
-    assert gone.url("/mcp") in str(unavailable.value)
+    assert gone.url(way) in str(unavailable.value)
 
 
 @pytest.mark.parametrize("way", WAYS)

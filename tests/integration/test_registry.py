@@ -14,15 +14,24 @@ from moto import mock_aws
 
 from tests.aws_events import AT
 from tests.contract.dynamo_table import create_table
-from tests.fakes.scripted import ScriptedTools
+from tests.fakes.scripted import ScriptedToolbox, ScriptedTools
 from tests.harness import FakeClock, attempt, together
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.caller import LOCAL_CALLER, Caller
-from turnstone.domain.errors import AlreadyRegistered, IdempotencyMismatch, InvalidRequest, NotFound, Unsupported
+from turnstone.domain.errors import (
+    AlreadyRegistered,
+    IdempotencyMismatch,
+    InvalidRequest,
+    NotFound,
+    ToolgroupUnavailable,
+    Unsupported,
+)
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.registry import Model, Shield, Toolgroup
+from turnstone.domain.tool_runs import ToolAsker
+from turnstone.domain.tools import ToolDef
 from turnstone.ports import RangeStore
 from turnstone.records import Operation
 from turnstone.services.known_toolgroups import KnownToolgroups
@@ -169,9 +178,21 @@ def test_a_key_is_remembered_where_there_was_nothing_to_do(store: RangeStore) ->
         models(store).register("t", model("other"), attempt("another body", key="k"), AT)
 
 
+class SilentToolbox(ScriptedToolbox):
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        raise ToolgroupUnavailable("silent", "it can't be reached")
+
+
+class PartlySilentTools(ScriptedTools):
+    """Scripted tools, beside which a group `silent` may be registered that can't be asked."""
+
+    def build(self, group: Toolgroup) -> ScriptedToolbox:
+        return SilentToolbox(self, ()) if group.identifier == "silent" else super().build(group)
+
+
 @pytest.fixture
 def tools() -> ScriptedTools:
-    return ScriptedTools(
+    return PartlySilentTools(
         {"dice": {"roll": lambda _: "4", "flip": lambda _: "heads"}, "clock": {"now": lambda _: "noon"}}
     )
 
@@ -233,6 +254,23 @@ def test_tools_are_told_with_their_groups_and_found_by_name(toolgroups: Toolgrou
     with pytest.raises(Unsupported, match="there is no toolgroup 'chess'") as refused:
         told("chess", named_by="toolgroup_id")
     assert refused.value.location == ("toolgroup_id",)
+
+
+def test_of_a_group_that_only_the_operator_can_turn_on_nobody_is_told_to_register_it(toolgroups: Toolgroups) -> None:
+    with pytest.raises(Unsupported, match="nobody wrote the tools of 'builtin::chess'"):
+        toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA, ("builtin::chess",), "toolgroup_id")
+
+
+def test_a_tool_whose_group_can_t_be_asked_is_not_told_to_be_missing(toolgroups: Toolgroups) -> None:
+    toolgroups.register(LOCAL_CALLER, group("silent"), attempt())
+    for name in ("silent/roar", "roar"):
+        with pytest.raises(ToolgroupUnavailable):
+            toolgroups.tool(LOCAL_CALLER, name)
+        with pytest.raises(ToolgroupUnavailable):
+            toolgroups.invoke(LOCAL_CALLER, name, {}, attempt())
+    found, _ = toolgroups.tool(LOCAL_CALLER, "now")
+    assert found == group("clock", "builtin")
+    assert [one.identifier for one, _ in toolgroups.tools(LOCAL_CALLER, NO_PROVIDER_DATA)] == ["dice", "clock"]
 
 
 def test_a_tool_that_is_run_outside_of_turns_has_its_groups_arguments_and_no_session(toolgroups: Toolgroups) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event
@@ -14,7 +16,7 @@ from tests.fakes.scripted import ScriptedInference, call, calls
 from tests.harness import LEASE_S, Harness, Held, attempt, outline, saves_step, serving, turn_in
 from turnstone.domain.agents import ToolGroupWithArgs
 from turnstone.domain.caller import LOCAL_CALLER, Caller
-from turnstone.domain.content import Url
+from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.errors import NotFound, ToolFailed
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
@@ -167,6 +169,26 @@ def test_an_answer_that_is_too_long_is_cut_and_kept_whole(serve: Callable[..., H
     assert (kept.body.decode(), kept.mime_type) == (long, "text/plain; charset=utf-8")
     assert isinstance(server.inference, ScriptedInference)
     assert len(str(server.inference.requests[1].messages[-1].content)) < 1_000
+
+
+def test_metadata_that_is_too_long_is_kept_as_a_file(serve: Callable[..., Harness]) -> None:
+    told = ToolResult("short", {"structured_content": {"text": "x" * 1_000}})
+    server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: told}}, max_tool_output=500)
+    ref = server.session(toolgroups=["tools"])
+    turn = run(server, ref)
+    (response,), (attachment,) = responses_of(turn), turn.output_attachments
+    assert (response.content, set(response.metadata or {})) == ("short", {"is_cut", "attachments"})
+    kept = server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment))
+    assert json.loads(kept.body) == told.metadata
+
+
+def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[..., Harness]) -> None:
+    image = ImageItem(image=Image(data=b64encode(PICTURE.body).decode()))
+    server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: ToolResult((TextItem(text="look"), image))}})
+    ref = server.session(toolgroups=["tools"])
+    (attachment,) = run(server, ref).output_attachments
+    kept = server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment))
+    assert (kept.body, kept.mime_type) == (PICTURE.body, "image/png")
 
 
 def test_a_mime_type_that_no_header_can_carry_becomes_that_of_any_bytes(serve: Callable[..., Harness]) -> None:

@@ -151,3 +151,14 @@ def test_a_provider_takes_grammars_if_the_file_says_which_server_it_is(options: 
     catalogue = Catalogue.model_validate({"providers": {"p": entry}, "default_provider": "p"})
     inference = build_inference(catalogue, Means(10, lambda *_: None, AwsClients))
     assert inference.capabilities() == capabilities
+
+
+def test_a_file_of_tools_only_leaves_the_models_as_they_are_without_it(tmp_path: Path) -> None:
+    file = tmp_path / "tools.toml"
+    file.write_text('[tools.code_interpreter]\nruns = "here"\n')
+    catalogue = local_models(LocalSettings(config=file))[1]
+    assert catalogue is not None
+    assert (catalogue.known().default, dict(catalogue.known().providers)) == ("default", {"default": "offline"})
+    file.write_text(f'[tools.code_interpreter]\nruns = "here"\n{P}')
+    with pytest.raises(InvalidSettings, match="nobody is named to ask"):
+        local_models(LocalSettings(config=file))

@@ -15,10 +15,11 @@ from turnstone.domain.tool_settings import WebSearchSettings, WolframSettings
 KEY_FIELDS = ("api_key_env", "api_key_secret")
 
 
-def build_catalogue(text: str, model_url: str | None, key_field: str) -> Catalogue:
+def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise: str | None = None) -> Catalogue:
     """Return what the file says, with the provider that the environment names, if it does, as `default`.
 
     Args:
+        otherwise: stands in for `model_url` where neither that nor the file names a provider.
         key_field: what names a provider's key in the place we are in, `api_key_env` or `api_key_secret`.
 
     Raises:
@@ -26,6 +27,8 @@ def build_catalogue(text: str, model_url: str | None, key_field: str) -> Catalog
     """
     told = _parsed(text)
     providers = told.get("providers", {})
+    if not providers:
+        model_url = model_url or otherwise
     if model_url is not None and isinstance(providers, dict):
         if MODELS in providers:
             raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{MODELS} is what TURNSTONE_MODEL_URL names; unset that")

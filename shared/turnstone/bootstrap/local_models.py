@@ -54,6 +54,7 @@ def _catalogue(settings: LocalSettings) -> Catalogue | None:
     """Return what the file says, None if there is none. Raises InvalidSettings.
 
     A file that names providers stands for itself: the offline model is beside them only if it was asked for.
+    One that names none, such as of tools only, leaves the models as they are without a file.
     """
     file = settings.models_file
     if file is None:
@@ -63,7 +64,7 @@ def _catalogue(settings: LocalSettings) -> Catalogue | None:
     except (OSError, ValueError) as problem:
         raise InvalidSettings(f"TURNSTONE_CONFIG: {str(file)!r} can't be read: {problem}") from None
     model_url = settings.model_url if "model_url" in settings.model_fields_set else None
-    return build_catalogue(text, model_url, KEY_FIELD)
+    return build_catalogue(text, model_url, KEY_FIELD, settings.model_url)
 
 
 def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:

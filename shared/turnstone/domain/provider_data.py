@@ -8,6 +8,7 @@ from turnstone.domain.errors import InvalidRequest
 
 HEADERS = ("x-llamastack-provider-data", "x-llamastack-providerdata")
 KEYS_END_IN = "_api_key"
+MCP_HEADERS = "mcp_headers"
 
 
 class ProviderData:
@@ -55,6 +56,9 @@ def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
         values = None
     if not isinstance(values, dict):
         raise InvalidRequest(f"{name}: must be a JSON object with the keys of providers", (name,))
+    if not isinstance(values.get(MCP_HEADERS) or {}, dict):
+        said = f"{name}: {MCP_HEADERS!r} must be an object of the addresses of MCP servers, each with its headers"
+        raise InvalidRequest(said, (name, MCP_HEADERS))
     for key_name, key in values.items():
         if key_name.endswith(KEYS_END_IN) and not (key is None or (isinstance(key, str) and is_sendable(key.strip()))):
             said = f"{name}: {key_name!r} must be a text of characters that a header can carry"

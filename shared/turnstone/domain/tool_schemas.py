@@ -29,6 +29,28 @@ def input_schema_of(tool: ToolDef) -> dict[str, Any]:
     }
 
 
+def parameters_of(tool: ToolDef) -> tuple[ToolParameter, ...]:
+    """Return the tool's parameters, those of its schema where it has one, as clients of 0.2 know them."""
+    if tool.parameters is not None or tool.input_schema is None:
+        return tool.parameters or ()
+    required = tool.input_schema.get("required", ())
+    return tuple(
+        _parameter(name, schema if isinstance(schema, dict) else {}, is_required=name in required)
+        for name, schema in tool.input_schema.get("properties", {}).items()
+    )
+
+
+def _parameter(name: str, schema: dict[str, Any], *, is_required: bool) -> ToolParameter:
+    kind, said = schema.get("type", "string"), schema.get("description", "")
+    return ToolParameter(
+        name=name,
+        parameter_type=kind if isinstance(kind, str) else "string",
+        description=said if isinstance(said, str) else "",
+        required=is_required,
+        default=schema.get("default"),
+    )
+
+
 def parameter_to_schema(parameter: ToolParameter) -> dict[str, Any]:
     """Return the JSON schema of a parameter whose type has a Python or a JSON name; an unknown type is a string."""
     base_type = parameter.parameter_type.partition("[")[0].strip().lower()

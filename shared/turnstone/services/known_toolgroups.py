@@ -17,11 +17,11 @@ class KnownToolgroups:
 
     def own(self) -> dict[str, Toolgroup]:
         """Return those that every tenant has, by their names."""
-        return {**{name: _builtin(name) for name in self._kinds.builtin()}, **self.configured}
+        return {**{name: builtin_toolgroup(name) for name in self._kinds.builtin()}, **self.configured}
 
     def builtin(self, name: str) -> Toolgroup | None:
         """Return the group that comes with the server, None if there is none. Nothing is read for it."""
-        return _builtin(name) if name in self._kinds.builtin() else None
+        return builtin_toolgroup(name) if name in self._kinds.builtin() else None
 
     def find(self, tenant: str, name: str) -> Toolgroup | None:
         """Return the group, None if there is none. Raises StoreUnavailable.
@@ -36,5 +36,6 @@ class KnownToolgroups:
         return None if entry is None else Toolgroup.model_validate(entry)
 
 
-def _builtin(name: str) -> Toolgroup:
+def builtin_toolgroup(name: str) -> Toolgroup:
+    """Return the group of that name as it comes with a server."""
     return Toolgroup(identifier=name, provider_resource_id=name, provider_id=BUILTIN)

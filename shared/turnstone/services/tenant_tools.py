@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from turnstone.domain.agents import ToolGroup, toolgroup_name
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.registry import Toolgroup
+from turnstone.domain.registry import BUILTIN, Toolgroup
 from turnstone.domain.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools import ToolDef
 from turnstone.ports import Toolbox, ToolKinds
-from turnstone.services.known_toolgroups import KnownToolgroups
+from turnstone.services.known_toolgroups import KnownToolgroups, builtin_toolgroup
 
 # models were trained to call the search by this name, and clients look for it in steps
 KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
@@ -63,6 +63,8 @@ class TenantTools:
         """Return the group. Raises Unsupported if there is none."""
         group = self._known.find(self.asker.tenant, group_id)
         if group is None:
+            if group_id.startswith(f"{BUILTIN}::"):
+                self._kinds.build(builtin_toolgroup(group_id))  # says what turns it on, which no client can register
             known = ", ".join(sorted(self._known.own()))
             said = f"there is no toolgroup {group_id!r} here; register it first (this server has: {known})"
             raise Unsupported(said, ("toolgroups",))

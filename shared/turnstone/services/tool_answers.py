@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
+
+from pydantic_core import to_json
 
 from turnstone.domain.content import Content, ImageItem, TextItem, Url, items_of, text_of
 from turnstone.domain.sessions import SessionRef
@@ -18,6 +21,13 @@ from turnstone.store.attachments import AttachmentStore
 
 MAX_IMAGE_CHARACTERS = 4_000_000
 MAX_FILES = 20
+MAGIC = {
+    b"\x89PNG": (".png", "image/png"),
+    b"\xff\xd8\xff": (".jpg", "image/jpeg"),
+    b"GIF8": (".gif", "image/gif"),
+    b"RIFF": (".webp", "image/webp"),
+}
+UNKNOWN = (".bin", "application/octet-stream")
 MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.ASCII)
 
 
@@ -39,8 +49,9 @@ class ToolAnswers:
 
         Whatever is stored is named by the run, so that the same run again stores the same. Raises StoreUnavailable.
         """
+        shown = _images(response.content)
         response, whole = self._cut(response)
-        kept = [*files[:MAX_FILES], *whole]
+        kept = [*files[:MAX_FILES], *shown[:MAX_FILES], *whole]
         attachments = [self._attached(ref, f"{run_key}:{number}", file) for number, file in enumerate(kept)]
         told = dict(response.metadata or {})
         if attachments:
@@ -64,11 +75,18 @@ class ToolAnswers:
         """Return the answer within its limits, and the whole of it as a file if it was longer."""
         text = text_of(response.content)
         images = sum(_length(item) for item in items_of(response.content))
+        whole: tuple[ProducedFile, ...] = ()
+        told: dict[str, Any] = dict(response.metadata or {})
+        metadata = to_json(told)
+        if len(metadata) > self.max_characters:  # it is stored with the turn, and told to whoever reads that
+            whole += (ProducedFile("metadata.json", "application/json", metadata),)
+            told = {"error": True, "is_cut": True} if told.get("error") else {"is_cut": True}
+            response = response.model_copy(update={"metadata": told})
         if len(text) <= self.max_characters and images <= MAX_IMAGE_CHARACTERS:
-            return response, ()
-        told: dict[str, Any] = {**(response.metadata or {}), "is_cut": True, "characters": len(text)}
+            return response, whole
+        told |= {"is_cut": True, "characters": len(text)}
         cut = response.model_copy(update={"content": self._shown(response.content, len(text)), "metadata": told})
-        return cut, (_whole(response.content, text),)
+        return cut, (*whole, _whole(response.content, text))
 
     def _shown(self, content: Content, length: int) -> Content:
         note = (
@@ -87,6 +105,20 @@ class ToolAnswers:
                 shown.append(item)
                 images_left -= _length(item)
         return (*shown, TextItem(text=note))
+
+
+def _images(content: Content) -> list[ProducedFile]:
+    """Return the images that the model is shown by value as files."""
+    shown = [item.image.data for item in items_of(content) if isinstance(item, ImageItem) and item.image.data]
+    files = []
+    for number, data in enumerate(shown, 1):
+        try:
+            body = b64decode(data, validate=True)
+        except ValueError:
+            continue
+        suffix, mime_type = next((known for magic, known in MAGIC.items() if body.startswith(magic)), UNKNOWN)
+        files.append(ProducedFile(f"image-{number}{suffix}", mime_type, body))
+    return files
 
 
 def _whole(content: Content, text: str) -> ProducedFile:

@@ -12,7 +12,14 @@ from uuid import uuid4
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import InvalidRequest, NotFound, ToolFailed, ToolgroupUnavailable, Unsupported
+from turnstone.domain.errors import (
+    InvalidRequest,
+    NotFound,
+    ToolFailed,
+    ToolgroupUnavailable,
+    TurnstoneError,
+    Unsupported,
+)
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
@@ -95,7 +102,13 @@ class Toolgroups:
         return ((group, self._boxes.of_tenant(ToolAsker(caller.tenant, provider_data)).listed(group)),)
 
     def tool(self, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
-        """Return the tool of that name, or of `group/tool`, with its group. Raises NotFound, ToolgroupUnavailable."""
+        """Return the tool of that name, or of `group/tool`, with its group.
+
+        Raises:
+            NotFound: there is no such tool.
+            Unsupported: there is no such group.
+            ToolgroupUnavailable: there may be, but who has it can't be asked.
+        """
         return self._found(self._boxes.of_tenant(ToolAsker(caller.tenant)), caller, name)
 
     def invoke(
@@ -135,13 +148,31 @@ class Toolgroups:
     def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
         group_id, _, tool_name = name.rpartition("/")
         groups = [tools.group(group_id)] if group_id else self.list(caller)
-        for group, tool in ((group, tool) for group, there in self._all(tools, groups) for tool in there):
-            if tool_name in (tool.name, KNOWN_AS.get((group.identifier, tool.name), tool.name)):
-                return group, tool
+        unasked: list[TurnstoneError] = []
+        for group, there in self._asked(tools, groups):
+            if isinstance(there, TurnstoneError):
+                unasked.append(there)
+                continue
+            for tool in there:
+                if tool_name in (tool.name, KNOWN_AS.get((group.identifier, tool.name), tool.name)):
+                    return group, tool
+        for problem in unasked:
+            if group_id or not isinstance(problem, Unsupported):  # what can't run here has no tool of any name
+                raise problem
         raise NotFound("tool", name)
 
     def _all(self, tools: TenantTools, groups: Sequence[Toolgroup]) -> Iterator[Listed]:
-        """Yield the groups with their tools, asked for all at once, without those that can't be had."""
+        """Yield the groups with their tools, without those that can't be had."""
+        for group, there in self._asked(tools, groups):
+            if isinstance(there, TurnstoneError):
+                log.info("the tools of %r are left out of a list: %s", group.identifier, there)
+            else:
+                yield group, there
+
+    def _asked(
+        self, tools: TenantTools, groups: Sequence[Toolgroup]
+    ) -> Iterator[tuple[Toolgroup, tuple[ToolDef, ...] | TurnstoneError]]:
+        """Yield the groups with their tools, asked for all at once, or with why they can't be had."""
         asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
         with awaiting(asked, None):
             for group, one in zip(groups, asked, strict=True):
@@ -150,8 +181,10 @@ class Toolgroups:
             for group, one in zip(groups, asked, strict=True):
                 try:
                     yield group, one.answer(LISTING_S)
-                except (ToolgroupUnavailable, InvalidRequest, GivenUp) as problem:
-                    log.info("the tools of %r are left out of a list: %s", group.identifier, problem)
+                except (ToolgroupUnavailable, InvalidRequest) as problem:
+                    yield group, problem
+                except GivenUp as problem:
+                    yield group, ToolgroupUnavailable(group.identifier, str(problem))
 
 
 def _idempotency_key(caller: Caller, attempt: Attempt) -> str:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tool_runs import ProducedFile
 
-MAX_CHARACTERS = 16_000
+MAX_CHARACTERS = 1_000_000
 CUT = "\n[... the middle is left out ...]\n"
 
 
@@ -45,7 +45,7 @@ class CodeRunner(Protocol):
 
 
 def shortened(text: str) -> str:
-    """Return a text as long as a model shall read at most: its beginning and its end."""
+    """Return a text as long as one that is kept may be: its beginning and its end."""
     if len(text) <= MAX_CHARACTERS:
         return text
     half = MAX_CHARACTERS // 2

@@ -17,7 +17,7 @@ from turnstone.domain.tool_runs import ProducedFile, ToolResult
 if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, CallToolResult, ContentBlock
 
-MAX_TEXT_CHARS = 400_000
+MAX_TEXT_CHARS = 8_000_000
 MAX_FAILURE_CHARS = 8_192
 MAX_ITEMS = 1_000
 NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9._-]+")

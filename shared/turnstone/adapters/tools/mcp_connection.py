@@ -255,7 +255,8 @@ class McpConnection:
     def _why_not_begun(self, error: BaseException | None) -> McpTrouble:
         if isinstance(error, TimeoutError):
             return McpTrouble(f"it did not begin to speak MCP within {self._limits.connect_s:g} s")
-        return self._wire.trouble or self._told(error)
+        opening = self._wire.trouble_opening if self.way == "sse" else None  # elsewhere servers may refuse a GET
+        return self._wire.trouble or opening or self._told(error)
 
 
 def _is_closed(error: BaseException) -> bool:

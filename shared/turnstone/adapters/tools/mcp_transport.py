@@ -41,6 +41,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
 
     Attributes:
         trouble: what last went wrong with something posted.
+        trouble_opening: what last went wrong with a GET, by which a stream of events is opened.
         refuses_posts: nothing was ever taken that was posted, as by a server that speaks only SSE.
     """
 
@@ -56,6 +57,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         self._mark = secrets.token_hex(8)
         self._takes_posts = False
         self.trouble: McpTrouble | None = None
+        self.trouble_opening: McpTrouble | None = None
         self.refuses_posts = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -134,6 +136,8 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         if request.method == "POST":
             self.trouble = trouble
             self._on_events(is_over=True)
+        elif request.method == "GET":
+            self.trouble_opening = trouble
         told = {"mark": self._mark, "why": str(trouble), "is_unsent": trouble.is_unsent}
         error = {"code": _CODE, "message": str(trouble), "data": told}
         return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)

@@ -11,7 +11,7 @@ from turnstone.domain.tool_runs import ProducedFile, ToolResult
 if TYPE_CHECKING:
     from turnstone.adapters.fetching.exchange import Fetched
 
-MAX_TEXT_CHARACTERS = 100_000
+MAX_TEXT_CHARACTERS = 8_000_000
 TEXTS = re.compile(
     r"text/.+|application/(?:json|.+\+json|xml|.+\+xml|yaml|x-yaml|javascript|graphql|x-ndjson|x-www-form-urlencoded)"
 )

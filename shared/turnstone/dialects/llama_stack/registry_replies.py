@@ -10,7 +10,7 @@ from turnstone.domain.content import Content, text_of
 from turnstone.domain.model import Frozen
 from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
 from turnstone.domain.tool_runs import ToolResult
-from turnstone.domain.tool_schemas import input_schema_of
+from turnstone.domain.tool_schemas import input_schema_of, parameters_of
 from turnstone.domain.tools import ToolDef, ToolParameter
 from turnstone.domain.turns import SafetyViolation
 
@@ -91,7 +91,7 @@ def tool_reply(group: Toolgroup, tool: ToolDef) -> Tool:
         identifier=tool.name,
         name=tool.name,
         description=tool.description or "",
-        parameters=tool.parameters or (),
+        parameters=parameters_of(tool),
         input_schema=input_schema_of(tool),
         toolgroup_id=group.identifier,
         provider_id=group.provider_id,
@@ -114,7 +114,7 @@ def _runtime_tool(toolgroup_id: str, tool: ToolDef) -> RuntimeTool:
     return RuntimeTool(
         name=tool.name,
         description=tool.description,
-        parameters=tool.parameters,
+        parameters=parameters_of(tool),
         metadata=tool.metadata,
         input_schema=input_schema_of(tool),
         toolgroup_id=toolgroup_id,
