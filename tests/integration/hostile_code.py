@@ -1,6 +1,7 @@
 """What code may try that a model wrote for somebody else: each prints `got through` if it gets what it wants.
 
-`{data}` stands for a folder of the server's, `{pid}` for its process, `{port}` for a port that it listens on.
+None does harm should it get through: it asks for what is so already, or takes back what it made. `{data}` stands for a
+folder of the server's, `{pid}` for its process, `{port}` for a port that it listens on.
 """
 
 SOCKETS = {
@@ -54,23 +55,31 @@ READING = {
     "a root that was left": "import os; os.listdir('/outside'); print('got through')",
 }
 
+# a file that is added and taken away again
+_ADDED = "import os, site; path = {}; open(path, 'a').close(); os.remove(path); print('got through')"
+# what is changed about a module of Python's is what it is already
+_CHANGED = "import os; path = os.__file__; now = os.stat(path); {}; print('got through')"
+
 WRITING = {
-    "the root": "open('/x', 'w'); print('got through')",
-    "the system's libraries": "open('/usr/lib/x', 'w'); print('got through')",
-    "Python's modules": "import os; open(os.path.dirname(os.__file__) + '/x.py', 'w'); print('got through')",
-    "a module of Python's": "import os; os.truncate(os.__file__, 0); print('got through')",
-    "rights of a module": "import os; os.chmod(os.__file__, 0o777); print('got through')",
-    "times of a module": "import os; os.utime(os.__file__); print('got through')",
-    "packages": "import site; open(site.getsitepackages()[0] + '/x.pth', 'w'); print('got through')",
-    "the name of a module": "import os; os.rename(os.__file__, os.__file__ + 'x'); print('got through')",
-    "devices": "import os; os.mkdir('/dev/x'); print('got through')",
+    "the root": _ADDED.format("'/turnstone-test'"),
+    "the system's libraries": _ADDED.format("'/usr/lib/turnstone-test'"),
+    "Python's modules": _ADDED.format("os.path.dirname(os.__file__) + '/turnstone_test.py'"),
+    "a module of Python's": _CHANGED.format("os.truncate(path, now.st_size)"),
+    "more of a module": _CHANGED.format("open(path, 'ab')"),
+    "rights of a module": _CHANGED.format("os.chmod(path, now.st_mode & 0o7777)"),
+    "times of a module": _CHANGED.format("os.utime(path, ns=(now.st_atime_ns, now.st_mtime_ns))"),
+    "packages": _ADDED.format("site.getsitepackages()[0] + '/turnstone_test.pth'"),
+    "the name of a module": _CHANGED.format("os.rename(path, path)"),
+    "devices": "import os; os.mkdir('/dev/turnstone-test'); os.rmdir('/dev/turnstone-test'); print('got through')",
     "the server's data": "open('{data}/secret.txt', 'a'); print('got through')",
-    "a disk of its own": "import os, stat; os.mknod('d', stat.S_IFBLK | 0o600, os.makedev(8, 0)); print('got through')",
+    "a disk of its own": (
+        "import os, stat; os.mknod('d', stat.S_IFBLK | 0o600, os.makedev(8, 0)); os.remove('d'); print('got through')"
+    ),
 }
 
 PROCESSES = {
     "fork": "import os; os.fork(); print('got through')",
-    "a fork bomb": "import os\nwhile True: os.fork(); print('got through')",
+    "a fork bomb": "import os\nfor _ in range(4): os.fork(); print('got through')",
     "fork in the C library": "import ctypes; assert ctypes.CDLL(None).fork() >= 0; print('got through')",
     "vfork by number": "import ctypes; assert ctypes.CDLL(None).syscall(58) >= 0; print('got through')",
     "clone by number": "import ctypes; assert ctypes.CDLL(None).syscall(56, 17, 0, 0, 0, 0) >= 0; print('got through')",
@@ -82,7 +91,7 @@ PROCESSES = {
         "process = multiprocessing.get_context('fork').Process(target=print)\n"
         "process.start(); print('got through')"
     ),
-    "a setuid program": "import os; os.execv('/usr/bin/passwd', ['passwd'])",
+    "a setuid program": "import os; os.execv('/usr/bin/passwd', ['passwd', '--help'])",
     "the loader": "import os, glob; os.execv(glob.glob('/lib*/ld-linux*')[0], ['ld', '--version'])",
     "a program of its own": (
         "import os\nwith open('p', 'w') as f: f.write('#!/bin/true')\nos.chmod('p', 0o4755); os.execv('./p', ['p'])"
@@ -91,13 +100,14 @@ PROCESSES = {
         "import os, sys\n"
         "os.execve(sys.executable, ['python', '-c', 'print(\"got through\")'], {'LD_PRELOAD': './x.so'})"
     ),
-    "killing the parent": "import os, signal; os.kill(os.getppid(), signal.SIGKILL); print('got through')",
-    "killing the server": "import os, signal; os.kill({pid}, signal.SIGKILL); print('got through')",
-    "killing everybody": "import os, signal; os.kill(-1, signal.SIGKILL); print('got through')",
-    "killing its group": "import os, signal; os.killpg(0, signal.SIGTERM); print('got through')",
+    "killing the parent": "import os; os.kill(os.getppid() or 1, 0); print('got through')",
+    "killing the server": "import os; os.kill({pid}, 0); print('got through')",
+    "killing everybody": "import os; os.kill(-1, 0); print('got through')",
+    "killing its group": "import os; os.killpg(0, 0); print('got through')",
     "a handle of the parent": "import os; os.pidfd_open(os.getppid()); print('got through')",
     "tracing the parent": (
-        "import ctypes, os; assert ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0) == 0; print('got through')"
+        # seized, which does not stop it
+        "import ctypes, os; assert ctypes.CDLL(None).ptrace(0x4206, os.getppid(), 0, 0) == 0; print('got through')"
     ),
     "the parent's limits": "import os, resource as r; r.prlimit(os.getppid(), r.RLIMIT_CPU); print('got through')",
 }
@@ -107,18 +117,26 @@ RIGHTS = {
     "other groups": "import os; os.setgroups([0, 1]); print('got through')",
     "users of its own": "import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0; print('got through')",
     "a mount": (
-        "import ctypes; assert ctypes.CDLL(None).mount(b'none', b'/tmp', b'tmpfs', 0, 0) == 0; print('got through')"
+        "import ctypes; libc = ctypes.CDLL(None)\n"
+        "assert libc.mount(b'none', b'.', b'tmpfs', 0, 0) == 0; libc.umount2(b'.', 2); print('got through')"
     ),
     "a mount to write to": (
-        "import ctypes; assert ctypes.CDLL(None).mount(b'', b'/', b'', 32 | 4096, 0) == 0; print('got through')"
+        # with the flags that it has: without devices, and the like
+        "import ctypes, os; flags = 32 | 4096 | os.statvfs('/').f_flag & 0xC0E\n"
+        "assert ctypes.CDLL(None).mount(b'', b'/', b'', flags, 0) == 0; print('got through')"
     ),
-    "to unmount": "import ctypes; assert ctypes.CDLL(None).umount2(b'/tmp', 2) == 0; print('got through')",
+    "to unmount": (
+        # asked once, the kernel says by EAGAIN or EBUSY that it would, and does not yet
+        "import ctypes, errno; libc = ctypes.CDLL(None, use_errno=True)\n"
+        "assert libc.umount2(b'/tmp', 4) == -1 and ctypes.get_errno() in (errno.EAGAIN, errno.EBUSY)\n"
+        "print('got through')"
+    ),
     "another root": "import os; os.chroot('/tmp'); print('got through')",
     "more memory": "import resource as r; r.setrlimit(r.RLIMIT_AS, (1 << 40, 1 << 40)); print('got through')",
     "more time": "import resource as r; r.setrlimit(r.RLIMIT_CPU, (999, 999)); print('got through')",
     "to go first": "import os; os.nice(-10); print('got through')",
-    "the machine's name": "import socket; socket.sethostname('x'); print('got through')",
-    "the clock": "import time; time.clock_settime(time.CLOCK_REALTIME, 0); print('got through')",
+    "the machine's name": "import socket; socket.sethostname(socket.gethostname()); print('got through')",
+    "the clock": "import time; time.clock_settime(time.CLOCK_REALTIME, time.time()); print('got through')",
     "capabilities": (
         "import ctypes, struct\n"
         "header = struct.pack('=Ii', 0x20080522, 0)\n"
@@ -156,3 +174,5 @@ RAW_CALLS = {
     "pidfd_send_signal": 424, "setpriority": 141, "sched_setaffinity": 203, "setxattr": 188, "process_madvise": 440,
     "connect": 42, "bind": 49, "listen": 50, "accept": 43, "setsid": 112, "setpgid": 109, "timer_create": 222,
 }  # fmt: skip
+# with nothing told, these would change something: they are told of what there is not
+NOT_OF_NOTHING = ("acct", "kexec_load", "msgget")

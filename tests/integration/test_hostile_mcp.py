@@ -323,3 +323,33 @@ def test_what_servers_say_is_not_logged(caplog: pytest.LogCaptureFixture) -> Non
             call(box, "echo", asker, text="secret-argument")
     assert "secret" not in caplog.text
     assert "jsonrpc" not in caplog.text
+
+
+def as_error(said: str) -> Callable[[Message], Reply]:
+    return of_rpc(error={"code": -32000, "message": said})
+
+
+def as_answer(said: str) -> Callable[[Message], Reply]:
+    return lambda message: told(message, {"isError": True, "content": [{"type": "text", "text": said}]})
+
+
+@pytest.mark.parametrize(
+    ("method", "says"), [("tools_list", as_error), ("tools_call", as_error), ("tools_call", as_answer)]
+)
+def test_headers_that_a_server_repeats_in_an_error_are_told_to_nobody(
+    method: str, says: Callable[[str], Callable[[Message], Reply]]
+) -> None:
+    said = says("no such user: Bearer secret-value, secret-value")
+    with hostile(decent_but(**{method: said})) as (box, server):
+        asker = asker_with(server.url(), {"Authorization": "Bearer secret-value"})
+        with pytest.raises((ToolFailed, ToolgroupUnavailable)) as failed:
+            call(box, "echo", asker=asker) if method == "tools_call" else box.tools(asker)
+        assert server.headers[-1]["authorization"] == "Bearer secret-value"
+    assert "no such user: [redacted], [redacted]" in str(failed.value)
+
+
+def test_what_a_server_says_of_an_error_makes_no_further_lines_in_a_log() -> None:
+    says = as_error("no\r\n2026-01-01 ERROR\u2028forged")
+    with hostile(decent_but(tools_list=says)) as (box, _), pytest.raises(ToolgroupUnavailable) as unavailable:
+        box.tools(ASKER)
+    assert str(unavailable.value).endswith("it says: no 2026-01-01 ERROR forged")

@@ -19,7 +19,7 @@ from tests.harness import FakeClock, attempt, together
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import (
     AlreadyRegistered,
     IdempotencyMismatch,
@@ -191,12 +191,16 @@ class PartlySilentTools(ScriptedTools):
 
 
 @pytest.fixture
-def toolgroups(tmp_path: Path) -> Iterator[Toolgroups]:
-    sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
-    clock = FakeClock()
-    tools = PartlySilentTools(
+def tools() -> ScriptedTools:
+    return PartlySilentTools(
         {"dice": {"roll": lambda _: "4", "flip": lambda _: "heads"}, "clock": {"now": lambda _: "noon"}}
     )
+
+
+@pytest.fixture
+def toolgroups(tmp_path: Path, tools: ScriptedTools) -> Iterator[Toolgroups]:
+    sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
+    clock = FakeClock()
     directory = Directory(sqlite, clock)
     answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
     boxes = Toolboxes(KnownToolgroups(directory, tools, {}), tools, answers, ToolLimits(timeout_s=5))
@@ -272,3 +276,22 @@ def test_a_tool_whose_group_can_t_be_asked_is_not_told_to_be_missing(toolgroups:
 def test_a_tool_that_is_run_outside_of_turns_has_its_groups_arguments_and_no_session(toolgroups: Toolgroups) -> None:
     result, has_failed = toolgroups.invoke(LOCAL_CALLER, "dice/roll", {"sides": 6}, attempt())
     assert (result.content, has_failed) == ("4", False)
+
+
+def test_a_call_has_the_idempotency_key_of_the_same_request_of_the_same_tenant_only(
+    toolgroups: Toolgroups, tools: ScriptedTools
+) -> None:
+    other = Caller(tenant="b", principal=LOCAL_CALLER.principal)
+    for caller, asked in (
+        (LOCAL_CALLER, attempt("roll", key="k")),
+        (LOCAL_CALLER, attempt("roll", key="k", is_retry=True)),
+        (LOCAL_CALLER, attempt("another roll", key="k")),
+        (LOCAL_CALLER, attempt("roll", key="l")),
+        (LOCAL_CALLER, attempt("roll")),
+        (LOCAL_CALLER, attempt("roll")),
+        (other, attempt("roll", key="k")),
+    ):
+        toolgroups.invoke(caller, "dice/roll", {}, asked)
+    first, *others = [invocation.idempotency_key for invocation in tools.invocations]
+    assert [key == first for key in others] == [True, False, False, False, False, False]
+    assert len(set(others)) == len(others)

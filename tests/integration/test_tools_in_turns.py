@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.scripted import ScriptedInference, call, calls
-from tests.harness import LEASE_S, Harness, outline, saves_step, serving, turn_in
+from tests.harness import LEASE_S, Harness, Held, attempt, outline, saves_step, serving, turn_in
 from turnstone.domain.agents import ToolGroupWithArgs
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
@@ -22,6 +22,7 @@ from turnstone.domain.sessions import SessionRef
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import Attachment, ToolExecutionStep, Turn, TurnStatus
+from turnstone.services import toolboxes
 
 SLOW_S = 0.2
 FOUR_AT_ONCE_S = 0.26
@@ -226,3 +227,24 @@ def test_groups_of_the_turn_are_used_beside_those_of_the_agent_and_their_argumen
     server.hear(server.start(ref, toolgroups=[fixed]))
     contents = [response.content for response in responses_of(server.states(ref)[0].turn)]
     assert contents == ["{'x': 1}", "{'x': 2, 'y': 3}"]
+
+
+def test_slow_tools_of_one_tenant_leave_threads_to_others(
+    serve: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolboxes, "AT_ONCE", 2)
+    monkeypatch.setattr(toolboxes, "AT_ONCE_FOR_A_TENANT", 1)
+    slow = Held("at last")
+    server = serve(
+        [calls(call("a", "1"), call("a", "2")), "ok"],
+        {"tools": {"a": slow, "b": lambda _: "quick"}},
+        tool_timeout_seconds=5,
+    )
+    ref = server.session(toolgroups=["tools"])
+    broadcast = server.start(ref)
+    slow.wait()
+    other = Caller(tenant="b", principal="b")
+    result, has_failed = server.core.toolgroups.invoke(other, "b", {}, attempt())
+    slow.open()
+    assert (result.content, has_failed) == ("quick", False)
+    assert [response.content for response in responses_of(turn_in(server.hear(broadcast)))] == ["at last", "at last"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.scripted import ScriptedTools, calls
-from tests.fakes.shields import clean, found, stops
+from tests.fakes.shields import Judges, clean, found, stops
 from tests.unit.test_engine import (
     ASK,
     CONFIG,
@@ -155,3 +155,22 @@ def test_what_a_shield_of_a_tool_took_is_counted() -> None:
     spent = TokenUsage(prompt_tokens=7, completion_tokens=1, total_tokens=8)
     engine = guarded(PRICE, "thanks", outputs=("a",), a=lambda _: Verdict(usage=spent, model="guard"))
     assert engine.run(new_turn()).state.spent["guard"].prompt_tokens == 7
+
+
+def test_a_call_is_judged_whose_id_a_model_has_used_before() -> None:
+    engine = guarded(PRICE, PRICE, inputs=("a",), a=stops_the_second_time())
+    ending = engine.run(new_turn())
+    assert isinstance(ending, Blocked)
+    assert len(engine.tools.invocations) == 1
+
+
+def test_an_answer_that_is_stopped_ends_the_turn_though_its_calls_id_was_used_before() -> None:
+    engine = guarded(PRICE, PRICE, "thanks", outputs=("a",), a=stops_the_second_time())
+    ending = engine.run(new_turn())
+    assert isinstance(ending, Blocked)
+    assert answers(ending.state) == [("c1", SECRET), ("c1", STOPPED)]
+
+
+def stops_the_second_time() -> Judges:
+    verdicts = iter((Verdict(), found()))
+    return lambda _: next(verdicts)

@@ -24,6 +24,7 @@ from turnstone.domain.routing import ModelRoute, Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.services.awaiting import Awaited, GivenUp
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import NOT_JUDGED, STOPPED, Shieldings
@@ -372,3 +373,28 @@ def test_what_a_thread_was_to_do_and_did_not_is_raised_to_who_asked() -> None:
     with pytest.raises(KeyboardInterrupt):
         threads.run(broken).result(PATIENCE_S)
     assert threads.run(lambda: 5).result(PATIENCE_S) == 5
+
+
+def test_one_whose_work_is_slow_leaves_threads_to_others() -> None:
+    threads, gate = DaemonThreads(3, "shared", most_for_one=2), Gate()
+    slow = [threads.run(gate.pass_through, "a") for _ in range(6)]
+    gate.wait()
+    assert [threads.run(lambda: 5, "b").result(PATIENCE_S) for _ in range(3)] == [5, 5, 5]
+    gate.open()
+    for future in slow:
+        future.result(PATIENCE_S)
+    assert [threads.run(lambda: 5, "a").result(PATIENCE_S) for _ in range(3)] == [5, 5, 5]
+    eventually(lambda: not threads._busy_for and not threads._waiting_for)
+
+
+def test_what_waited_for_a_thread_until_nobody_wanted_it_is_not_done() -> None:
+    threads, gate, done = DaemonThreads(1, "one"), Gate(), list[str]()
+    first = threads.run(gate.pass_through)
+    late: Awaited[None] = Awaited()
+    late.begin(threads, lambda: done.append("late"))
+    with pytest.raises(GivenUp):
+        late.answer(0.05)
+    gate.open()
+    first.result(PATIENCE_S)
+    threads.run(lambda: None).result(PATIENCE_S)
+    assert done == []

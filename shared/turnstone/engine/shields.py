@@ -29,8 +29,7 @@ def output_shields_left(state: TurnState, ending: Ending, shield_ids: Sequence[s
     """Return the shields that have still to judge the output; a pause in which nothing is said needs none."""
     if isinstance(ending, AwaitClientTools) and not text_of(ending.output.content):
         return ()
-    spoken = max(index for index, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep))
-    return shields_left(shield_ids, state.traces[spoken + 1 :], "assistant-output")
+    return shields_left(shield_ids, state.traces[first_after_inference(state) :], "assistant-output")
 
 
 def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -> Judging:
@@ -96,6 +95,11 @@ def _judged(
             if verdict.violation is not None and step.has_stopped:
                 return state, Blocked(state, said_of(verdict.violation), unsaved=step)
     return state, None
+
+
+def first_after_inference(state: TurnState) -> int:
+    """Return the place of the first step after the model spoke last; ids of calls are told apart behind it only."""
+    return 1 + max(index for index, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep))
 
 
 def keep_newest(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, None]:

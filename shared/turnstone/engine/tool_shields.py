@@ -17,7 +17,7 @@ from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMe
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import ShieldCallStep, StepTrace, ToolExecutionStep, ToolVerdict, Touchpoint, TurnState
 from turnstone.domain.verdicts import ShieldQuestion
-from turnstone.engine.shields import judge_kept, keep_newest, said_of, shields_left
+from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, said_of, shields_left
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_plan import RunOnServer
 
@@ -27,7 +27,8 @@ Untold = tuple[str, ToolVerdict]
 
 def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
     """Have the call judged by the shields of its tool that have not yet; the turn goes on unless one stops it."""
-    left = shields_left(planned.tool.input_shields, state.traces, "tool-input", planned.call.call_id)
+    since = state.traces[first_after_inference(state) :]
+    left = shields_left(planned.tool.input_shields, since, "tool-input", planned.call.call_id)
     if not left:
         return RunAgain(state)
     asked = CompletionMessage(content=_told(planned), stop_reason="end_of_turn")
@@ -60,10 +61,14 @@ def has_stopped(verdict: ToolVerdict) -> bool:
 
 def untold_verdicts(state: TurnState) -> tuple[Untold, ...]:
     """Return what was found of answers since the model spoke last and no step tells yet, with the calls, in order."""
-    told = {(trace.call_id, trace.shield_id) for trace in state.traces if trace.touchpoint == "tool-output"}
+    if not state.inference_count:
+        return ()
+    first = first_after_inference(state)
+    steps, traces = state.turn.steps[first:], state.traces[first:]
+    told = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}
     return tuple(
         (step.tool_calls[0].call_id, verdict)
-        for step, trace in zip(state.turn.steps, state.traces, strict=True)
+        for step, trace in zip(steps, traces, strict=True)
         if trace.verdicts and isinstance(step, ToolExecutionStep)
         for verdict in trace.verdicts
         if (step.tool_calls[0].call_id, verdict.shield_id) not in told

@@ -28,10 +28,16 @@ class Awaited(Generic[Answer]):
         self._is_settled = Event()
         self._begun_at = 0.0
 
-    def begin(self, threads: DaemonThreads, act: Callable[[], Answer]) -> None:
-        """Have it done in one of the threads."""
+    def begin(self, threads: DaemonThreads, act: Callable[[], Answer], on_behalf_of: str = "") -> None:
+        """Have it done in one of the threads; not at all if nobody wants it any more when there is one."""
+
+        def act_if_wanted() -> Answer:
+            if self.stop.is_given:
+                raise GivenUp("nobody waits for it any more")
+            return act()
+
         self._begun_at = time.monotonic()
-        self._answer = threads.run(act)
+        self._answer = threads.run(act_if_wanted, on_behalf_of)
         self._answer.add_done_callback(lambda _: self._is_settled.set())
 
     def fail(self, error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -14,17 +15,24 @@ Result = TypeVar("Result")
 
 
 class DaemonThreads:
-    """At most so many threads, begun when they are needed; what is more waits for one of them."""
+    """At most so many threads, begun when they are needed; what is more waits for one of them.
 
-    def __init__(self, most: int, name: str) -> None:
+    Nobody has more than a part of them at a time, so that one whose work is slow leaves some to all others.
+    """
+
+    def __init__(self, most: int, name: str, most_for_one: int | None = None) -> None:
+        """Begin no thread yet; without `most_for_one` each may have all of them."""
         self._most = most
+        self._most_for_one = most if most_for_one is None else most_for_one
         self._name = name
         self._lock = Lock()
         self._threads = 0
         self._free = 0
-        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._work: SimpleQueue[tuple[str, Callable[[], None]]] = SimpleQueue()
+        self._busy_for: defaultdict[str, int] = defaultdict(int)
+        self._waiting_for: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
 
-    def run(self, act: Callable[[], Result]) -> Future[Result]:
+    def run(self, act: Callable[[], Result], on_behalf_of: str = "") -> Future[Result]:
         """Have the act done in one of the threads; what it raises is raised where its result is asked for."""
         future: Future[Result] = Future()
 
@@ -34,21 +42,40 @@ class DaemonThreads:
                     future.set_result(act())
 
         with self._lock:
+            if self._busy_for[on_behalf_of] >= self._most_for_one:
+                self._waiting_for[on_behalf_of].append(settle)
+                return future
+            self._busy_for[on_behalf_of] += 1
             has_to_begin = self._free == 0 and self._threads < self._most
             if has_to_begin:
                 self._threads += 1
             else:
                 self._free -= 1
-        self._work.put(settle)
+        self._work.put((on_behalf_of, settle))
         if has_to_begin:
             Thread(target=self._work_on, name=self._name, daemon=True).start()
         return future
 
     def _work_on(self) -> None:
         while True:
-            self._work.get()()
+            on_behalf_of, settle = self._work.get()
+            settle()
+            del settle  # what it holds may be large, and the next may come late
             with self._lock:
                 self._free += 1
+                self._next_for(on_behalf_of)
+
+    def _next_for(self, on_behalf_of: str) -> None:
+        """Let what waited for one of their acts to end take its place in the queue."""
+        waiting = self._waiting_for.get(on_behalf_of)
+        if waiting:
+            self._free -= 1
+            self._work.put((on_behalf_of, waiting.popleft()))
+            return
+        self._waiting_for.pop(on_behalf_of, None)
+        self._busy_for[on_behalf_of] -= 1
+        if not self._busy_for[on_behalf_of]:
+            del self._busy_for[on_behalf_of]
 
 
 class _PassedOn(AbstractContextManager[None]):

@@ -68,7 +68,7 @@ class SessionTools:
             options=run.tool.options,
             stop=awaited.stop,
         )
-        awaited.begin(self._threads, lambda: box.invoke(invocation))
+        awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited
 
     def _result(self, run: ToolRun, one: Awaited[ToolResult]) -> ToolResult:

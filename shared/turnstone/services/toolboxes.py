@@ -16,6 +16,7 @@ from turnstone.services.tool_answers import ToolAnswers
 from turnstone.services.tool_running import SessionTools
 
 AT_ONCE = 256
+AT_ONCE_FOR_A_TENANT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Toolboxes:
         self._kinds = kinds
         self._answers = answers
         self.limits = limits
-        self.threads = DaemonThreads(AT_ONCE, "tool")
+        self.threads = DaemonThreads(AT_ONCE, "tool", AT_ONCE_FOR_A_TENANT)
 
     def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
         """Return what a turn of the session may use."""

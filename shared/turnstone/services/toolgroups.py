@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
 from typing import Any
 from uuid import uuid4
 
@@ -123,7 +125,7 @@ class Toolgroups:
         asker = ToolAsker(caller.tenant, attempt.provider_data)
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)
-        key = attempt.key or str(uuid4())
+        key = _idempotency_key(caller, attempt)
         invocation = ToolInvocation(
             call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
             arguments={**arguments, **(group.args or {})},
@@ -135,7 +137,7 @@ class Toolgroups:
         awaited: Awaited[ToolResult] = Awaited()
         box = tools.built(group)
         with awaiting([awaited], None):
-            awaited.begin(self._boxes.threads, lambda: box.invoke(invocation))
+            awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
             try:
                 return _with_files(awaited.answer(invocation.timeout_s)), False
             except ToolFailed as failed:
@@ -174,7 +176,8 @@ class Toolgroups:
         asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
         with awaiting(asked, None):
             for group, one in zip(groups, asked, strict=True):
-                one.begin(self._boxes.threads, lambda group=group: tools.listed(group))  # type: ignore[misc] # bound now
+                listing = partial(tools.listed, group)
+                one.begin(self._boxes.threads, listing, tools.asker.tenant)
             for group, one in zip(groups, asked, strict=True):
                 try:
                     yield group, one.answer(LISTING_S)
@@ -192,6 +195,13 @@ def _group(tools: TenantTools, group_id: str) -> Toolgroup:
         if group_id.startswith(f"{BUILTIN}::"):
             raise
         raise NotFound("toolgroup", group_id) from problem
+
+
+def _idempotency_key(caller: Caller, attempt: Attempt) -> str:
+    """Return the same key for the same request only: who has the tool may serve other tenants as well."""
+    if attempt.key is None:
+        return str(uuid4())
+    return sha256("\0".join((caller.tenant, attempt.key, attempt.fingerprint)).encode()).hexdigest()
 
 
 def _with_files(result: ToolResult) -> ToolResult:

@@ -198,5 +198,13 @@ def _ended(exit_code: int, run: CodeRun) -> CodeRun:
         return replace(run, status="error" if exit_code else "completed", exit_code=exit_code)
     if -exit_code == signal.SIGXCPU:
         return replace(run, status="timed out", exit_code=None)
-    note = f"it was ended by {signal.Signals(-exit_code).name}"
+    note = f"it was ended by {_name_of(-exit_code)}"
     return replace(run, status="error", exit_code=None, note="\n".join(filter(None, (note, run.note))))
+
+
+def _name_of(signal_number: int) -> str:
+    """Return the signal's name; most of those in real time have none."""
+    try:
+        return signal.Signals(signal_number).name
+    except ValueError:
+        return f"signal {signal_number}"

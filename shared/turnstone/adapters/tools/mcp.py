@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from turnstone.adapters.fetching.targets import to_target
 from turnstone.adapters.tools.mcp_answers import result_of
 from turnstone.adapters.tools.mcp_connections import McpConnections
-from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of, shown
+from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of
 from turnstone.adapters.tools.mcp_trouble import McpTrouble
-from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
+from turnstone.domain.errors import FetchRefused, InvalidRequest, ToolFailed, ToolgroupUnavailable
 from turnstone.domain.registry import Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolDef
@@ -19,30 +20,39 @@ class McpToolbox:
         """Prepare to ask.
 
         Raises:
-            InvalidRequest: the group names no server.
+            InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
         """
         if group.mcp_endpoint is None:
             raise InvalidRequest(f"toolgroup {group.identifier!r} needs mcp_endpoint.uri", ("mcp_endpoint", "uri"))
+        try:
+            to_target(group.mcp_endpoint.uri)
+        except FetchRefused as refused:
+            raise InvalidRequest(f"mcp_endpoint.uri: {refused}", ("mcp_endpoint", "uri")) from refused
         self._name = group.identifier
         self._uri = group.mcp_endpoint.uri
         self._connections = connections
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
         """Return the tools that the server lists to the asker. Raises InvalidRequest too, for headers of no use."""
+        peer = peer_of(self._uri, asker)
         try:
-            return self._connections.listing(peer_of(self._uri, asker)).tools
+            return self._connections.listing(peer).tools
         except McpTrouble as trouble:
-            raise ToolgroupUnavailable(self._name, f"its MCP server {shown(self._uri)}: {trouble}") from trouble
+            said = peer.redacted(str(trouble))
+            raise ToolgroupUnavailable(self._name, f"its MCP server {peer.shown_uri}: {said}") from trouble
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         call = (invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
+        peer = self._peer(invocation)
         try:
-            peer = self._peer(invocation)
             return result_of(self._connections.call(peer, call, invocation.timeout_s, invocation.stop))
         except McpTrouble as trouble:
             is_known = trouble.is_unsent or trouble.is_answer
             unknown = "" if is_known else "; whether the tool ran is not known"
-            raise ToolFailed(f"the MCP server of {self._name!r}: {trouble}{unknown}") from trouble
+            said = peer.redacted(str(trouble))
+            raise ToolFailed(f"the MCP server of {self._name!r}: {said}{unknown}") from trouble
+        except ToolFailed as failed:  # in the server's own words
+            raise ToolFailed(peer.redacted(str(failed))) from failed
 
     def _peer(self, invocation: ToolInvocation) -> McpPeer:
         try:

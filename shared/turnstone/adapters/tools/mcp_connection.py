@@ -248,7 +248,8 @@ class McpConnection:
             return McpTrouble(TOO_LARGE if "exceeded" in str(error) else "the connection broke before it answered")
         if isinstance(error, MCPError) and error.code != PARSE_ERROR:
             known = self._wire.trouble_in(error.data)
-            return known or McpTrouble(f"it says: {error.message[:MAX_SAID_CHARS]}", is_answer=True)
+            said = " ".join(error.message.split())[:MAX_SAID_CHARS]  # on one line: logs tell it, too
+            return known or McpTrouble(f"it says: {said}", is_answer=True)
         return McpTrouble("what it answers is not what MCP says")
 
     def _why_not_begun(self, error: BaseException | None) -> McpTrouble:

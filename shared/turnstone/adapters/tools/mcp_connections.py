@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 CLOSE_S = 4.0
 GRACE_S = 1.0
+STOPPED = "it was stopped before it answered"
 
 
 class McpConnections:
@@ -107,13 +108,16 @@ class McpConnections:
         timeout_s: float,
         stop: StopSignal | None,
     ) -> Answer:
+        if stop is not None and stop.is_given:  # the loop could be quicker than who takes it back
+            work.close()
+            raise McpTrouble(STOPPED, is_unsent=True)
         future = asyncio.run_coroutine_threadsafe(_within(timeout_s, work), loop)
         heeding: AbstractContextManager[None] = nullcontext() if stop is None else stop.heeded_by(_once(future.cancel))
         try:
             with heeding:
                 return future.result(timeout_s + GRACE_S)
         except CancelledError:
-            raise McpTrouble("it was stopped before it answered") from None
+            raise McpTrouble(STOPPED) from None
         except NotInTime:  # the loop is kept from running, or ended
             future.cancel()
             raise McpTrouble(_too_late(timeout_s)) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from turnstone.adapters.quoting import REDACTED
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.provider_data import is_sendable
 from turnstone.domain.tool_runs import ToolAsker
@@ -15,6 +16,7 @@ from turnstone.domain.tool_runs import ToolAsker
 MCP_HEADERS = "mcp_headers"
 MAX_HEADERS = 32
 MAX_HEADER_CHARS = 16_384
+SHORTEST_SECRET = 8
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 # they are the protocol's own, or would let a caller say where one request ends and the next begins
 NOT_THE_CALLERS = frozenset(
@@ -51,6 +53,13 @@ class McpPeer:
     @property
     def shown_uri(self) -> str:
         return shown(self.uri)
+
+    def redacted(self, said: str) -> str:
+        """Return what the server said without the values of headers, or words of them, that it repeats."""
+        told = {part for _, value in self.headers for part in (value, *value.split())}
+        for secret in sorted(told, key=len, reverse=True):
+            said = said.replace(secret, REDACTED) if len(secret) >= SHORTEST_SECRET else said
+        return said
 
 
 def peer_of(uri: str, asker: ToolAsker) -> McpPeer:
