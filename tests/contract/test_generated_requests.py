@@ -71,6 +71,7 @@ BEYOND_SCHEMAS = {
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
 STREAMS |= {"create_turn_2024": "CreateTurn2024Stream"}
 ALSO_REFUSED = {"create_chat_completion"}  # whose path has a GET as well, which the clients know and nothing serves
+ASK_OTHERS = {"list_runtime_tools", "list_tools"}  # of MCP servers at whatever address was made up, where nobody is
 MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
 
 
@@ -91,6 +92,8 @@ class Findings:
         schema is to a stream: schemathesis takes it for that of an event with its `data`, ours is that of the data.
         """
         if own_operation(case) in ALSO_REFUSED and response.request.method in ("GET", "HEAD", "OPTIONS"):
+            return False
+        if own_operation(case) in ASK_OTHERS and response.status_code == 502:
             return False
         if failure.title == "SSE event violates schema":
             return not is_stream_as_told(response.content.decode(), STREAMS.get(own_operation(case), "TurnStreamChunk"))
