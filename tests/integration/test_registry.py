@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -29,7 +30,7 @@ from turnstone.domain.errors import (
     Unsupported,
 )
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.domain.registry import Model, Shield, Toolgroup
+from turnstone.domain.registry import BUILTIN, Model, Shield, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker
 from turnstone.domain.tools import ToolDef
 from turnstone.ports import RangeStore
@@ -42,6 +43,8 @@ from turnstone.store.attachments import AttachmentStore
 from turnstone.store.directory import Directory
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.registry import RegistryStore
+
+SLOW_S = 0.3
 
 NAMES = ["b", "a", "meta-llama/Llama-3.3-70B", "builtin::x", "a|b#%3A", "Zoë", "~", "x" * 256]
 
@@ -295,3 +298,29 @@ def test_a_call_has_the_idempotency_key_of_the_same_request_of_the_same_tenant_o
     first, *others = [invocation.idempotency_key for invocation in tools.invocations]
     assert [key == first for key in others] == [True, False, False, False, False, False]
     assert len(set(others)) == len(others)
+
+
+class SlowTools(ScriptedTools):
+    """Kinds whose registered groups take a while to say which tools they have."""
+
+    def build(self, group: Toolgroup) -> ScriptedToolbox:
+        made = super().build(group)
+        if group.provider_id != BUILTIN:
+            time.sleep(SLOW_S)
+        return made
+
+
+def test_several_groups_are_looked_up_at_the_same_time(tmp_path: Path) -> None:
+    sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
+    clock, kinds = FakeClock(), SlowTools({"dice": {"roll": lambda _: "4"}})
+    directory = Directory(sqlite, clock)
+    registered = {name: group(name) for name in "abcd"}
+    answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
+    boxes = Toolboxes(KnownToolgroups(directory, kinds, registered), kinds, answers, ToolLimits(timeout_s=5))
+    began = time.monotonic()
+    offered = boxes.of_tenant(ToolAsker("a")).offered(["dice", *registered])
+    assert time.monotonic() - began < 2 * SLOW_S
+    assert [tool.definition.name for tool in offered] == ["roll"]
+    with pytest.raises(Unsupported, match="nobody's"):
+        boxes.of_tenant(ToolAsker("a")).offered(["a", "nobody's"])
+    sqlite.close()

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from turnstone.domain.agents import ToolGroup, toolgroup_name
-from turnstone.domain.errors import Unsupported
+from turnstone.domain.errors import ToolgroupUnavailable, Unsupported
 from turnstone.domain.registry import BUILTIN, Toolgroup
 from turnstone.domain.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools import ToolDef
 from turnstone.ports import Toolbox, ToolKinds
 from turnstone.services.known_toolgroups import KnownToolgroups, builtin_toolgroup
 
+if TYPE_CHECKING:
+    from turnstone.services.daemon_threads import DaemonThreads
+
+LISTING_S = 20.0
 # models were trained to call the search by this name, and clients look for it in steps
 KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
 
@@ -30,9 +36,13 @@ def offered_at_creation(
 class TenantTools:
     """The tools of one tenant, on behalf of one caller."""
 
-    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, asker: ToolAsker) -> None:
+    def __init__(
+        self, known: KnownToolgroups, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
+    ) -> None:
+        """Take the threads in which several groups are looked up at the same time, if there are any."""
         self._known = known
         self._kinds = kinds
+        self._threads = threads
         self.asker = asker
 
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
@@ -43,9 +53,10 @@ class TenantTools:
             ToolgroupUnavailable: whoever has a group's tools can't be asked now.
         """
         offered: dict[tuple[str, str], OfferedTool] = {}
+        found = self._looked_up(list(dict.fromkeys(map(toolgroup_name, toolgroups))))
         for toolgroup in toolgroups:
             fixed = {} if isinstance(toolgroup, str) else toolgroup.args
-            group, there = self.chosen(toolgroup_name(toolgroup))
+            group, there = found[toolgroup_name(toolgroup)]
             group_id = group.identifier
             for tool in there:
                 known_as = KNOWN_AS.get((group_id, tool.name), tool.name)
@@ -58,6 +69,25 @@ class TenantTools:
                     runs_as=tool.name,
                 )
         return tuple(offered.values())
+
+    def _looked_up(self, names: Sequence[str]) -> Mapping[str, tuple[Toolgroup, tuple[ToolDef, ...]]]:
+        """Return what there is of these names; who has them is asked at the same time. Raises as `offered` does."""
+        elsewhere = [name for name in names if self._known.builtin(name.partition("/")[0]) is None]
+        if self._threads is None or len(elsewhere) < 2:
+            return {name: self.chosen(name) for name in names}
+        from turnstone.services.awaiting import Awaited, GivenUp, awaiting
+
+        asked: dict[str, Awaited[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Awaited() for name in elsewhere}
+        with awaiting(list(asked.values()), None):
+            for name, one in asked.items():
+                one.begin(self._threads, partial(self.chosen, name), self.asker.tenant)
+            found = {name: self.chosen(name) for name in names if name not in asked}
+            for name, one in asked.items():
+                try:
+                    found[name] = one.answer(LISTING_S)
+                except GivenUp as problem:
+                    raise ToolgroupUnavailable(name, str(problem)) from problem
+        return found
 
     def group(self, group_id: str) -> Toolgroup:
         """Return the group. Raises Unsupported if there is none."""

@@ -41,7 +41,7 @@ class Toolboxes:
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return what the tenant may name."""
-        return TenantTools(self.known, self._kinds, asker)
+        return TenantTools(self.known, self._kinds, asker, self.threads)
 
     def refuse_unbuildable(self, group: Toolgroup) -> None:
         """Raise InvalidRequest, naming the field, if no toolbox can be made like this."""

@@ -26,12 +26,11 @@ from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import Clock
 from turnstone.services.awaiting import Awaited, GivenUp, awaiting
-from turnstone.services.tenant_tools import KNOWN_AS, TenantTools
+from turnstone.services.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
 from turnstone.services.toolboxes import Toolboxes
 from turnstone.store.registry import RegistryStore
 
 log = logging.getLogger(__name__)
-LISTING_S = 20.0
 MAX_FILES_BYTES = 4_000_000
 Listed = tuple[Toolgroup, tuple[ToolDef, ...]]
 
