@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from functions.chat.answering import Answering
+from functions.chat.interrupts import INTERRUPTS
 from functions.chat.screen import Screen
 from functions.chat.session import AWAITING, ChatSession, TurnState
 from functions.chat.wire import Event, Json
@@ -78,8 +79,10 @@ class Chat:
     def _shown(self, events: Iterator[Event]) -> Sequence[Json]:
         """Show events to their end; return the calls that the turn waits for, none if it has ended."""
         calls: Sequence[Json] = ()
+        pressed = INTERRUPTS.count
         with closing(events):  # type: ignore[type-var] # a generator: what is left unread hangs up
             for event in events:
+                INTERRUPTS.raise_since(pressed)
                 self.screen.event(event)
                 if event.error is not None:
                     self.screen.note(f"· the turn has failed: {event.error}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from functions.chat.answering import Answering
 from functions.chat.chat import Chat
 from functions.chat.client import ChatError, Client
+from functions.chat.interrupts import INTERRUPTS
 from functions.chat.prompt import Prompt, read_line, show_turns
 from functions.chat.screen import JsonScreen, Screen, TextScreen, visible
 from functions.chat.session import ChatSession, make_agent, open_session
@@ -29,6 +30,7 @@ Misuse = Callable[[str], NoReturn]
 
 def run_chat(asked: argparse.Namespace, misuse: Misuse) -> int:
     """Return the exit status of what was asked for; `misuse` ends the process with its words."""
+    INTERRUPTS.listen()
     _refuse_contradictions(asked, misuse)
     message = _message(asked, misuse)
     for stream in (sys.stdout, sys.stderr):

@@ -477,7 +477,8 @@ def toolgroup_id(value: Any) -> int:
 def uri(value: Any) -> int:
     if not isinstance(value, str) or not re.match(r"https?://[^/\s]", value):
         return WRONG
-    return RIGHT if re.fullmatch(r"[!-~]+", value) else UNSURE
+    is_plain = re.fullmatch(r"[!-~]+", value) and re.match(r"https?://[a-z0-9.]+(/|$)", value)
+    return RIGHT if is_plain else UNSURE
 
 
 def resource(value: Any) -> int:

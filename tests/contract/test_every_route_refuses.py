@@ -40,6 +40,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/tools"): 200,
     ("GET", "/v1/tools/{tool_name}"): 200,
     ("GET", "/v1/tool-runtime/list-tools"): 200,
+    ("POST", "/v1/tool-runtime/invoke"): 200,
     ("POST", "/v1/inference/chat-completion"): 200,
     ("POST", "/v1/inference/embeddings"): 200,
     ("POST", "/v1/openai/v1/chat/completions"): 200,

@@ -31,7 +31,7 @@ def get_weather(city: str) -> dict[str, object]:
     """
     return {"city": city, "sky": "rain"}
 '''
-A_MOMENT_S = 0.3  # which a person takes, and Python between a question and where it waits for the answer
+A_MOMENT_S = 1.5  # which a person takes, and Python between a question and where it waits for the answer
 RESULT = '{"city":"Oslo","sky":"rain"}'
 QUESTION = "run it? [y]es, [n]o, [a]lways: "
 CALL = 'tool get_weather {"city": "Oslo"}'

@@ -30,7 +30,7 @@ from tests.integration.hostile_code import (
 )
 from tests.integration.jailed import MARK, QUICKLY_S, Jails, can_jail, jails, seconds_since
 from tests.servers import ROOT, wait_until
-from turnstone.adapters.tools.code_subprocess import ENVIRONMENT, JailedCode
+from turnstone.adapters.tools.code_subprocess import ENVIRONMENT, KEPT_BYTES, JailedCode
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.stopping import StopSignal
 
@@ -228,7 +228,7 @@ def test_a_flood_of_output_is_ended_and_does_not_fill_the_server(jails: Jails, s
     told = getattr(run, stream)
     assert (run.status, run.note) == ("error", "it was ended, because it wrote without end")
     assert told.startswith("first\nxxx")
-    assert len(told) < 200_000
+    assert len(told) < 2 * KEPT_BYTES + 100
 
 
 def test_what_is_no_regular_file_of_its_own_is_not_kept(jails: Jails, told: dict[str, object]) -> None:
