@@ -51,7 +51,9 @@ def _refuse_memory(tool: Any) -> Any:
     return tool
 
 
-ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_key)]
+# answers have it, as its mask
+AN_ANSWERS_KEY = WithJsonSchema({"type": "string", "format": "password"}, mode="serialization")
+ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_key), AN_ANSWERS_KEY]
 HeaderName = Annotated[str, AfterValidator(refuse_no_name)]
 HeaderValue = Annotated[
     str,
