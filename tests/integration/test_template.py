@@ -331,6 +331,7 @@ def test_every_handler_is_there(mode: str) -> None:
 
 def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
     for name, function in template(ModelApiKeySecretArn=KEY_ARN).functions.items():
+        assert not [value for value in variables(function).values() if isinstance(value, int)]  # texts, as everywhere
         given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
         kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
         assert given <= set(kind.model_fields)
