@@ -16,6 +16,9 @@ import schemathesis
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
+from schemathesis.generation import GenerationMode
+from schemathesis.generation.meta import TestPhase
+from starlette.testclient import TestClient
 
 from tests.contract.asgi_client import key_for, served, strict_json
 from tests.unit.test_openapi import named_validator
@@ -73,6 +76,8 @@ STREAMS |= {"create_turn_2024": "CreateTurn2024Stream"}
 ALSO_REFUSED = {"create_chat_completion"}  # whose path has a GET as well, which the clients know and nothing serves
 ASK_OTHERS = {"list_runtime_tools", "list_tools"}  # of MCP servers at whatever address was made up, where nobody is
 MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
+BELOW_AGENTS = ("create_session", "create_turn")
+CONFIG = {"model": "turnstone-offline", "instructions": ""}
 
 
 class Findings:
@@ -144,6 +149,14 @@ def own_operation(case: Any) -> str:
     return str(raw.get("x-same-as", raw["operationId"]))
 
 
+def made_for(case: Any, client: TestClient) -> dict[str, str]:
+    """Return an agent and what else is in the operation's path, made just now; what is made up is never there."""
+    made = client.post("/v1/agents", json={"agent_config": CONFIG}).json()
+    if "session_id" in case.path_parameters:
+        made |= client.post(f"/v1/agents/{made['agent_id']}/session", json={"session_name": "made"}).json()
+    return {name: made[name] for name in case.path_parameters}
+
+
 def findings(app: Any, headers: dict[str, str]) -> Findings:
     """Ask the app what its own document lets expect, nearly the same in every run, and return what came of it."""
     config = SchemathesisConfig.from_dict(
@@ -164,9 +177,18 @@ def findings(app: Any, headers: dict[str, str]) -> Findings:
     def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
         return found.is_failure(context, failure, case, response)
 
+    def before_call(_: Any, case: Any, __: Any) -> None:
+        is_right = case.meta.generation.mode is GenerationMode.POSITIVE
+        if is_right and case.meta.phase.name is TestPhase.FUZZING and own_operation(case) in BELOW_AGENTS:
+            case.path_parameters = made_for(case, TestClient(app, ADDRESS, headers=headers))
+
     schema.hook(filter_failure)
-    for event in from_schema(schema).execute():
-        found.note(event)
+    schemathesis.hook(before_call)
+    try:
+        for event in from_schema(schema).execute():
+            found.note(event)
+    finally:
+        schemathesis.hooks.unregister(before_call)
     return found
 
 

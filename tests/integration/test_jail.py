@@ -231,6 +231,22 @@ def test_a_flood_of_output_is_ended_and_does_not_fill_the_server(jails: Jails, s
     assert len(told) < 2 * KEPT_BYTES + 100
 
 
+def test_being_ended_once_more_when_the_code_has_ended_is_no_failure() -> None:
+    code = (
+        "import os, signal\n"
+        "from turnstone.adapters.tools.jail import entry\n"
+        "waitpid = os.waitpid\n"
+        "def waited_for(*child):\n"
+        "    ended = waitpid(*child)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return ended\n"
+        "os.waitpid = waited_for\n"
+        "entry._become_first_process()"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "shared")}, stderr=subprocess.PIPE)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_what_is_no_regular_file_of_its_own_is_not_kept(jails: Jails, told: dict[str, object]) -> None:
     code = (
         "import os, socket\n"

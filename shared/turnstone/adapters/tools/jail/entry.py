@@ -103,6 +103,8 @@ def _become_first_process() -> None:
     child = os.fork()
     if child:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once it is waited for, there is nobody to kill by its number
         os.waitpid(child, 0)
         os._exit(0)
     os.close(alive)
