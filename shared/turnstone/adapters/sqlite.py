@@ -5,49 +5,26 @@ Text is compared by SQLite's BINARY collation in UTF-8, so sort keys have the or
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 
 from turnstone.adapters.operations import check_operations
 from turnstone.adapters.sqlite_file import SqliteFile
+from turnstone.adapters.sqlite_rows import attributes_in
+from turnstone.adapters.sqlite_writes import first_failed, was_applied
 from turnstone.domain.errors import Conflict
-from turnstone.records import (
-    Absent,
-    AttributeIs,
-    Condition,
-    Delete,
-    Get,
-    Key,
-    KeyPage,
-    Operation,
-    Page,
-    Put,
-    Range,
-    Record,
-    RevIs,
-    Scalar,
-    Update,
-)
+from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
 PAGE_BYTES = 1024 * 1024
 
 _GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
-_STATE = "SELECT rev, attributes, nonce FROM items WHERE pk = ? AND sk = ?"
 _ASCENDING = """SELECT sk, rev, attributes, body FROM items
     WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk LIMIT ?"""
 _DESCENDING = """SELECT sk, rev, attributes, body FROM items
     WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk DESC LIMIT ?"""
 _OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
-_PUT = """INSERT INTO items (rev, open, attributes, nonce, body, pk, sk) VALUES (?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (pk, sk) DO UPDATE SET rev = excluded.rev, open = excluded.open, attributes = excluded.attributes,
-        nonce = excluded.nonce, body = excluded.body"""
-_UPDATE = "UPDATE items SET rev = ?, open = ?, attributes = ?, nonce = ? WHERE pk = ? AND sk = ?"
 _DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
@@ -55,15 +32,6 @@ _EXPIRED = """SELECT rowid FROM items
     WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%') AND json_extract(attributes, '$.ttl') <= ?
     LIMIT 1000"""
 _DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?"
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What conditions look at: a record without its body."""
-
-    rev: int
-    attributes: Mapping[str, Scalar]
-    nonce: str | None
 
 
 class SqliteRangeStore:
@@ -97,7 +65,7 @@ class SqliteRangeStore:
         with self._file.reading() as connection:
             rows = connection.execute(_DESCENDING if query.reverse else _ASCENDING, (query.pk, low, high, limit))
             for sk, rev, attributes, body in rows:
-                records.append(Record(Key(query.pk, sk), body, _attributes(attributes), rev))
+                records.append(Record(Key(query.pk, sk), body, attributes_in(attributes), rev))
                 size_bytes += len(body)
                 if size_bytes >= PAGE_BYTES:
                     break
@@ -118,12 +86,12 @@ class SqliteRangeStore:
         """
         check_operations(operations)
         with self._file.writing() as connection:
-            states = [_state(connection, operation.key) for operation in operations]
-            failed = _first_failed(operations, states)
+            failed = first_failed(connection, operations, nonce)
             if failed is None:
-                for operation, state in zip(operations, states, strict=True):
-                    _apply(connection, operation, state, nonce)
-            elif not _was_applied(operations, states, nonce):
+                return
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+            if not was_applied(connection, operations, nonce):
                 key = operations[failed].key
                 raise Conflict(failed, key, _read(connection, key))
 
@@ -163,13 +131,6 @@ class SqliteRangeStore:
         self._file.close()
 
 
-@lru_cache(maxsize=1_024)
-def _attributes(text: str) -> Mapping[str, Scalar]:
-    """Return a record's attributes; most of a range have the same few, which nobody may change."""
-    attributes: dict[str, Scalar] = json.loads(text)
-    return MappingProxyType(attributes)
-
-
 def _half_open(query: Range) -> tuple[str, str]:
     """Return the least sort key that is wanted and the least beyond it that is not."""
     # A NUL appended makes the next text in order.
@@ -184,62 +145,4 @@ def _read(connection: sqlite3.Connection, key: Key) -> Record | None:
     if row is None:
         return None
     rev, attributes, body = row
-    return Record(key, body, _attributes(attributes), rev)
-
-
-def _state(connection: sqlite3.Connection, key: Key) -> _State | None:
-    row = connection.execute(_STATE, (key.pk, key.sk)).fetchone()
-    if row is None:
-        return None
-    rev, attributes, nonce = row
-    return _State(rev, _attributes(attributes), nonce)
-
-
-def _first_failed(operations: Sequence[Operation], states: Sequence[_State | None]) -> int | None:
-    for index, (operation, state) in enumerate(zip(operations, states, strict=True)):
-        lost = isinstance(operation, Update) and state is None
-        if lost or not all(_holds(condition, state) for condition in operation.when):
-            return index
-    return None
-
-
-def _holds(condition: Condition, state: _State | None) -> bool:
-    match condition:
-        case Absent():
-            return state is None
-        case RevIs(rev):
-            return state is not None and state.rev == rev
-        case AttributeIs(name, value):
-            return state is not None and state.attributes.get(name) == value
-
-
-def _was_applied(operations: Sequence[Operation], states: Sequence[_State | None], nonce: str | None) -> bool:
-    return nonce is not None and any(
-        isinstance(operation, Put | Update) and state is not None and state.nonce == nonce
-        for operation, state in zip(operations, states, strict=True)
-    )
-
-
-def _apply(connection: sqlite3.Connection, operation: Operation, state: _State | None, nonce: str | None) -> None:
-    key = (operation.key.pk, operation.key.sk)
-    match operation:
-        case Put(when=when, attributes=attributes, body=body):
-            row = _row(_revision(when, 1), attributes, nonce)
-            connection.execute(_PUT, (*row, body, *key))
-        case Update(when=when, attributes=changes) if state is not None:
-            merged = {**state.attributes, **changes}
-            row = _row(_revision(when, state.rev), merged, nonce)
-            connection.execute(_UPDATE, (*row, *key))
-        case Delete():
-            connection.execute(_DELETE, key)
-
-
-def _revision(when: tuple[Condition, ...], otherwise: int) -> int:
-    return next((condition.rev + 1 for condition in when if isinstance(condition, RevIs)), otherwise)
-
-
-def _row(
-    rev: int, attributes: Mapping[str, Scalar | None], nonce: str | None
-) -> tuple[int, Scalar | None, str, str | None]:
-    present = {name: value for name, value in attributes.items() if value is not None}
-    return rev, present.get("open"), json.dumps(present, ensure_ascii=False, separators=(",", ":")), nonce
+    return Record(key, body, attributes_in(attributes), rev)

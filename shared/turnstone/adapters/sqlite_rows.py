@@ -1,0 +1,25 @@
+"""What a row of the SQLite file holds besides a record's body."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+
+from turnstone.records import Scalar
+
+
+@lru_cache(maxsize=1_024)
+def attributes_in(text: str) -> Mapping[str, Scalar]:
+    """Return a record's attributes; most of a range have the same few, which nobody may change."""
+    attributes: dict[str, Scalar] = json.loads(text)
+    return MappingProxyType(attributes)
+
+
+def row_of(
+    rev: int, attributes: Mapping[str, Scalar | None], nonce: str | None
+) -> tuple[int, Scalar | None, str, str | None]:
+    """Return the columns rev, open, attributes and nonce."""
+    present = {name: value for name, value in attributes.items() if value is not None}
+    return rev, present.get("open"), json.dumps(present, ensure_ascii=False, separators=(",", ":")), nonce
