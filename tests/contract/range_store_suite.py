@@ -218,6 +218,14 @@ class NonceConformance:
         store.write(operations, nonce="mine")
         assert Record(first, b"theirs", {}, 2) == store.get(first)
 
+    def test_the_same_write_again_leaves_what_others_wrote_since(self, store: RangeStore, pk: str) -> None:
+        put, new = Key(pk, "a"), Key(pk, "b")
+        operations = [Put(put, b"mine"), Put(new, b"", {}, (Absent(),))]
+        store.write(operations, nonce="mine")
+        store.write([Put(put, b"theirs")])
+        store.write(operations, nonce="mine")
+        assert Record(put, b"theirs", {}, 1) == store.get(put)
+
     def test_a_nonce_that_was_overwritten_is_no_longer_found(self, store: RangeStore, pk: str) -> None:
         key = Key(pk, "a")
         store.write([Put(key, b"", {"n": 1}, (Absent(),))], nonce="mine")

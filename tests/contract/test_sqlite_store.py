@@ -21,7 +21,7 @@ from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.records import Absent, Delete, Key, Put, Range, Record, RevIs
+from turnstone.records import Absent, AttributeIs, Delete, Key, Put, Range, Record, RevIs, Update
 from turnstone.store.oversize import OversizeStore
 
 A, B, C = (Key("p", sk) for sk in "abc")
@@ -122,6 +122,29 @@ def test_two_stores_on_one_file_see_and_guard_each_other(store: SqliteRangeStore
     with ThreadPoolExecutor() as pool:
         list(pool.map(increment, [store, other, store, other]))
     assert Record(A, b"400", {}, 401) == store.get(A)
+    other.close()
+
+
+def test_two_stores_on_one_file_guard_what_they_change(store: SqliteRangeStore, path: Path) -> None:
+    other = SqliteRangeStore(path)
+    store.write([Put(A, b"", {"n": 0})])
+
+    def increment(mine: SqliteRangeStore) -> None:
+        done = 0
+        while done < 100:
+            record = mine.get(A)
+            assert record is not None
+            number = record.attributes["n"]
+            assert isinstance(number, int)
+            try:
+                mine.write([Update(A, {"n": number + 1}, (AttributeIs("n", number),))])
+                done += 1
+            except Conflict:
+                continue
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(increment, [store, other, store, other]))
+    assert Record(A, b"", {"n": 400}, 1) == store.get(A)
     other.close()
 
 

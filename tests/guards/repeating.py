@@ -14,13 +14,13 @@ LOST_ANSWERS = (
     Guard(
         Race.LOST_ANSWER,
         "SQLite: a conflict with one's own nonce is no conflict",
-        (ours("adapters/sqlite.py", "elif not _was_applied(operations, states, nonce):", "else:"),),
+        (ours("adapters/sqlite.py", "if not was_applied(connection, operations, nonce):", "if True:"),),
         (f"{CONFORMANCE}test_the_same_write_again_succeeds_and_changes_nothing",),
     ),
     Guard(
         Race.LOST_ANSWER,
         "SQLite: no nonce is nobody's own",
-        (ours("adapters/sqlite.py", "return nonce is not None and any(", "return any("),),
+        (ours("adapters/sqlite_writes.py", "    if nonce is None:\n        return False\n", ""),),
         (f"{CONFORMANCE}test_another_nonce_conflicts[None-None]",),
     ),
     Guard(
@@ -28,9 +28,9 @@ LOST_ANSWERS = (
         "SQLite: a nonce that another has overwritten is not one's own",
         (
             ours(
-                "adapters/sqlite.py",
-                "row = _row(_revision(when, state.rev), merged, nonce)",
-                "row = _row(_revision(when, state.rev), merged, nonce or state.nonce)",
+                "adapters/sqlite_writes.py",
+                "row = row_of(_revision(operation.when, state.rev), merged, nonce)",
+                "row = row_of(_revision(operation.when, state.rev), merged, nonce or state.nonce)",
             ),
         ),
         (f"{CONFORMANCE}test_a_nonce_that_was_overwritten_is_no_longer_found",),

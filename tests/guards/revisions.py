@@ -4,9 +4,9 @@ from tests.guards.guard import Edit, ours
 
 # What is put without a condition begins to count anew; then the next write would notice, not this one.
 STILL_COUNTED = ours(
-    "adapters/sqlite.py",
-    "row = _row(_revision(when, 1), attributes, nonce)",
-    "row = _row(_revision(when, state.rev + 1 if state else 1), attributes, nonce)",
+    "adapters/sqlite_writes.py",
+    "UPDATE SET rev = excluded.rev,",
+    "UPDATE SET rev = rev + 1,",
 )
 ANY_HEADER = ours(
     "store/session_records.py",

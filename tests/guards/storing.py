@@ -9,31 +9,60 @@ REQUESTS = "tests/unit/test_dynamo_requests.py::"
 SQLITE = "tests/contract/test_sqlite_store.py::"
 CONFORMANCE = f"{SQLITE}TestSqliteConformance::"
 EVERY_PAIR = "test_every_pair_of_conditions"
+UNDONE = '            connection.execute("ROLLBACK")\n            connection.execute("BEGIN IMMEDIATE")\n'
 NAMES_THE_FIRST = "test_a_conflict_names_the_first_operation_that_failed_and_nothing_is_written[small]"
 
 ON_SQLITE = (
     Guard(
         Race.TWO_WRITERS,
         "SQLite: a record is absent",
-        (ours("adapters/sqlite.py", "return state is None\n", "return True\n"),),
+        (ours("adapters/sqlite_writes.py", "{_INSERT} NOTHING", "{_INSERT} UPDATE SET rev = excluded.rev"),),
         (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
     ),
     Guard(
         Race.TWO_WRITERS,
+        "SQLite: a record that is changed or checked is absent",
+        (ours("adapters/sqlite_writes.py", "return state is None\n", "return True\n"),),
+        (f"{CONFORMANCE}{EVERY_PAIR}[check-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: a record that is changed or checked has this revision",
+        (ours("adapters/sqlite_writes.py", "state is not None and state.rev == rev", "state is not None"),),
+        (f"{CONFORMANCE}{EVERY_PAIR}[check-True]",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
         "SQLite: a record has this revision",
-        (ours("adapters/sqlite.py", "state is not None and state.rev == rev", "state is not None"),),
+        (
+            ours(
+                "adapters/sqlite_writes.py", "WHERE pk = ? AND sk = ? AND rev = ?", "WHERE pk = ? AND sk = ? AND ? > 0"
+            ),
+        ),
         (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
     ),
     Guard(
         Race.TWO_WRITERS,
         "SQLite: an attribute has this value",
-        (ours("adapters/sqlite.py", "state is not None and state.attributes.get(name) == value", "state is not None"),),
+        (
+            ours(
+                "adapters/sqlite_writes.py",
+                "state is not None and state.attributes.get(name) == value",
+                "state is not None",
+            ),
+        ),
         (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
     ),
     Guard(
         Race.TWO_WRITERS,
         "SQLite: what is updated is there",
-        (ours("adapters/sqlite.py", "lost = isinstance(operation, Update) and state is None", "lost = False"),),
+        (
+            ours(
+                "adapters/sqlite_writes.py",
+                "                return False\n            merged",
+                "                return True\n            merged",
+            ),
+        ),
         (f"{CONFORMANCE}test_update_of_a_lost_record_conflicts",),
     ),
     Guard(
@@ -52,15 +81,16 @@ ON_SQLITE = (
     ),
     Guard(
         Race.TWO_WRITERS,
-        "SQLite: a transaction waits for the other one before it looks",
+        "SQLite: a transaction waits for the other one before it looks (two locks double each other)",
         (
             ours(
                 "adapters/sqlite_file.py",
                 '"BEGIN IMMEDIATE")\n                    yield',
                 '"BEGIN DEFERRED")\n                    yield',
             ),
+            ours("adapters/sqlite_file.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         ),
-        (f"{SQLITE}test_two_stores_on_one_file_see_and_guard_each_other",),
+        (f"{SQLITE}test_two_stores_on_one_file_guard_what_they_change",),
     ),
     Guard(
         Race.TWO_WRITERS,
@@ -88,18 +118,9 @@ ON_SQLITE = (
     ),
     Guard(
         Race.HALF_A_WRITE,
-        "SQLite: nothing is written before all conditions are looked at (it and the undoing double each other)",
+        "SQLite: what was written before a condition failed is undone (here and where all that fails is undone)",
         (
-            ours(
-                "adapters/sqlite.py",
-                "            if failed is None:\n"
-                "                for operation, state in zip(operations, states, strict=True):\n"
-                "                    _apply(connection, operation, state, nonce)\n",
-                "            for operation, state in list(zip(operations, states, strict=True))[:failed]:\n"
-                "                _apply(connection, operation, state, nonce)\n"
-                "            if failed is None:\n"
-                "                pass\n",
-            ),
+            ours("adapters/sqlite.py", UNDONE, ""),
             ours(
                 "adapters/sqlite_file.py",
                 '                        self._writer.execute("ROLLBACK")\n',
@@ -107,6 +128,12 @@ ON_SQLITE = (
             ),
         ),
         (f"{CONFORMANCE}{NAMES_THE_FIRST}",),
+    ),
+    Guard(
+        Race.HALF_A_WRITE,
+        "SQLite: what a write that is made again wrote before it found itself made is undone",
+        (ours("adapters/sqlite.py", UNDONE, ""),),
+        (f"{CONFORMANCE}test_the_same_write_again_leaves_what_others_wrote_since",),
     ),
 )
 ON_DYNAMODB = (

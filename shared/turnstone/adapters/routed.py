@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 
 from turnstone.adapters.breaker import CircuitBreaker
@@ -55,7 +56,7 @@ class RoutedInference:
                         raise
                     log.warning("%s of %s did not answer, the next one is asked", target.model, target.provider_id)
                     continue
-                yield from self._told(target, _begun_with(first, answer), request)
+                yield from self._told(target, chain((first,), answer), request)
             return
 
     def provider(self, provider_id: str) -> Inference:
@@ -126,7 +127,3 @@ class _Once:
 def _is_unwanted(request: InferenceRequest) -> bool:
     return request.stop is not None and request.stop.is_given
 
-
-def _begun_with(first: TextChunk | Inferred, rest: Iterator[TextChunk | Inferred]) -> Iterator[TextChunk | Inferred]:
-    yield first
-    yield from rest

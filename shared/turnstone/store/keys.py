@@ -5,6 +5,7 @@ id can reach into another's partition; above 256 bytes, or where UTF-8 can't hol
 """
 
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from hashlib import sha256
 from urllib.parse import unquote
 from zlib import crc32
@@ -22,6 +23,10 @@ HEADER = "ctx:~"
 
 def component(text: str) -> str:
     """Return the text as one component of a key; distinct texts give distinct components."""
+    return _encoded_once(text) if len(text) <= MAX_COMPONENT_BYTES else _encoded(text)
+
+
+def _encoded(text: str) -> str:
     encoded = text.replace("%", "%25").replace("|", "%7C").replace(":", "%3A").replace("#", "%23")
     try:
         if len(encoded.encode()) <= MAX_COMPONENT_BYTES:
@@ -29,6 +34,9 @@ def component(text: str) -> str:
     except UnicodeEncodeError:
         pass  # half of a character, which no store takes
     return "#" + sha256(encoded.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_encoded_once = lru_cache(maxsize=4_096)(_encoded)  # a turn asks for the same few some forty times
 
 
 def agent_key(tenant: str, agent_id: str) -> Key:
@@ -184,14 +192,18 @@ def directory_key(tenant: str) -> Key:
 
 def usage_partitions(tenant: str, day: date) -> tuple[str, ...]:
     """Return the partitions of what a tenant's sessions spent on a day; several, so that none takes too many writes."""
-    return tuple(f"{component(tenant)}|usage:{day.isoformat()}:{shard}" for shard in range(USAGE_SHARDS))
+    return tuple(_usage_partition(tenant, day, shard) for shard in range(USAGE_SHARDS))
+
+
+def _usage_partition(tenant: str, day: date, shard: int) -> str:
+    return f"{component(tenant)}|usage:{day.isoformat()}:{shard}"
 
 
 def usage_key(ref: SessionRef, day: date) -> Key:
     """Return where it is told what the session spent on the day."""
     shard = crc32(session_partition(ref).encode()) % USAGE_SHARDS
     sk = f"{component(ref.agent_id)}:{component(ref.session_id)}"
-    return Key(usage_partitions(ref.tenant, day)[shard], sk)
+    return Key(_usage_partition(ref.tenant, day, shard), sk)
 
 
 def usage_ranges(tenant: str, day: date, agent_id: str | None = None) -> tuple[Range, ...]:
