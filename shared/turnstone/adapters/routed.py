@@ -126,4 +126,3 @@ class _Once:
 
 def _is_unwanted(request: InferenceRequest) -> bool:
     return request.stop is not None and request.stop.is_given
-

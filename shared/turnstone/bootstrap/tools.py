@@ -106,7 +106,7 @@ def _refuse_wrong_addresses(settings: ToolSettings, allowed: Callable[[], Allowe
 
 
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
-    return ToolSettings() if catalogue is None else catalogue.tools
+    return ToolSettings.model_construct() if catalogue is None else catalogue.tools
 
 
 def _allowed(settings: Settings) -> Allowed:

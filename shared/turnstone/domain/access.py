@@ -26,7 +26,7 @@ class Stamp(Frozen):
     """What a resource remembers of its creator; nothing for one that was stored before there were stamps."""
 
     owner: str | None = None
-    attributes: AccessAttributes = AccessAttributes()
+    attributes: AccessAttributes = AccessAttributes.model_construct()
 
 
 def stamp_of(caller: Caller) -> Stamp:

@@ -38,7 +38,7 @@ Strategy = Annotated[Greedy | TopP | TopK, Field(discriminator="type")]
 class SamplingParams(NullMeansDefault):
     """How the model chooses tokens. `max_tokens` 0 means no limit of ours."""
 
-    strategy: Strategy = Greedy()
+    strategy: Strategy = Greedy.model_construct()
     max_tokens: Whole = 0
     repetition_penalty: Number = 1.0
     stop: Many[str] | None = None
@@ -94,7 +94,7 @@ class AgentConfig(NullMeansDefault):
     `tools` are definitions as they were in September 2024, left out of answers where there are none.
     """
 
-    sampling_params: SamplingParams = SamplingParams()
+    sampling_params: SamplingParams = SamplingParams.model_construct()
     input_shields: Many[str] = ()
     output_shields: Many[str] = ()
     toolgroups: ToolGroups = ()
@@ -102,7 +102,7 @@ class AgentConfig(NullMeansDefault):
     tools: DefinedTools = ()
     tool_choice: ToolChoice | None = None
     tool_prompt_format: ToolPromptFormat | None = None
-    tool_config: ToolConfig = ToolConfig()
+    tool_config: ToolConfig = ToolConfig.model_construct()
     max_infer_iters: Count = 10
     model: str
     instructions: str

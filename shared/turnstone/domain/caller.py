@@ -14,4 +14,4 @@ class Caller(Frozen):
     namespaces: tuple[str, ...] = ()
 
 
-LOCAL_CALLER = Caller(tenant="local", principal="local")
+LOCAL_CALLER = Caller.model_construct(tenant="local", principal="local")

@@ -155,7 +155,7 @@ class Catalogue(Strict):
     providers: dict[ProviderName, ProviderEntry] = {}
     models: dict[Identifier, ModelEntry] = {}
     shields: dict[Identifier, ShieldEntry] = {}
-    tools: ToolSettings = ToolSettings()
+    tools: ToolSettings = ToolSettings.model_construct()
     toolgroups: dict[Identifier, ToolgroupEntry] = {}
 
     @model_validator(mode="after")

@@ -78,8 +78,8 @@ class Session(Frozen):
     order: str
     last_order: str | None = None
     last_request: str | None = None
-    lock: SessionLock = SessionLock()
-    stamp: Stamp = Stamp()
+    lock: SessionLock = SessionLock.model_construct()
+    stamp: Stamp = Stamp.model_construct()
     lives_for_s: float | None = None
     ends_at: datetime | None = None
     spent: SpentToday | None = None

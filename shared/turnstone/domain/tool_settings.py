@@ -70,16 +70,16 @@ class CodeInterpreterSettings(Strict):
 
 
 class ToolSettings(Strict):
-    """The tools that come with the server.
+    """The tools that come with the server. What holds when nothing is said is made without checks, which take long.
 
     Attributes:
         photogen: None where no model makes images.
     """
 
-    websearch: WebSearchSettings = WebSearchSettings()
-    wolfram_alpha: WolframSettings = WolframSettings()
+    websearch: WebSearchSettings = WebSearchSettings.model_construct()
+    wolfram_alpha: WolframSettings = WolframSettings.model_construct()
     photogen: PhotogenSettings | None = None
-    code_interpreter: CodeInterpreterSettings = CodeInterpreterSettings()
+    code_interpreter: CodeInterpreterSettings = CodeInterpreterSettings.model_construct()
 
 
 class ToolgroupEntry(Strict):

@@ -206,7 +206,7 @@ class TurnState(Frozen):
     order: str
     status: TurnStatus = TurnStatus.IN_PROGRESS
     pending_calls: tuple[ToolCall, ...] = ()
-    overrides: TurnOverrides = TurnOverrides()
+    overrides: TurnOverrides = TurnOverrides.model_construct()
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
     summary: Summary | None = None
@@ -273,7 +273,7 @@ class NewTurn(Frozen):
     """What a caller asks of a turn."""
 
     messages: tuple[InputMessage, ...]
-    overrides: TurnOverrides = TurnOverrides()
+    overrides: TurnOverrides = TurnOverrides.model_construct()
 
 
 def silent_output(stop_reason: Literal["end_of_turn", "end_of_message"] = "end_of_message") -> CompletionMessage:

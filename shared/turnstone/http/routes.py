@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
@@ -174,9 +174,13 @@ Dialect = Literal["llama_stack", "openai"]
 class NoContent(BaseModel):
     """What a route answers that is done by its status alone."""
 
+    model_config = ConfigDict(defer_build=True)
+
 
 class FileBytes(BaseModel):
     """What a route answers that gives a file, of whatever type that is."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

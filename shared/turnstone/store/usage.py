@@ -40,7 +40,7 @@ class Spent:
 
 class _Body(Frozen):
     by_model: dict[str, Tokens]
-    stamp: Stamp = Stamp()
+    stamp: Stamp = Stamp.model_construct()
 
 
 def put_spent(ref: SessionRef, session: Session) -> Put:
