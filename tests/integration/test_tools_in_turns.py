@@ -28,7 +28,8 @@ SLOW_S = 0.2
 FOUR_AT_ONCE_S = 0.26
 ATTEMPTS = 5
 FOUR = calls(*(call(name, name) for name in ("a", "b", "c", "d")))
-PICTURE = ProducedFile("a.png", "image/png", b"\x89PNG" + bytes(range(256)))
+PICTURE = ProducedFile("a.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+SOUND = b"RIFF\x24\x00\x00\x00WAVEfmt "
 
 
 @pytest.fixture
@@ -189,6 +190,13 @@ def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[.
     (attachment,) = run(server, ref).output_attachments
     kept = server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment))
     assert (kept.body, kept.mime_type) == (PICTURE.body, "image/png")
+
+
+def test_a_sound_that_was_answered_as_an_image_is_kept_as_none(serve: Callable[..., Harness]) -> None:
+    sound = ImageItem(image=Image(data=b64encode(SOUND).decode()))
+    server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: ToolResult(sound)}})
+    (attachment,) = run(server).output_attachments
+    assert attachment.mime_type == "application/octet-stream"
 
 
 def test_a_mime_type_that_no_header_can_carry_becomes_that_of_any_bytes(serve: Callable[..., Harness]) -> None:
