@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.scripted import ScriptedInference, call, calls
-from tests.harness import LEASE_S, Harness, Held, attempt, outline, saves_step, serving, turn_in
+from tests.harness import LEASE_S, Harness, Held, answer, attempt, client_tool, outline, saves_step, serving, turn_in
 from turnstone.domain.agents import ToolGroupWithArgs
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
@@ -181,6 +181,16 @@ def test_metadata_that_is_too_long_is_kept_as_a_file(serve: Callable[..., Harnes
     assert (response.content, set(response.metadata or {})) == ("short", {"is_cut", "attachments"})
     kept = server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment))
     assert json.loads(kept.body) == told.metadata
+
+
+def test_tools_are_looked_up_once_as_a_turn_opens_and_once_as_it_is_resumed(serve: Callable[..., Harness]) -> None:
+    server = serve([call("ask", "1"), "done"], {"tools": {"a": lambda _: "4"}})
+    ref = server.session(toolgroups=["tools"], client_tools=[client_tool("ask")])
+    before = server.tools.listings
+    turn = server.paused(ref)
+    assert server.tools.listings - before == 1
+    server.hear(server.resume(turn, answer("1", tool_name="ask")))
+    assert server.tools.listings - before == 2
 
 
 def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[..., Harness]) -> None:
