@@ -527,5 +527,25 @@ def test_tools_that_read_memory_are_refused(world: World) -> None:
     refuses({"tools": [memory]}, "tools", 0)(world, "agent")
 
 
+@pytest.mark.parametrize("sent_with", ["agent", "turn"])
+@pytest.mark.parametrize("name", ["web_search", "brave_search"])
+@pytest.mark.parametrize("offering", [{"toolgroups": ["builtin::websearch"]}, {"tools": [SEARCH]}])
+def test_the_search_may_be_chosen_by_either_of_its_names(
+    world: World, offering: Fields, name: str, sent_with: str
+) -> None:
+    config, turn = parted(sent_with, {"tool_config": {"tool_choice": name}})
+    body = world.asked({**offering, **config}, turn)
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "brave_search"}}
+    assert tools_of(body) == ["brave_search"]
+
+
+def test_a_name_is_that_of_the_tool_which_the_model_knows_by_it_first(world: World) -> None:
+    chosen: Fields = {"toolgroups": ["builtin::websearch"], "tool_config": {"tool_choice": "web_search"}}
+    body = world.asked({**chosen, "client_tools": [{"name": "web_search"}]}, {})
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "web_search"}}
+    hidden = {**chosen, "client_tools": [{"name": "brave_search"}]}
+    refuses(hidden, "tool_config", "tool_choice")(world, "agent")
+
+
 def test_what_is_no_field_is_ignored(world: World) -> None:
     assert world.asked({"unknown": 1}, {"unknown": 1}) == world.asked({}, {})

@@ -24,6 +24,15 @@ class ToolOffer:
     def definitions(self) -> tuple[ToolDef, ...]:
         return (*self.client.values(), *(tool.definition for tool in self.server.values()))
 
+    def name_offered(self, name: str) -> str | None:
+        """Return under which name the model is offered what a client calls so, None if there is no such tool.
+
+        A tool that runs under another name than the model's is listed to clients under that one.
+        """
+        if name in self.client or name in self.server:
+            return name
+        return next((offered for offered, tool in self.server.items() if tool.runs_as == name), None)
+
 
 @dataclass(frozen=True, slots=True)
 class RunOnServer:

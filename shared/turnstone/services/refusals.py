@@ -94,7 +94,7 @@ def refuse_impossible_choice(config: AgentConfig, offer: ToolOffer) -> None:
         raise InvalidRequest(
             f"tool_choice is {choice!r} but there is no tool to choose", ("tool_config", "tool_choice")
         )
-    if choice not in ("auto", "required", "none") and choice not in (*offer.client, *offer.server):
+    if choice not in ("auto", "required", "none") and offer.name_offered(choice) is None:
         raise InvalidRequest(f"tool_choice names {choice!r}, which is no tool here", ("tool_config", "tool_choice"))
 
 
