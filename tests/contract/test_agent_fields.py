@@ -68,6 +68,8 @@ class World:
 
 
 def on_the_web(request: WebRequest) -> WebAnswer:
+    if request.path == "/drawing":
+        return WebAnswer(200, b"GIF89a hidden", "image/gif")
     services = {"/res/v1/web/search": brave, "/v2/query": wolfram}
     return services.get(request.path, lambda _: json_answer({"told": "hidden"}))(request)
 
@@ -520,6 +522,18 @@ def test_every_field_of_an_agent_and_of_a_turn_has_a_row() -> None:
 @pytest.mark.parametrize(("sent_with", "path", "row"), ROWS, ids=[f"{where}: {path}" for where, path, _ in ROWS])
 def test_a_field_has_its_effect_or_is_refused(world: World, sent_with: str, path: str, row: Row) -> None:
     row(world, sent_with)
+
+
+def test_a_file_that_a_tool_s_shield_stops_is_kept_nowhere(world: World) -> None:
+    shield = {"shield_id": "of-files", "provider_id": "pattern", "params": {"words": ["hidden"]}}
+    assert world.post("/v1/shields", shield).status == 200
+    tool = {**KINDS["photogen"], "remote_execution": {"url": f"{world.web.url}/drawing", "method": "GET"}}
+    for shields_of_it, is_kept in ((["of-files"], False), ([], True)):
+        _, turn = ran(world, {**tool, "output_shields": shields_of_it}, "tea")
+        with closing(sqlite3.connect(world.serving.data_dir / "turnstone.db")) as store:
+            bodies = store.execute("SELECT sk FROM items WHERE pk LIKE ?", (f"%{turn['session_id']}%",)).fetchall()
+        assert bool(turn["output_attachments"]) == is_kept
+        assert any("attach" in str(key) for (key,) in bodies) == is_kept, bodies
 
 
 def test_tools_that_read_memory_are_refused(world: World) -> None:

@@ -126,6 +126,8 @@ class ScriptedTools:
     It is what the engine runs tools by, one after the other, and what services make toolboxes of.
     """
 
+    max_characters = 1_000
+
     def __init__(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
         self._groups = groups
         self._functions = {name: function for tools in groups.values() for name, function in tools.items()}
