@@ -68,6 +68,8 @@ class World:
 
 
 def on_the_web(request: WebRequest) -> WebAnswer:
+    if request.path == "/drawing":
+        return WebAnswer(200, b"GIF89a hidden", "image/gif")
     services = {"/res/v1/web/search": brave, "/v2/query": wolfram}
     return services.get(request.path, lambda _: json_answer({"told": "hidden"}))(request)
 
@@ -522,9 +524,41 @@ def test_a_field_has_its_effect_or_is_refused(world: World, sent_with: str, path
     row(world, sent_with)
 
 
+def test_a_file_that_a_tool_s_shield_stops_is_kept_nowhere(world: World) -> None:
+    shield = {"shield_id": "of-files", "provider_id": "pattern", "params": {"words": ["hidden"]}}
+    assert world.post("/v1/shields", shield).status == 200
+    tool = {**KINDS["photogen"], "remote_execution": {"url": f"{world.web.url}/drawing", "method": "GET"}}
+    for shields_of_it, is_kept in ((["of-files"], False), ([], True)):
+        _, turn = ran(world, {**tool, "output_shields": shields_of_it}, "tea")
+        with closing(sqlite3.connect(world.serving.data_dir / "turnstone.db")) as store:
+            bodies = store.execute("SELECT sk FROM items WHERE pk LIKE ?", (f"%{turn['session_id']}%",)).fetchall()
+        assert bool(turn["output_attachments"]) == is_kept
+        assert any("attach" in str(key) for (key,) in bodies) == is_kept, bodies
+
+
 def test_tools_that_read_memory_are_refused(world: World) -> None:
     memory = {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "b"}], "max_chunks": 10}
     refuses({"tools": [memory]}, "tools", 0)(world, "agent")
+
+
+@pytest.mark.parametrize("sent_with", ["agent", "turn"])
+@pytest.mark.parametrize("name", ["web_search", "brave_search"])
+@pytest.mark.parametrize("offering", [{"toolgroups": ["builtin::websearch"]}, {"tools": [SEARCH]}])
+def test_the_search_may_be_chosen_by_either_of_its_names(
+    world: World, offering: Fields, name: str, sent_with: str
+) -> None:
+    config, turn = parted(sent_with, {"tool_config": {"tool_choice": name}})
+    body = world.asked({**offering, **config}, turn)
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "brave_search"}}
+    assert tools_of(body) == ["brave_search"]
+
+
+def test_a_name_is_that_of_the_tool_which_the_model_knows_by_it_first(world: World) -> None:
+    chosen: Fields = {"toolgroups": ["builtin::websearch"], "tool_config": {"tool_choice": "web_search"}}
+    body = world.asked({**chosen, "client_tools": [{"name": "web_search"}]}, {})
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "web_search"}}
+    hidden = {**chosen, "client_tools": [{"name": "brave_search"}]}
+    refuses(hidden, "tool_config", "tool_choice")(world, "agent")
 
 
 def test_what_is_no_field_is_ignored(world: World) -> None:

@@ -121,15 +121,18 @@ ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
 
 
 class ScriptedTools:
-    """Runs the functions it was given, by group and name; `invocations` are those it got.
+    """Runs the functions it was given, by group and name; `invocations` are those it got, `listings` how often it told.
 
     It is what the engine runs tools by, one after the other, and what services make toolboxes of.
     """
+
+    max_characters = 1_000
 
     def __init__(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
         self._groups = groups
         self._functions = {name: function for tools in groups.values() for name, function in tools.items()}
         self.invocations: list[ToolInvocation] = []
+        self.listings = 0
 
     def builtin(self) -> tuple[str, ...]:
         return tuple(self._groups)
@@ -182,6 +185,7 @@ class ScriptedToolbox:
     names: tuple[str, ...]
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        self.runs.listings += 1
         return tuple(map(defined, self.names))
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:

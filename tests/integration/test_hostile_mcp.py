@@ -314,10 +314,11 @@ def test_a_schema_that_can_t_be_offered_costs_its_tool_only(
     assert [record.args[1] for record in caplog.records if record.args] == ["bad"]
 
 
-def test_what_servers_say_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_neither_the_address_of_a_server_nor_what_is_said_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
-    with hostile(decent_but(tools_call=not_json)) as (box, server):
-        asker = asker_with(server.url(), {"Authorization": "Bearer secret-value"})
+    with hostile(decent_but(tools_call=not_json)) as (_, server), asking(server.port) as connections:
+        url = server.url("/mcp?key=secret-value")
+        box, asker = toolbox(url, connections), asker_with(url, {"Authorization": "Bearer secret-value"})
         box.tools(asker)
         with pytest.raises(ToolFailed):
             call(box, "echo", asker, text="secret-argument")

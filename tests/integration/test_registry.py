@@ -37,7 +37,7 @@ from turnstone.ports import RangeStore
 from turnstone.records import Operation
 from turnstone.services.known_toolgroups import KnownToolgroups
 from turnstone.services.tool_answers import ToolAnswers
-from turnstone.services.toolboxes import Toolboxes, ToolLimits
+from turnstone.services.toolboxes import Toolboxes
 from turnstone.services.toolgroups import Toolgroups
 from turnstone.store.attachments import AttachmentStore
 from turnstone.store.directory import Directory
@@ -206,7 +206,7 @@ def toolgroups(tmp_path: Path, tools: ScriptedTools) -> Iterator[Toolgroups]:
     clock = FakeClock()
     directory = Directory(sqlite, clock)
     answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
-    boxes = Toolboxes(KnownToolgroups(directory, tools, {}), tools, answers, ToolLimits(timeout_s=5))
+    boxes = Toolboxes(KnownToolgroups(directory, tools, {}), tools, answers, timeout_s=5)
     yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup, directory.forget), boxes, clock)
     sqlite.close()
 
@@ -316,7 +316,7 @@ def test_several_groups_are_looked_up_at_the_same_time(tmp_path: Path) -> None:
     directory = Directory(sqlite, clock)
     registered = {name: group(name) for name in "abcd"}
     answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
-    boxes = Toolboxes(KnownToolgroups(directory, kinds, registered), kinds, answers, ToolLimits(timeout_s=5))
+    boxes = Toolboxes(KnownToolgroups(directory, kinds, registered), kinds, answers, timeout_s=5)
     began = time.monotonic()
     offered = boxes.of_tenant(ToolAsker("a")).offered(["dice", *registered])
     assert time.monotonic() - began < 2 * SLOW_S

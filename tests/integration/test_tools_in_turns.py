@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.scripted import ScriptedInference, call, calls
-from tests.harness import LEASE_S, Harness, Held, attempt, outline, saves_step, serving, turn_in
+from tests.harness import LEASE_S, Harness, Held, answer, attempt, client_tool, outline, saves_step, serving, turn_in
 from turnstone.domain.agents import ToolGroupWithArgs
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
@@ -28,7 +28,8 @@ SLOW_S = 0.2
 FOUR_AT_ONCE_S = 0.26
 ATTEMPTS = 5
 FOUR = calls(*(call(name, name) for name in ("a", "b", "c", "d")))
-PICTURE = ProducedFile("a.png", "image/png", b"\x89PNG" + bytes(range(256)))
+PICTURE = ProducedFile("a.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+SOUND = b"RIFF\x24\x00\x00\x00WAVEfmt "
 
 
 @pytest.fixture
@@ -182,6 +183,16 @@ def test_metadata_that_is_too_long_is_kept_as_a_file(serve: Callable[..., Harnes
     assert json.loads(kept.body) == told.metadata
 
 
+def test_tools_are_looked_up_once_as_a_turn_opens_and_once_as_it_is_resumed(serve: Callable[..., Harness]) -> None:
+    server = serve([call("ask", "1"), "done"], {"tools": {"a": lambda _: "4"}})
+    ref = server.session(toolgroups=["tools"], client_tools=[client_tool("ask")])
+    before = server.tools.listings
+    turn = server.paused(ref)
+    assert server.tools.listings - before == 1
+    server.hear(server.resume(turn, answer("1", tool_name="ask")))
+    assert server.tools.listings - before == 2
+
+
 def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[..., Harness]) -> None:
     image = ImageItem(image=Image(data=b64encode(PICTURE.body).decode()))
     server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: ToolResult((TextItem(text="look"), image))}})
@@ -189,6 +200,13 @@ def test_an_image_that_the_model_is_shown_is_an_attachment_too(serve: Callable[.
     (attachment,) = run(server, ref).output_attachments
     kept = server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment))
     assert (kept.body, kept.mime_type) == (PICTURE.body, "image/png")
+
+
+def test_a_sound_that_was_answered_as_an_image_is_kept_as_none(serve: Callable[..., Harness]) -> None:
+    sound = ImageItem(image=Image(data=b64encode(SOUND).decode()))
+    server = serve([call("a", "1"), "I see"], {"tools": {"a": lambda _: ToolResult(sound)}})
+    (attachment,) = run(server).output_attachments
+    assert attachment.mime_type == "application/octet-stream"
 
 
 def test_a_mime_type_that_no_header_can_carry_becomes_that_of_any_bytes(serve: Callable[..., Harness]) -> None:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from turnstone.domain.agent_tools import MASK
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.defined_tools import client_tools, server_tools
+from turnstone.domain.defined_tools import translated_tools
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.tool_runs import OfferedTool
 from turnstone.domain.tool_schemas import input_schema_of
@@ -37,7 +37,7 @@ def config_of(*tools: dict[str, Any], **fields: Any) -> AgentConfig:
 
 
 def only(config: AgentConfig) -> OfferedTool:
-    (tool,) = server_tools(config)
+    (tool,) = translated_tools(config).server
     return tool
 
 
@@ -57,7 +57,7 @@ def test_a_built_in_tool_is_run_by_its_toolgroup_under_the_name_the_model_knows(
     assert (tool.definition.name, tool.toolgroup, tool.runs_as) == (kind, group, runs_as)
     takes = "code" if kind == "code_interpreter" else "query"
     assert input_schema_of(tool.definition)["required"] == [takes]
-    assert client_tools(config_of({"type": kind})) == ()
+    assert translated_tools(config_of({"type": kind})).client == ()
 
 
 def test_an_engine_and_a_key_go_with_the_tool_and_an_empty_key_is_none() -> None:
@@ -70,7 +70,7 @@ def test_an_engine_and_a_key_go_with_the_tool_and_an_empty_key_is_none() -> None
 
 def test_a_function_is_the_clients_with_its_parameters_as_it_told_them() -> None:
     config = config_of(LOOK)
-    (tool,) = client_tools(config)
+    (tool,) = translated_tools(config).client
     assert isinstance(tool, ToolDef)
     assert (tool.name, tool.description) == ("look", "Look at a place.")
     assert input_schema_of(tool) == {
@@ -81,13 +81,13 @@ def test_a_function_is_the_clients_with_its_parameters_as_it_told_them() -> None
         },
         "required": ["at"],
     }
-    assert server_tools(config) == ()
+    assert translated_tools(config).server == ()
 
 
 def test_code_that_is_not_to_be_run_inline_is_the_clients_to_run() -> None:
     config = config_of({"type": "code_interpreter", "enable_inline_code_execution": False})
-    assert [tool.name for tool in client_tools(config)] == ["code_interpreter"]
-    assert server_tools(config) == ()
+    assert [tool.name for tool in translated_tools(config).client] == ["code_interpreter"]
+    assert translated_tools(config).server == ()
 
 
 @pytest.mark.parametrize("tool", [SEARCH, {"type": "code_interpreter", "enable_inline_code_execution": False}, LOOK])
@@ -97,7 +97,7 @@ def test_whatever_has_a_place_of_its_own_is_run_there_and_in_no_group(tool: dict
     assert (found.toolgroup, found.runs_as) == ("", None)
     assert found.options.remote_execution is not None
     assert found.options.remote_execution.headers == {"x-key": "sk-2", "x-count": "3"}
-    assert client_tools(config) == ()
+    assert translated_tools(config).client == ()
 
 
 def test_shields_of_a_tool_go_with_it() -> None:
@@ -118,10 +118,9 @@ def test_names_that_clash_are_refused_at_their_place(
     tools: tuple[dict[str, Any], ...], fields: dict[str, Any], place: tuple[Any, ...]
 ) -> None:
     config = config_of(*tools, **fields)
-    for translate in (server_tools, client_tools):
-        with pytest.raises(InvalidRequest) as refused:
-            translate(config)
-        assert refused.value.location == place
+    with pytest.raises(InvalidRequest) as refused:
+        translated_tools(config)
+    assert refused.value.location == place
 
 
 def test_no_text_of_a_configuration_tells_its_secrets() -> None:
@@ -140,7 +139,7 @@ def test_no_text_of_a_configuration_tells_its_secrets() -> None:
 
 
 def only_both(config: AgentConfig) -> tuple[OfferedTool, ...]:
-    found = server_tools(config)
+    found = translated_tools(config).server
     assert len(found) == 2
     return found
 

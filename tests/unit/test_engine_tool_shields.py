@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,13 +25,18 @@ from tests.unit.test_engine import (
 )
 from tests.unit.test_engine_shields import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
 from turnstone.domain.agents import ToolGroup
+from turnstone.domain.content import Image, ImageItem, TextItem
 from turnstone.domain.context import told_afterwards
+from turnstone.domain.messages import text_said
 from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolResult
 from turnstone.domain.turns import TokenUsage, ToolExecutionStep, TurnState, TurnStatus
 from turnstone.domain.verdicts import Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish
 
 SECRET = "a secret price"
+FILE = ProducedFile("price.txt", "text/plain", b"secret")
+SECRETIVE = ToolResult(SECRET, files=(FILE,))
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 STOPPED = "The answer of this tool was stopped by a safety check."
 
 
@@ -50,10 +56,13 @@ class GuardedTools(ScriptedTools):
 
 
 def guarded(
-    *script: Any, inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = (), price: str = SECRET, **judges: Any
+    *script: Any,
+    inputs: tuple[str, ...] = (),
+    outputs: tuple[str, ...] = (),
+    price: ToolResult = SECRETIVE,
+    **judges: Any,
 ) -> Engine:
-    files = (ProducedFile("price.txt", "text/plain", b"secret"),)
-    tools = GuardedTools({"price": (inputs, outputs)}, ToolResult(price, files=files))
+    tools = GuardedTools({"price": (inputs, outputs)}, price)
     config = CONFIG.model_copy(update={"toolgroups": ("shop", "weather")})
     return Engine(*script, config=config, tools=tools, shields=judges)
 
@@ -79,9 +88,9 @@ def test_a_shield_is_shown_what_is_called_and_what_is_answered() -> None:
     engine = guarded(PRICE, "thanks", inputs=("a",), outputs=("a",), a=clean)
     engine.run(new_turn())
     asked = [
-        (question.touchpoint, question.call_id, question.judged[0].content) for _, question in engine.shields.asked
+        (question.touchpoint, question.call_id, text_said(question.judged[0])) for _, question in engine.shields.asked
     ]
-    assert asked == [("tool-input", "c1", 'price({"item":"tea"})'), ("tool-output", "c1", SECRET)]
+    assert asked == [("tool-input", "c1", 'price({"item":"tea"})'), ("tool-output", "c1", f"{SECRET}\nsecret")]
 
 
 def test_a_call_that_is_stopped_is_not_run_and_ends_the_turn() -> None:
@@ -103,6 +112,55 @@ def test_an_answer_that_is_stopped_is_kept_nowhere_and_ends_the_turn() -> None:
     assert [text for text in saved if SECRET in text] == []
     ended = ending.state.completed(ending.output, ending.state.turn.started_at)
     assert SECRET not in str(told_afterwards(ended.turn, TurnStatus.COMPLETED))
+
+
+def of_a_file(mime_type: str, body: bytes) -> ToolResult:
+    return ToolResult("3 coins", files=(ProducedFile("price", mime_type, body),))
+
+
+@pytest.mark.parametrize(
+    "price",
+    [
+        ToolResult("3 coins", {"structured_content": {"of": [{"tea": "a\nsecret"}]}}),
+        ToolResult("3 coins", {"structured_content": {"secret": 3}}),
+        of_a_file("text/csv", b"price,secret"),
+        of_a_file("text/plain; charset=utf-8", "pr\u00edce: secret".encode()),
+        of_a_file("text/plain", "pr\u00edce: secret".encode("latin-1")),
+        of_a_file("Text/Plain", "pr\u00edce: secret".encode("utf-16")),
+        of_a_file("application/ld+json", b'["secret \xff"]'),
+        of_a_file("image/svg+xml", b"<svg>secret</svg>"),
+        of_a_file("image/svg+xml; charset=latin-1", b"<svg>secret \xff</svg>"),
+        of_a_file("application/octet-stream", b"secret"),
+        of_a_file("image/gif", b"GIF89a secret"),
+    ],
+    ids=lambda price: str(price.metadata or (price.files[0].mime_type, price.files[0].body[:8])),
+)
+def test_what_is_beside_the_answer_is_judged_with_it_and_kept_no_more_than_it(price: ToolResult) -> None:
+    engine = guarded(PRICE, outputs=("a",), price=price, a=stops("secret"))
+    ending = engine.run(new_turn())
+    assert isinstance(ending, Blocked)
+    assert ending.state.turn.output_attachments == ()
+    assert "secret" not in ending.state.model_dump_json()
+    (step,) = [step for step in ending.state.turn.steps if isinstance(step, ToolExecutionStep)]
+    assert step.tool_responses[0].metadata == {"error": True, "stopped": True}
+
+
+def test_an_image_among_the_files_is_shown_and_what_is_neither_is_not() -> None:
+    files = (ProducedFile("a", "image/png", PNG), ProducedFile("b", "audio/wav", b"RIFF\xff\x00\x00\x00WAVE"))
+    engine = guarded(PRICE, "thanks", outputs=("a",), price=ToolResult("3", {"status": 200}, files), a=clean)
+    ending = engine.run(new_turn())
+    ((_, question),) = engine.shields.asked
+    image = ImageItem(image=Image(data=b64encode(PNG).decode()))
+    assert question.judged[0].content == (TextItem(text="3"), image)
+    assert len(ending.state.turn.output_attachments) == 2
+
+
+@pytest.mark.parametrize("letter", ["a", "\u20ac", "\U0001f375"])
+def test_of_a_long_file_as_much_is_shown_as_of_an_answer_to_a_model(letter: str) -> None:
+    engine = guarded(PRICE, "thanks", outputs=("a",), price=of_a_file("", (letter * 5_000).encode()), a=clean)
+    engine.run(new_turn())
+    ((_, question),) = engine.shields.asked
+    assert text_said(question.judged[0]) == "3 coins\n" + letter * ScriptedTools.max_characters
 
 
 def test_calls_that_ran_beside_one_whose_answer_is_stopped_are_kept() -> None:

@@ -10,7 +10,7 @@ from tests.fakes.scripted import ScriptedTools
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.ports import Capability
-from turnstone.services.refusals import refuse_at_creation, refuse_unsupported
+from turnstone.services.refusals import refuse_at_creation, supported_offer
 
 TOOLS = ScriptedTools({"shop": {"price": lambda arguments: "3"}}).offered
 NAMED = [{"name": "ask"}]
@@ -55,7 +55,7 @@ BOUND = [{"type": "json_schema", "json_schema": {}}, GRAMMAR]
 
 
 def refuse_of_a_turn(config: AgentConfig, *capabilities: Capability) -> None:
-    refuse_unsupported(config, TOOLS, lambda: frozenset(capabilities))
+    supported_offer(config, TOOLS, lambda: frozenset(capabilities))
 
 
 def refuse_of_an_agent(config: AgentConfig) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 from turnstone.adapters.bedrock_names import Aliases
 from turnstone.adapters.openai_wire import (
     IMAGE_PLACEHOLDER,
-    IMAGE_SIGNATURES,
     arguments_to_wire,
     text_with_placeholders,
 )
 from turnstone.domain.content import Content, Image, TextItem, items_of
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.image_files import find_image_kind
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.tools import ToolCall
 
@@ -120,7 +120,7 @@ def _image(image: Image) -> Block:
         data = base64.b64decode(encoded)
     except ValueError as exc:
         raise InvalidRequest("the data of an image is not base64", ("messages",)) from exc
-    for signature, mime_type in IMAGE_SIGNATURES:
-        if signature.match(data):
-            return {"image": {"format": mime_type.removeprefix("image/"), "source": {"bytes": data}}}
-    raise InvalidRequest("Bedrock takes images of the kinds png, jpeg, gif and webp", ("messages",))
+    kind = find_image_kind(data)
+    if kind is None:
+        raise InvalidRequest("Bedrock takes images of the kinds png, jpeg, gif and webp", ("messages",))
+    return {"image": {"format": kind.mime_type.removeprefix("image/"), "source": {"bytes": data}}}

@@ -11,6 +11,7 @@ from typing import Any, Literal, assert_never
 from turnstone.domain.agents import GrammarFormat, Greedy, JsonSchemaFormat, SamplingParams, TopK, TopP
 from turnstone.domain.content import Content, Image, TextItem, items_of, text_of
 from turnstone.domain.errors import ModelFailed
+from turnstone.domain.image_files import find_image_kind
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.tool_schemas import input_schema_of
 from turnstone.domain.tools import ToolCall, ToolDef
@@ -18,12 +19,6 @@ from turnstone.ports import InferenceRequest
 
 GrammarServer = Literal["vllm", "llama.cpp"]
 IMAGE_PLACEHOLDER = "[image]"
-IMAGE_SIGNATURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"GIF8[79]a"), "image/gif"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
-)
 
 
 def request_body(request: InferenceRequest, grammar_server: GrammarServer | None = None) -> dict[str, Any]:
@@ -165,7 +160,8 @@ def image_mime_type(data: str) -> str:
         head = base64.b64decode(data[:24])
     except ValueError:
         return "image/png"
-    return next((mime_type for signature, mime_type in IMAGE_SIGNATURES if signature.match(head)), "image/png")
+    kind = find_image_kind(head)
+    return kind.mime_type if kind is not None else "image/png"
 
 
 def assistant_to_wire(message: CompletionMessage) -> dict[str, Any]:

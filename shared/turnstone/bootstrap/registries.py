@@ -63,12 +63,11 @@ class Registries:
     @cached_property
     def toolboxes(self) -> Toolboxes:
         from turnstone.services.tool_answers import ToolAnswers
-        from turnstone.services.toolboxes import Toolboxes, ToolLimits
+        from turnstone.services.toolboxes import Toolboxes
 
         settings = self._settings
         answers = ToolAnswers(self.attachment_store, settings.max_tool_output, settings.public_url or "")
-        limits = ToolLimits(settings.tool_timeout_seconds)
-        return Toolboxes(self.known_toolgroups, self._ports.tools, answers, limits)
+        return Toolboxes(self.known_toolgroups, self._ports.tools, answers, settings.tool_timeout_seconds)
 
     @cached_property
     def known_toolgroups(self) -> KnownToolgroups:

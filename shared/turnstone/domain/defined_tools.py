@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from turnstone.domain.agent_tools import (
@@ -38,19 +39,29 @@ DESCRIPTIONS = {
 }
 
 
-def server_tools(config: AgentConfig) -> tuple[OfferedTool, ...]:
-    """Return the defined tools that run on the server. Raises InvalidRequest for names that clash.
-
-    A tool with a place of its own to run at is in no toolgroup.
+@dataclass(frozen=True, slots=True)
+class TranslatedTools:
+    """Attributes:
+    server: what runs on the server; a tool with a place of its own to run at is in no toolgroup.
+    client: what the client runs.
     """
-    refuse_clashing_names(config)
-    return tuple(_offered(tool) for tool in config.tools if not _is_clients(tool))
+
+    server: tuple[OfferedTool, ...] = ()
+    client: tuple[ToolDef, ...] = ()
 
 
-def client_tools(config: AgentConfig) -> tuple[ToolDef, ...]:
-    """Return the defined tools that the client runs. Raises InvalidRequest for names that clash."""
+NO_TOOLS = TranslatedTools()
+
+
+def translated_tools(config: AgentConfig) -> TranslatedTools:
+    """Return the defined tools in today's terms. Raises InvalidRequest for names that clash."""
+    if not config.tools:
+        return NO_TOOLS
     refuse_clashing_names(config)
-    return tuple(definition_of(tool) for tool in config.tools if _is_clients(tool))
+    return TranslatedTools(
+        server=tuple(_offered(tool) for tool in config.tools if not _is_clients(tool)),
+        client=tuple(definition_of(tool) for tool in config.tools if _is_clients(tool)),
+    )
 
 
 def refuse_clashing_names(config: AgentConfig) -> None:

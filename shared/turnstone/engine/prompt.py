@@ -22,7 +22,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         model=deps.config.model,
         messages=(*system_message(deps.config), *deps.history, *told_now(state.turn)),
         tools=deps.offer.definitions,
-        tool_choice="auto" if is_forced and state.inference_count else choice,
+        tool_choice="auto" if is_forced and state.inference_count else deps.offer.name_offered(choice) or choice,
         sampling=deps.config.sampling_params,
         response_format=deps.config.response_format,
         tool_prompt_format=deps.config.tool_config.tool_prompt_format,

@@ -31,7 +31,13 @@ class Shielding(Protocol):
 
 
 class Tools(Protocol):
-    """The server's tools, as one turn may use them."""
+    """The server's tools, as one turn may use them.
+
+    Attributes:
+        max_characters: how much of an answer's text a model is shown.
+    """
+
+    max_characters: int
 
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
         """Return the tools of the groups (`group` or `group/tool`).

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.defined_tools import client_tools, server_tools
+from turnstone.domain.defined_tools import translated_tools
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.tool_runs import OfferedTool
 from turnstone.domain.tools import ToolCall, ToolDef
@@ -23,6 +23,15 @@ class ToolOffer:
     @property
     def definitions(self) -> tuple[ToolDef, ...]:
         return (*self.client.values(), *(tool.definition for tool in self.server.values()))
+
+    def name_offered(self, name: str) -> str | None:
+        """Return under which name the model is offered what a client calls so, None if there is no such tool.
+
+        A tool that runs under another name than the model's is listed to clients under that one.
+        """
+        if name in self.client or name in self.server:
+            return name
+        return next((offered for offered, tool in self.server.items() if tool.runs_as == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,8 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
     Raises:
         InvalidRequest: two tools have the same name, and nothing says which one is meant.
     """
-    client = {tool.name: tool for tool in (*config.client_tools, *client_tools(config))}
+    defined = translated_tools(config)
+    client = {tool.name: tool for tool in (*config.client_tools, *defined.client)}
     server: dict[str, OfferedTool] = {}
     for tool in of_groups:
         name = tool.definition.name
@@ -64,7 +74,7 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
             said = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
             raise InvalidRequest(f"{said}; name the tools that are wanted, as group/tool", ("toolgroups",))
         server[name] = tool
-    server |= {tool.definition.name: tool for tool in server_tools(config)}
+    server |= {tool.definition.name: tool for tool in defined.server}
     return ToolOffer(client, {name: tool for name, tool in server.items() if name not in client})
 
 

@@ -6,7 +6,7 @@ there. So an answer that was stopped is never stored, whatever crashes, and call
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
 
 from pydantic_core import to_json
@@ -14,15 +14,18 @@ from pydantic_core import to_json
 from turnstone.domain.content import Content
 from turnstone.domain.events import StepStarted, TurnEvent
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
+from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import ShieldCallStep, StepTrace, ToolExecutionStep, ToolVerdict, Touchpoint, TurnState
 from turnstone.domain.verdicts import ShieldQuestion
 from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, said_of, shields_left
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
+from turnstone.engine.tool_exhibits import exhibited
 from turnstone.engine.tool_plan import RunOnServer
 
 STOPPED = "The answer of this tool was stopped by a safety check."
 Untold = tuple[str, ToolVerdict]
+Answer = tuple[ToolResponse, Sequence[ProducedFile]]
 
 
 def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
@@ -35,14 +38,14 @@ def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Gene
     return (yield from judge_kept(left, _question(asked, "tool-input", planned.call, state, deps), state, deps))
 
 
-def judged_answer(
-    planned: RunOnServer, response: ToolResponse, state: TurnState, deps: EngineDeps
-) -> tuple[ToolVerdict, ...]:
-    """Return what the tool's shields say of its answer, up to the first one that stops it."""
+def judged_answer(planned: RunOnServer, answer: Answer, state: TurnState, deps: EngineDeps) -> tuple[ToolVerdict, ...]:
+    """Return what the tool's shields say of its answer and its files, up to the first one that stops them."""
     shield_ids = tuple(dict.fromkeys(planned.tool.output_shields))
     if not shield_ids:
         return ()
-    answered = ToolResponseMessage(call_id=response.call_id, content=response.content)
+    response, files = answer
+    content = exhibited(response, files, deps.tools.max_characters)
+    answered = ToolResponseMessage(call_id=response.call_id, content=content)
     question = _question(answered, "tool-output", planned.call, state, deps)
     found: list[ToolVerdict] = []
     with closing(deps.shields.judge(shield_ids, question)) as verdicts:

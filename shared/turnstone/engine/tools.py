@@ -65,7 +65,7 @@ def _answered(
             return _failed(planned.call, planned.answer), StepTrace(deltas=1)
         case RunOnServer():
             response, files = _response(planned.call, next(results))
-            verdicts = judged_answer(planned, response, state, deps)
+            verdicts = judged_answer(planned, (response, files), state, deps)
             if any(map(has_stopped, verdicts)):
                 return stopped_response(response), StepTrace(deltas=1, verdicts=verdicts)
             run = next(run for run in runs if run.call is planned.call)

@@ -16,7 +16,7 @@ from turnstone.ports import Clock, Embeddings, IdGenerator, Inference, Inference
 from turnstone.services.answering import Answering, Part
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.limits import DayLimit
-from turnstone.services.refusals import refuse_unsupported
+from turnstone.services.refusals import supported_offer
 from turnstone.services.routing import Routing
 
 OPENAI = "openai"
@@ -51,7 +51,7 @@ class Inferring:
         config = question.config
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, config.model)
-        refuse_unsupported(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
+        offer = supported_offer(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
         self._refuse_extras(question.extras, route)
@@ -59,7 +59,7 @@ class Inferring:
         request = InferenceRequest(
             model=config.model,
             messages=question.messages,
-            tools=config.client_tools,
+            tools=offer.definitions,
             tool_choice=config.tool_config.tool_choice,
             sampling=config.sampling_params,
             response_format=config.response_format,

@@ -11,6 +11,7 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import ModelRoute
 from turnstone.domain.sessions import Session, TurnRef
 from turnstone.domain.turns import TurnState
+from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
@@ -67,6 +68,7 @@ class Launch:
         told: events that come before those of the run.
         provider_data: keys of the caller, for this run only.
         before: events of earlier runs, for those who want to hear the turn from its start.
+        offer: its tools as they were found a moment ago; None where nobody has looked for them yet.
     """
 
     ref: TurnRef
@@ -77,6 +79,7 @@ class Launch:
     told: tuple[Numbered, ...]
     before: tuple[Numbered, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
+    offer: ToolOffer | None = None
 
     @property
     def open_segment(self) -> Segment:

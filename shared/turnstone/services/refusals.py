@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 
-from turnstone.domain.agents import AgentConfig, GrammarFormat, ToolGroup
-from turnstone.domain.defined_tools import server_tools
+from turnstone.domain.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.tool_runs import OfferedTool
 from turnstone.engine.tool_plan import ToolOffer, build_offer
@@ -27,10 +26,13 @@ def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
         refuse_impossible_choice(config, build_offer(config, offered(config.toolgroups)))
 
 
-def refuse_unsupported(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> None:
-    """Raise Unsupported for what this server or its model can't do in a turn, InvalidRequest for tools that clash.
+def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:
+    """Return the tools of a turn of this configuration, if nothing of it is to be refused.
 
-    Raises ToolgroupUnavailable, too, as what tells the tools of groups does.
+    Raises:
+        Unsupported: this server or its model can't do what is asked for.
+        InvalidRequest: tools clash.
+        ToolgroupUnavailable: as what tells the tools of groups does.
     """
     refuse_contradictions(config)
     if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
@@ -39,12 +41,11 @@ def refuse_unsupported(config: AgentConfig, offered: Offered, capabilities: Capa
             ("response_format",),
         )
     offer = build_offer(config, offered(config.toolgroups))
-    try:
-        offered(list(dict.fromkeys(tool.toolgroup for tool in server_tools(config) if tool.toolgroup)))
-    except Unsupported as off:
-        raise Unsupported(f"tools: {off}", ("tools",)) from off
+    if config.tools:
+        refuse_missing_groups(config, offer, offered)
     refuse_impossible_choice(config, offer)
     refuse_bound_calls(config, offer)
+    return offer
 
 
 def refuse_contradictions(config: AgentConfig) -> None:
@@ -65,6 +66,16 @@ def refuse_contradictions(config: AgentConfig) -> None:
     refuse_clashing_tools(config)
 
 
+def refuse_missing_groups(config: AgentConfig, offer: ToolOffer, offered: Offered) -> None:
+    """Raise Unsupported if a tool that the configuration defines is run by a group that is not here."""
+    named = {toolgroup_name(toolgroup).partition("/")[0] for toolgroup in config.toolgroups}
+    defined = dict.fromkeys(tool.toolgroup for tool in offer.server.values() if tool.toolgroup not in ("", *named))
+    try:
+        offered(list(defined))
+    except Unsupported as off:
+        raise Unsupported(f"tools: {off}", ("tools",)) from off
+
+
 def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:
     """Raise InvalidRequest if the model shall write calls, in words, where its whole answer is bound to a format."""
     offers_in_words = config.tool_config.tool_prompt_format is not None and config.tool_config.tool_choice != "none"
@@ -83,7 +94,7 @@ def refuse_impossible_choice(config: AgentConfig, offer: ToolOffer) -> None:
         raise InvalidRequest(
             f"tool_choice is {choice!r} but there is no tool to choose", ("tool_config", "tool_choice")
         )
-    if choice not in ("auto", "required", "none") and choice not in (*offer.client, *offer.server):
+    if choice not in ("auto", "required", "none") and offer.name_offered(choice) is None:
         raise InvalidRequest(f"tool_choice names {choice!r}, which is no tool here", ("tool_config", "tool_choice"))
 
 

@@ -199,7 +199,7 @@ class _Run:
         config = self.launch.config
         route = self._deps.route(self.launch.ref.tenant, config.model)
         tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
-        offer = build_offer(config, tools.offered(config.toolgroups))
+        offer = self.launch.offer or build_offer(config, tools.offered(config.toolgroups))
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
         left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from pydantic_core import to_json
 
 from turnstone.domain.content import Content, ImageItem, TextItem, Url, items_of, text_of
+from turnstone.domain.image_files import ImageKind, find_image_kind
 from turnstone.domain.sessions import SessionRef
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolResponse
@@ -21,13 +22,7 @@ from turnstone.store.attachments import AttachmentStore
 
 MAX_IMAGE_CHARACTERS = 4_000_000
 MAX_FILES = 20
-MAGIC = {
-    b"\x89PNG": (".png", "image/png"),
-    b"\xff\xd8\xff": (".jpg", "image/jpeg"),
-    b"GIF8": (".gif", "image/gif"),
-    b"RIFF": (".webp", "image/webp"),
-}
-UNKNOWN = (".bin", "application/octet-stream")
+UNKNOWN = ImageKind("application/octet-stream", ".bin")
 MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.ASCII)
 
 
@@ -116,8 +111,8 @@ def _images(content: Content) -> list[ProducedFile]:
             body = b64decode(data, validate=True)
         except ValueError:
             continue
-        suffix, mime_type = next((known for magic, known in MAGIC.items() if body.startswith(magic)), UNKNOWN)
-        files.append(ProducedFile(f"image-{number}{suffix}", mime_type, body))
+        kind = find_image_kind(body) or UNKNOWN
+        files.append(ProducedFile(f"image-{number}{kind.suffix}", kind.mime_type, body))
     return files
 
 

@@ -33,6 +33,7 @@ class SessionTools:
         self._tools = tools
         self._ref = ref
         self._answers = answers
+        self.max_characters = answers.max_characters
         self._threads, self._timeout_s = working
 
     def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:

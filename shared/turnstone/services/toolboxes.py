@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import Toolgroup
 from turnstone.domain.sessions import SessionRef
@@ -19,25 +17,22 @@ AT_ONCE = 256
 AT_ONCE_FOR_A_TENANT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ToolLimits:
-    """How long a tool may take."""
-
-    timeout_s: float
-
-
 class Toolboxes:
-    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, limits: ToolLimits) -> None:
+    """Attributes:
+    timeout_s: how long a tool may take.
+    """
+
+    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
         self.known = known
         self._kinds = kinds
         self._answers = answers
-        self.limits = limits
+        self.timeout_s = timeout_s
         self.threads = DaemonThreads(AT_ONCE, "tool", AT_ONCE_FOR_A_TENANT)
 
     def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
         """Return what a turn of the session may use."""
         tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
-        return SessionTools(tools, ref, self._answers, (self.threads, self.limits.timeout_s))
+        return SessionTools(tools, ref, self._answers, (self.threads, self.timeout_s))
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return what the tenant may name."""

@@ -131,7 +131,7 @@ class Toolgroups:
             idempotency_key=key,
             session_id="",
             asker=asker,
-            timeout_s=self._boxes.limits.timeout_s,
+            timeout_s=self._boxes.timeout_s,
         )
         awaited: Awaited[ToolResult] = Awaited()
         box = tools.built(group)

@@ -28,7 +28,7 @@ from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
 from turnstone.services.launch import Launch, RunnerDeps
-from turnstone.services.refusals import refuse_unsupported
+from turnstone.services.refusals import supported_offer
 from turnstone.services.replay import numbered, told_before_resume
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
@@ -110,7 +110,7 @@ class Turns:
         config = new.overrides.applied_to(view.agent.agent_config)
         route = self._deps.route(ref.tenant, config.model)
         tools = self._deps.tools.of(ref, attempt.provider_data)
-        refuse_unsupported(config, tools.offered, partial(self._deps.inference.capabilities, route.targets))
+        offer = supported_offer(config, tools.offered, partial(self._deps.inference.capabilities, route.targets))
         self._deps.shields.refuse_unusable(ref.tenant, config)
         lock = view.session.lock
         is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
@@ -139,6 +139,7 @@ class Turns:
                 segments=segments,
                 told=numbered(state),
                 provider_data=attempt.provider_data,
+                offer=offer,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, token)

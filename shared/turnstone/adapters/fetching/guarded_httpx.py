@@ -1,15 +1,14 @@
-"""The guard for libraries that bring httpx: a client whose connections keep to the rules of every other fetch.
+"""The guard for libraries that bring httpx: a transport whose connections keep to the rules of every other fetch.
 
 It imports httpx2, which the `mcp` package uses, at once; whoever may do without imports this module where it is needed.
 """
 
 from __future__ import annotations
 
-import logging
-import ssl
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -19,9 +18,12 @@ import httpx2 as httpx
 from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.bodies import Body
-from turnstone.adapters.fetching.rules import Resolver, checked, looked_up, system_resolver
+from turnstone.adapters.fetching.rules import Resolver, checked, looked_up
 from turnstone.adapters.fetching.targets import Target
 from turnstone.domain.errors import FetchFailed, FetchRefused
+
+if TYPE_CHECKING:
+    import ssl
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 16
@@ -33,42 +35,18 @@ OURS = (b"host", b"accept-encoding")
 REPEATED_BY = (307, 308)  # redirects that want the same method and body again
 
 
-def guarded_client(
-    headers: Mapping[str, str],
-    timeout_s: float,
-    allowed: Allowed,
-    *,
-    resolver: Resolver = system_resolver,
-    tls: ssl.SSLContext | None = None,
-) -> httpx.AsyncClient:
-    """Return a client that reaches public https addresses and what is allowed, past the environment's proxies.
+class GuardedTransport(httpx.AsyncBaseTransport):
+    """Asks public https addresses and what is allowed, past the environment's proxies.
 
     Redirects 307 and 308 within an origin are followed, as servers answer a missing slash with them; any other
-    redirect is an answer like others. `FetchRefused` and `FetchFailed` come out of the client as they are, what else
-    goes wrong as httpx's errors.
-
-    Args:
-        timeout_s: how long to wait for a connection, and for each part of an answer; the whole is for the caller to
-            bound, as a stream of events may go on for as long as somebody listens.
+    redirect is an answer like others. `FetchRefused` and `FetchFailed` come out of it as they are, what else goes
+    wrong as httpx's errors.
     """
-    for name in (httpx.__name__, httpcore.__name__):
-        logging.getLogger(name).setLevel(logging.WARNING)  # what they log besides holds whole URLs and headers
-    return httpx.AsyncClient(
-        headers=dict(headers),
-        timeout=timeout_s,
-        transport=GuardedTransport(allowed, resolver, tls),
-        follow_redirects=False,
-        trust_env=False,
-    )
 
-
-class GuardedTransport(httpx.AsyncBaseTransport):
-    """Asks whoever a request names, if that one may be asked."""
-
-    def __init__(self, allowed: Allowed, resolver: Resolver, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, allowed: Allowed, resolver: Resolver, tls: ssl.SSLContext) -> None:
         self._allowed = allowed
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=tls or _trust_of_this_machine(),
+            ssl_context=tls,
             max_connections=MAX_CONNECTIONS,
             network_backend=GuardedBackend(allowed, resolver),
         )
@@ -175,11 +153,6 @@ class _Capped(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         with _errors_of_httpx():
             await self._answer.aclose()
-
-
-@cache
-def _trust_of_this_machine() -> ssl.SSLContext:
-    return ssl.create_default_context()  # takes milliseconds, as it reads every certificate
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from turnstone.domain.content import ImageItem, items_of
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
+from turnstone.domain.image_files import find_image_kind
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage, text_said
 from turnstone.domain.shields import BedrockParams, Checks
 from turnstone.domain.turns import SafetyViolation
@@ -22,7 +23,7 @@ from turnstone.ports import Shield
 
 DEFAULT_THRESHOLD = 0.5
 DRAFT = "DRAFT"
-IMAGE_FORMATS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg"}
+IMAGE_FORMATS = {"image/png": "png", "image/jpeg": "jpeg"}
 
 
 def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> Shield:
@@ -137,10 +138,10 @@ def _image_block(item: ImageItem) -> dict[str, Any]:
         value = b64decode(item.image.data, validate=True)
     except binascii.Error as wrong:
         raise ShieldFailed("an image is no base64") from wrong
-    kinds = [kind for mark, kind in IMAGE_FORMATS.items() if value.startswith(mark)]
-    if not kinds:
+    kind = find_image_kind(value)
+    if kind is None or kind.mime_type not in IMAGE_FORMATS:
         raise ShieldFailed("an image that is neither PNG nor JPEG can't be judged")
-    return {"image": {"format": kinds[0], "source": {"bytes": value}}}
+    return {"image": {"format": IMAGE_FORMATS[kind.mime_type], "source": {"bytes": value}}}
 
 
 def _interventions(assessments: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from turnstone.domain.errors import ModelFailed
+from turnstone.domain.image_files import ImageKind, find_image_kind
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
 if TYPE_CHECKING:
     from turnstone.domain.stopping import StopSignal
 
 MAX_IMAGE_BYTES = 16 * 1024 * 1024
-# how each kind of image file begins, its media type, and how its name ends
-KINDS = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png", ".png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg", ".jpg"),
-    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp", ".webp"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +39,12 @@ class ImageModel(Protocol):
         """Return an image as a file has it. Raises ModelError."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImageKind:
-    mime_type: str
-    suffix: str
-
-
 def kind_of(image: bytes) -> ImageKind:
     """Return what kind of image it is, by how it begins. Raises ModelFailed if it is none."""
-    for beginning, mime_type, suffix in KINDS:
-        if beginning.match(image):
-            return ImageKind(mime_type, suffix)
-    raise ModelFailed("the image model answered with something that is no PNG, JPEG or WebP image")
+    kind = find_image_kind(image)
+    if kind is None:
+        raise ModelFailed("the image model answered with something that is no PNG, JPEG, GIF or WebP image")
+    return kind
 
 
 def image_of(text: Any) -> bytes:

@@ -1,0 +1,63 @@
+"""What shields are shown of a tool's answer: whatever its turn would keep of it that can be read or seen."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from turnstone.domain.content import Image, ImageItem, TextItem, items_of
+from turnstone.domain.image_files import find_image_kind
+
+if TYPE_CHECKING:
+    from turnstone.domain.content import Content, ContentItem
+    from turnstone.domain.tool_runs import ProducedFile
+    from turnstone.domain.tools import ToolResponse
+
+MOST_BYTES_OF_A_CHARACTER = 4
+TEXT_TYPE = re.compile(r"text/|[^;]+[/+](?:json|xml|yaml)\b")
+
+
+def exhibited(response: ToolResponse, files: Sequence[ProducedFile], max_characters: int) -> Content:
+    """Return the answer's content, and after it the texts in its metadata, and its files that are texts or images.
+
+    Args:
+        max_characters: how much of each file is shown; more of one may be longer than a shield can judge.
+    """
+    # how metadata names things on its first level is up to this server's adapters
+    found = [text for value in (response.metadata or {}).values() for text in _texts_in(value)]
+    items: list[ContentItem] = [TextItem(text="\n".join(found))] if found else []
+    for file in files:
+        # it may be both, made so to be taken for the one that nobody looks at
+        if text := _text_of(file, max_characters):
+            items.append(TextItem(text=text))
+        if find_image_kind(file.body) is not None:
+            items.append(ImageItem(image=Image(data=b64encode(file.body).decode())))
+    return (*items_of(response.content), *items) if items else response.content
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for key, inner in value.items():
+                yield key
+                yield from _texts_in(inner)
+        case list() | tuple():
+            for inner in value:
+                yield from _texts_in(inner)
+
+
+def _text_of(file: ProducedFile, max_characters: int) -> str:
+    """Return the beginning of a file that is a text, by its bytes or, as these may lie, by its type; else nothing."""
+    begins = file.body[: max_characters * MOST_BYTES_OF_A_CHARACTER]
+    with suppress(UnicodeDecodeError):
+        return getincrementaldecoder("utf-8")().decode(begins)[:max_characters]
+    if not TEXT_TYPE.match(file.mime_type.lower()):
+        return ""
+    is_utf_16 = begins.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return begins.decode("utf-16" if is_utf_16 else "latin-1", "replace")[:max_characters]
