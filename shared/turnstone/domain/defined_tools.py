@@ -41,9 +41,11 @@ DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class TranslatedTools:
-    """Attributes:
-    server: what runs on the server; a tool with a place of its own to run at is in no toolgroup.
-    client: what the client runs.
+    """An agent's defined tools in today's terms.
+
+    Attributes:
+        server: what runs on the server; a tool with a place of its own to run at is in no toolgroup.
+        client: what the client runs.
     """
 
     server: tuple[OfferedTool, ...] = ()

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ImageKind:
-    """Attributes:
-    suffix: how the name of such a file ends.
+    """A kind of image.
+
+    Attributes:
+        suffix: how the name of such a file ends.
     """
 
     mime_type: str

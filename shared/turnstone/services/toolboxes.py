@@ -18,8 +18,10 @@ AT_ONCE_FOR_A_TENANT = 64
 
 
 class Toolboxes:
-    """Attributes:
-    timeout_s: how long a tool may take.
+    """Everything that tools need to be found and run, for every tenant.
+
+    Attributes:
+        timeout_s: how long a tool may take.
     """
 
     def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
