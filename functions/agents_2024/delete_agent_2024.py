@@ -1,6 +1,6 @@
 """POST /agents/delete: delete an agent with all its sessions, as clients of September 2024 do."""
 
-from turnstone.dialects.llama_stack.replies import Nothing
+from turnstone.dialects.llama_stack.nothing import Nothing
 from turnstone.dialects.llama_stack.requests_2024 import AgentNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler

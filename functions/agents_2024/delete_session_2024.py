@@ -1,6 +1,6 @@
 """POST /agents/session/delete: delete a session with its turns, as clients of September 2024 do."""
 
-from turnstone.dialects.llama_stack.replies import Nothing
+from turnstone.dialects.llama_stack.nothing import Nothing
 from turnstone.dialects.llama_stack.requests_2024 import SessionNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler

@@ -1,6 +1,6 @@
 """DELETE /v1/shields/{identifier}: forget a registered shield."""
 
-from turnstone.dialects.llama_stack.replies import Nothing
+from turnstone.dialects.llama_stack.nothing import Nothing
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

@@ -1,7 +1,7 @@
 """POST /v1/toolgroups: register a toolgroup, such as that of an MCP server."""
 
+from turnstone.dialects.llama_stack.nothing import Nothing
 from turnstone.dialects.llama_stack.registry_requests import RegisterToolgroup
-from turnstone.dialects.llama_stack.replies import Nothing
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 

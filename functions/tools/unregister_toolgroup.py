@@ -1,6 +1,6 @@
 """DELETE /v1/toolgroups/{toolgroup_id}: forget a registered toolgroup."""
 
-from turnstone.dialects.llama_stack.replies import Nothing
+from turnstone.dialects.llama_stack.nothing import Nothing
 from turnstone.domain.errors import InvalidRequest
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply

@@ -5,8 +5,6 @@ Source: the types of `llama-stack-client` 0.2.12.
 
 from typing import Literal
 
-from pydantic import ConfigDict, RootModel
-
 from turnstone.domain.model import Frozen
 
 
@@ -24,11 +22,3 @@ class Health(Frozen):
 
 class Version(Frozen):
     version: str
-
-
-class Nothing(RootModel[None]):
-    """Done, and there is nothing to tell of it."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-    root: None = None
