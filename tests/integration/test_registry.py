@@ -44,7 +44,7 @@ from turnstone.store.directory import Directory
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.registry import RegistryStore
 
-SLOW_S = 0.3
+SLOW_S = 1.0  # long beside what a busy machine takes to begin a few threads
 
 NAMES = ["b", "a", "meta-llama/Llama-3.3-70B", "builtin::x", "a|b#%3A", "Zoë", "~", "x" * 256]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from turnstone.adapters.operations import check_operations
 from turnstone.adapters.sqlite_file import SqliteFile
 from turnstone.adapters.sqlite_rows import attributes_in
-from turnstone.adapters.sqlite_writes import first_failed, was_applied
+from turnstone.adapters.sqlite_writes import DELETE, first_failed, was_applied
 from turnstone.domain.errors import Conflict
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
@@ -25,7 +25,6 @@ _ASCENDING = """SELECT sk, rev, attributes, body FROM items
 _DESCENDING = """SELECT sk, rev, attributes, body FROM items
     WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk DESC LIMIT ?"""
 _OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
-_DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
 _EXPIRED = """SELECT rowid FROM items
@@ -109,7 +108,7 @@ class SqliteRangeStore:
         """Remove records of a partition, or that one record; tell if none is left."""
         with self._file.writing() as connection:
             if sk is not None:
-                connection.execute(_DELETE, (pk, sk))
+                connection.execute(DELETE, (pk, sk))
                 return True
             return connection.execute(_CLEAR, (pk, limit)).rowcount < limit
 

@@ -33,7 +33,7 @@ _PUT = f"""{_INSERT} UPDATE SET rev = excluded.rev, open = excluded.open, attrib
 _PUT_OVER = """UPDATE items SET rev = ?, open = ?, attributes = ?, nonce = ?, body = ?
     WHERE pk = ? AND sk = ? AND rev = ?"""
 _UPDATE = "UPDATE items SET rev = ?, open = ?, attributes = ?, nonce = ? WHERE pk = ? AND sk = ?"
-_DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
+DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _is_applied(connection: sqlite3.Connection, operation: Operation, nonce: str
             row = row_of(_revision(operation.when, state.rev), merged, nonce)
             connection.execute(_UPDATE, (*row, operation.key.pk, operation.key.sk))
         case Delete():
-            connection.execute(_DELETE, (operation.key.pk, operation.key.sk))
+            connection.execute(DELETE, (operation.key.pk, operation.key.sk))
     return True
 
 
