@@ -4,6 +4,7 @@ from tests.guards.crashing import CRASHES
 from tests.guards.deleting import DELETING
 from tests.guards.ending import ENDINGS
 from tests.guards.leasing import LEASINGS
+from tests.guards.losing_power import LOST_POWER
 from tests.guards.opening import OPENINGS
 from tests.guards.races import Race
 from tests.guards.repeating import REPETITIONS
@@ -14,7 +15,18 @@ from tests.guards.supervising import SUPERVISIONS
 _ORDER = tuple(Race)
 GUARDS = tuple(
     sorted(
-        (*RESUMES, *OPENINGS, *LEASINGS, *CRASHES, *SUPERVISIONS, *REPETITIONS, *ENDINGS, *DELETING, *STORES),
+        (
+            *RESUMES,
+            *OPENINGS,
+            *LEASINGS,
+            *CRASHES,
+            *SUPERVISIONS,
+            *REPETITIONS,
+            *ENDINGS,
+            *DELETING,
+            *STORES,
+            *LOST_POWER,
+        ),
         key=lambda guard: _ORDER.index(guard.race),
     )
 )

@@ -34,6 +34,7 @@ class Race(StrEnum):
     DELETE_AGAINST_CREATE = "delete against create, or against another delete"
     TWO_RUNS_OF_A_JOB = "two runs of one clean-up"
     SWEEP = "sweep against what it meets"
+    LOST_POWER = "power lost behind an answer"
     HALF_A_WRITE = "a write that fails half way"
     TWO_WRITERS = "two writers of one record"
     NO_RACE = "no race, but a rule that only luck held"

@@ -71,11 +71,10 @@ ON_SQLITE = (
         (
             ours(
                 "adapters/sqlite_file.py",
-                '                    self._writer.execute("BEGIN IMMEDIATE")\n'
-                "                    yield self._writer\n"
-                '                    self._writer.execute("COMMIT")\n',
-                "                    yield self._writer\n",
+                '        self._writer.execute("BEGIN IMMEDIATE")\n',
+                "",
             ),
+            ours("adapters/sqlite_file.py", '                    self._writer.execute("COMMIT")\n', ""),
         ),
         (f"{SQLITE}test_two_stores_on_one_file_see_and_guard_each_other",),
     ),
@@ -85,8 +84,8 @@ ON_SQLITE = (
         (
             ours(
                 "adapters/sqlite_file.py",
-                '"BEGIN IMMEDIATE")\n                    yield',
-                '"BEGIN DEFERRED")\n                    yield',
+                'self._writer.execute("BEGIN IMMEDIATE")',
+                'self._writer.execute("BEGIN DEFERRED")',
             ),
             ours("adapters/sqlite_file.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         ),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from turnstone.adapters.folders import make_private_folder, sync_folder
 from turnstone.domain.errors import StoreUnavailable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
@@ -34,7 +35,7 @@ class FileBlobStore:
         """
         path = self._path(name)
         with _failures_told(name):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(self._folder)
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_whole(path, body)
             self._sync_folders(path)
@@ -73,7 +74,7 @@ class FileBlobStore:
     def _sync_folders(self, path: Path) -> None:
         # Even folders that were there before: who made them may not have synced them yet.
         for folder in path.parents:
-            _sync(folder)
+            sync_folder(folder)
             if folder == self._folder.parent:
                 break
 
@@ -96,14 +97,6 @@ def _write_whole(path: Path, body: bytes) -> None:
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from turnstone.adapters.folders import make_private_folder
+from turnstone.adapters.sqlite_log import SqliteLog
 from turnstone.domain.errors import StoreUnavailable
 
 SCHEMA_VERSION = 1
@@ -54,12 +56,11 @@ class SqliteFile:
         self._idle_readers: deque[sqlite3.Connection] = deque()
         with self._failures_told():
             _create_private(path)
-            self._writer = self.connect(path)
+            self._queue = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                _prepare(self._writer)
-                self._queue = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+                self._writer, self._log = self._open()
             except BaseException:
-                self._writer.close()
+                os.close(self._queue)
                 raise
 
     def connect(self, path: Path) -> sqlite3.Connection:
@@ -79,6 +80,7 @@ class SqliteFile:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection for reading. Each statement sees all that was committed before it."""
+        self._check_open()
         # A pool, not a connection per thread: threads come and go, and would leave their connections behind.
         with self._failures_told():
             try:
@@ -94,25 +96,28 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for writing: what is done with it is on the disk afterwards or, on any error, undone."""
+        """Lend the connection for writing: what is done with it is on the disk afterwards or, on any error, undone.
+
+        So is what an error was found in: it is not told of what a loss of power could still take back.
+        """
+        log, number = self._log, 0
         if not self._writing.acquire(timeout=BUSY_TIMEOUT_S):
             raise StoreUnavailable(f"other writes to the database {str(self._path)!r} are taking too long")
         try:
-            with self._failures_told(), self._queued():
+            self._check_open()
+            with self._failures_told(), self._queued(), self._read_only_noticed():
+                self._begin()
                 try:
-                    if self._was_read_only:
-                        self._reopen()
-                    self._writer.execute("BEGIN IMMEDIATE")
                     yield self._writer
                     self._writer.execute("COMMIT")
-                except sqlite3.OperationalError as exc:
-                    self._was_read_only = getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY
-                    raise
                 finally:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
+                    log, number = self._log, self._log.wrote()
         finally:
             self._writing.release()
+            with self._failures_told():
+                log.keep(number)
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done."""
@@ -121,8 +126,20 @@ class SqliteFile:
             if self._queue >= 0:
                 os.close(self._queue)
                 self._queue = -1
+            self._log.close()
             self._writer.close()
         self._close_idle_readers()
+
+    def _open(self) -> tuple[sqlite3.Connection, SqliteLog]:
+        connection = self.connect(self._path)
+        try:
+            _prepare(connection)
+            # Who writes waits for the disk by the log; before parts of it are overwritten, SQLite still does.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            return connection, SqliteLog(self._path)
+        except BaseException:
+            connection.close()
+            raise
 
     @contextmanager
     def _queued(self) -> Iterator[None]:
@@ -135,11 +152,27 @@ class SqliteFile:
         finally:
             fcntl.flock(self._queue, fcntl.LOCK_UN)
 
+    def _begin(self) -> None:
+        if self._was_read_only:
+            self._reopen()
+        self._log.mend(self._writer)
+        self._writer.execute("BEGIN IMMEDIATE")
+
+    @contextmanager
+    def _read_only_noticed(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as exc:
+            if getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY:
+                self._was_read_only = True
+            raise
+
     def _reopen(self) -> None:
         # What could only be opened for reading stays so while a connection to it is open, also once it may be written.
         self._drop_idle_readers()
+        self._log.close()
         self._writer.close()
-        self._writer = self.connect(self._path)
+        self._writer, self._log = self._open()
         self._was_read_only = False
 
     def _close_idle_readers(self) -> None:
@@ -152,10 +185,12 @@ class SqliteFile:
             while True:
                 self._idle_readers.pop().close()
 
-    @contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"the database {str(self._path)!r} is closed")
+
+    @contextmanager
+    def _failures_told(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as exc:
@@ -163,16 +198,17 @@ class SqliteFile:
 
 
 def _create_private(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     # Never open a file that exists: closing it would drop the locks that other connections of this process hold on it.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
+    _schema_version(connection)  # what a newer Turnstone wrote stays as it is
+    _switch_to_wal(connection)
     if _schema_version(connection) == SCHEMA_VERSION:
         return
-    _switch_to_wal(connection)
     connection.execute("BEGIN IMMEDIATE")
     # Another process may have been faster.
     if _schema_version(connection) < SCHEMA_VERSION:

@@ -1,0 +1,83 @@
+"""The log that SQLite writes before the database: a write counts once its part of the log is on the disk.
+
+SQLite would wait for the disk in the lock that all writers wait for. Here each waits after it has let the lock go, and
+who waits does it for all that was written until then.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+
+class SqliteLog:
+    """The write-ahead log of one SQLite file, as one process sees it.
+
+    `wrote`, `mend` and `close` are called by who holds the lock of writers, `keep` by anybody.
+    """
+
+    def __init__(self, database: Path) -> None:
+        """Open the log, which is there as long as a connection to the database is.
+
+        Raises:
+            OSError: it can't be opened.
+        """
+        # Opened once and kept: a failure to write is told to every descriptor that was open when it happened.
+        self._descriptor = os.open(database.with_name(f"{database.name}-wal"), os.O_RDONLY | os.O_CLOEXEC)
+        self._syncing = threading.Lock()
+        self._written = 0
+        self._kept = 0
+        self._is_in_doubt = False
+
+    def wrote(self) -> int:
+        """Count a write that has been committed; return its number."""
+        self._written += 1
+        return self._written
+
+    def keep(self, number: int) -> None:
+        """Return when all is on the disk that was committed before this number was given.
+
+        Raises:
+            OSError: it may not be.
+        """
+        with self._syncing:
+            if number <= self._kept:
+                return
+            if self._is_in_doubt:
+                raise OSError(errno.EIO, "an earlier write to its log may be lost")
+            until = self._written
+            try:
+                os.fdatasync(self._descriptor)
+            except OSError:
+                # Told once only: the next attempt would succeed, whatever has become of what was to be written.
+                self._is_in_doubt = True
+                raise
+            self._kept = until
+
+    def mend(self, connection: sqlite3.Connection) -> None:
+        """Begin the log anew if part of it may not be on the disk, since nothing behind that part would be found.
+
+        Raises:
+            sqlite3.Error: that is not possible now.
+        """
+        if not self._is_in_doubt:
+            return
+        is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:
+            raise sqlite3.OperationalError("its log can't be begun anew while it is being read")
+        with self._syncing:
+            self._kept = self._written
+            self._is_in_doubt = False
+
+    def close(self) -> None:
+        """Let go of the log, once what was committed is on the disk; who waits for that finds it done, or in doubt."""
+        with suppress(OSError):
+            self.keep(self._written)
+        with self._syncing:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1

@@ -1,0 +1,146 @@
+"""Lose the power of a disk at many moments of a server's work: `python -m tests.e2e.lost_power [--moments 40]`.
+
+The real server, in two processes, runs under strace, while clients open sessions and take turns, some of them so long
+that they are kept apart. Then disks are made as they could have been found just behind moments at which a client was
+told something: all that was waited for is there, of the rest some of the pieces. A server is started over each, and has
+to answer with all that was told until that moment.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import io
+import random
+import shutil
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.disk_trace import STRACE, Disk, calls_in, has_ended
+from tests.e2e.plain_client import Json, PlainClient, said
+from tests.servers import ModelProcess, ServerProcess, wait_until
+
+CLIENTS = 6
+TURNS = 4
+LONG_EVERY = 3
+LONG_BYTES = 360_000  # twice as many characters: more than a record holds, compressed or not
+TRACE_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a client was told, and when it knew: a session's path, and one more turn of it unless it is new."""
+
+    at: float
+    session: str
+    turn: Json | None = None
+
+
+class TracedServer(ServerProcess):
+    """A server of two processes, whose calls of the system are written down."""
+
+    def __init__(self, folder: Path, data_dir: Path, model_url: str) -> None:
+        super().__init__(folder, data_dir=data_dir, model_url=model_url, processes=2)
+        self.trace = folder / "trace"
+
+    def _command(self) -> list[str]:
+        return [*STRACE, "-o", str(self.trace), *super()._command()]
+
+
+def lost_power(
+    folder: Path, moments: int, sessions: int, seed: int, tell: Callable[[str], object] = print
+) -> Counter[str]:
+    """Return what was counted. Raises AssertionError if anything that was told before a loss of power is lost by it."""
+    chance = random.Random(seed)
+    disk = folder / "disk"
+    disk.mkdir()
+    with ModelProcess() as model:
+        with TracedServer(folder, disk / "data", model.url) as server:
+            told = _told_by(server.url, sessions, seed)
+        wait_until(lambda: has_ended(server.trace), TRACE_TIMEOUT_S, "the trace did not end")
+        counts = Counter({"sessions and turns told": len(told)})
+        chosen = sorted(chance.sample(told, min(moments, len(told))), key=lambda one: one.at)
+        for moment, left in zip(chosen, _disks(disk, server.trace, [one.at for one in chosen], chance), strict=True):
+            counts["told things looked for"] += _assert_kept(
+                left, [one for one in told if one.at <= moment.at], model.url
+            )
+            counts["losses of power"] += 1
+            shutil.rmtree(left)
+    tell(", ".join(f"{count} {what}" for what, count in counts.items()))
+    tell("all that was told before each of them is there")
+    return counts
+
+
+def _told_by(url: str, sessions: int, seed: int) -> list[Told]:
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        visits = [pool.submit(_visits, url, sessions, random.Random(f"{seed} {number}")) for number in range(CLIENTS)]
+        told = [one for visit in visits for one in visit.result()]
+    return sorted(told, key=lambda one: one.at)
+
+
+def _visits(url: str, sessions: int, chance: random.Random) -> list[Told]:
+    told = []
+    with PlainClient(url) as http:
+        for number in range(sessions):
+            session = http.open_session()
+            told.append(Told(time.time(), session))
+            for turn in range(TURNS):
+                is_long = turn == number % LONG_EVERY
+                answer = http.post(f"{session}/turn", said(chance.randbytes(LONG_BYTES if is_long else 20).hex()))
+                assert answer.status_code == 200, answer.text
+                told.append(Told(time.time(), session, answer.json()))
+    return told
+
+
+def _disks(root: Path, trace: Path, moments: Sequence[float], chance: random.Random) -> Iterator[Path]:
+    """Yield a folder as it could be found after a loss of power at each moment, the earliest first."""
+    disk = Disk(root)
+    with trace.open(errors="surrogateescape") as lines:
+        calls = iter(calls_in(lines))
+    call = next(calls)
+    for number, moment in enumerate(moments):
+        while call.ended_at <= moment:
+            disk.take(call)
+            call = next(calls)
+        left = root.parent / f"left-{number}"
+        disk.left(left, chance)
+        yield left
+
+
+def _assert_kept(left: Path, told: Sequence[Told], model_url: str) -> int:
+    """Assert that a server over what is left answers with all that was told; return how much that is."""
+    with closing(sqlite3.connect(left / "data" / "turnstone.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    with ServerProcess(left, model_url=model_url) as server, PlainClient(server.url) as http:
+        for session in {one.session for one in told}:
+            turns = [one.turn for one in told if one.session == session and one.turn is not None]
+            assert http.get(session)["turns"][: len(turns)] == turns
+    return len(told)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--moments", type=int, default=40, help="how often the power is lost")
+    parser.add_argument("--sessions", type=int, default=12, help=f"of each of the {CLIENTS} clients, of {TURNS} turns")
+    parser.add_argument("--seed", type=int, default=1, help="of what is said, of the moments and of what is left")
+    given = parser.parse_args()
+    logs, tell = io.StringIO(), functools.partial(print, file=sys.stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with redirect_stdout(logs):
+                lost_power(Path(folder), given.moments, given.sessions, given.seed, tell)
+        except AssertionError:
+            print(logs.getvalue(), file=sys.stderr)
+            raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Guards against a loss of power: what is told is on the disk, whatever the disk says the second time."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+
+LOG = "tests/contract/test_sqlite_log.py::"
+
+LOST_POWER = (
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: a write is on the disk before it is told",
+        (ours("adapters/sqlite_file.py", "                log.keep(number)\n", "                pass\n"),),
+        (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: what a conflict is about is on the disk before it is told",
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                '                    self._writer.execute("COMMIT")\n                finally:\n',
+                '                    self._writer.execute("COMMIT")\n                    number = log.wrote()\n'
+                "                finally:\n",
+            ),
+            ours("adapters/sqlite_file.py", "                    log, number = self._log, self._log.wrote()\n", ""),
+        ),
+        (f"{LOG}test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: who waits for the disk keeps what was written before the wait, not what came during it",
+        (
+            ours("adapters/sqlite_log.py", "            until = self._written\n", ""),
+            ours("adapters/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
+        ),
+        (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: a disk that failed once is not believed when it is asked again",
+        (ours("adapters/sqlite_log.py", "            if self._is_in_doubt:\n", "            if False:\n"),),
+        (f"{LOG}test_all_who_waited_for_a_disk_that_failed_are_told",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: nothing is written behind what the disk may not have",
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                "        self._log.mend(self._writer)\n",
+                "        self._log._is_in_doubt = False\n",
+            ),
+        ),
+        (f"{LOG}test_after_a_failure_the_log_begins_anew_before_anything_else_counts",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: a log that is being read does not count as begun anew",
+        (ours("adapters/sqlite_log.py", "        if is_busy:\n", "        if False:\n"),),
+        (f"{LOG}test_while_the_log_cannot_begin_anew_nothing_is_written",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: the log is closed once nobody waits for the disk",
+        (
+            ours(
+                "adapters/sqlite_log.py",
+                "            self.keep(self._written)\n        with self._syncing:\n",
+                "            pass\n        with suppress(OSError):\n",
+            ),
+        ),
+        (f"{LOG}test_closing_waits_for_who_waits_for_the_disk",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "folders that were made are on the disk",
+        (ours("adapters/folders.py", "        sync_folder(one.parent)\n", "        pass\n"),),
+        ("tests/unit/test_folders.py::test_each_folder_that_was_made_is_synced_where_its_name_stands",),
+    ),
+)
