@@ -33,9 +33,9 @@ class Disk:
         self.fails_next = False
         self._free = threading.Event()
         self._free.set()
-        self._sync = os.fdatasync
+        self._sync = sqlite_log.sync_data
 
-    def fdatasync(self, descriptor: int) -> None:
+    def sync_data(self, descriptor: int) -> None:
         self.waits += 1
         status = os.fstat(descriptor)
         self.files.add((status.st_dev, status.st_ino))
@@ -55,7 +55,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk()
-    monkeypatch.setattr(sqlite_log.os, "fdatasync", disk.fdatasync)
+    monkeypatch.setattr(sqlite_log, "sync_data", disk.sync_data)
     yield disk
     disk.go_on()
 

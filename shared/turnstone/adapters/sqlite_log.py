@@ -13,6 +13,9 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+# macOS has no fdatasync; SQLite takes fsync there, too.
+sync_data = getattr(os, "fdatasync", os.fsync)
+
 
 class SqliteLog:
     """The write-ahead log of one SQLite file, as one process sees it.
@@ -51,7 +54,7 @@ class SqliteLog:
                 raise OSError(errno.EIO, "an earlier write to its log may be lost")
             until = self._written
             try:
-                os.fdatasync(self._descriptor)
+                sync_data(self._descriptor)
             except OSError:
                 # Told once only: the next attempt would succeed, whatever has become of what was to be written.
                 self._is_in_doubt = True
