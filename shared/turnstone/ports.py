@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
@@ -119,15 +119,13 @@ class InferenceRequest:
     stop: StopSignal | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class TextChunk:
+class TextChunk(NamedTuple):
     """Some more of the answer's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(NamedTuple):
     """The whole answer: the text of all chunks, and calls whose ids differ.
 
     Attributes:

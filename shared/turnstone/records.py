@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Scalar = str | int
 MAX_OPERATIONS = 100
 LAST_SORT_KEY = "\U0010ffff"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
+class Key(NamedTuple):
     """A record's address: what is scanned by, and what is scanned over. Neither part is empty."""
 
     pk: str
     sk: str
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A stored record.
 
     Attributes:
@@ -100,15 +99,13 @@ class Check:
 Operation = Put | Update | Delete | Check
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(NamedTuple):
     """Read one record."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Read the records of a partition whose sort key lies between `start` and `end`, both included.
 
     `after` continues behind that sort key, in the direction of reading.
@@ -122,16 +119,14 @@ class Range:
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """Some records in the order asked for. `after` continues, None when nothing follows; an empty page may follow."""
 
     records: tuple[Record, ...]
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPage:
+class KeyPage(NamedTuple):
     """Keys of an index. `after` continues, None when nothing follows."""
 
     keys: tuple[Key, ...]

@@ -109,7 +109,7 @@ class PartOfTable:
         return Key(key.pk.removeprefix(self._prefix), key.sk)
 
     def _query(self, query: Range) -> Range:
-        return replace(query, pk=self._prefix + query.pk)
+        return query._replace(pk=self._prefix + query.pk)
 
     def _operation(self, operation: Operation) -> Operation:
         when = tuple(map(self._condition, operation.when))
@@ -137,4 +137,4 @@ class PartOfTable:
         attributes = dict(record.attributes)
         if "open" in attributes:
             attributes["open"] = str(attributes["open"]).removeprefix(self._prefix)
-        return replace(record, key=self._outer(record.key), attributes=attributes)
+        return record._replace(key=self._outer(record.key), attributes=attributes)

@@ -52,7 +52,7 @@ class GuardedTools(ScriptedTools):
 
     def _guarded(self, tool: OfferedTool) -> OfferedTool:
         inputs, outputs = self._shields.get(tool.definition.name, ((), ()))
-        return replace(tool, input_shields=inputs, output_shields=outputs)
+        return tool._replace(input_shields=inputs, output_shields=outputs)
 
 
 def guarded(

@@ -80,7 +80,7 @@ def _with_calls(asked: Iterator[TextChunk | Inferred], request: InferenceRequest
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))
             changes = {"content": "".join(told), "tool_calls": (*native, *written)}
-            yield replace(item, message=item.message.model_copy(update=changes))
+            yield item._replace(message=item.message.model_copy(update=changes))
 
 
 def with_other_ids(calls: Iterable[ToolCall], taken: frozenset[str]) -> Iterator[ToolCall]:

@@ -86,7 +86,7 @@ class RoutedInference:
             for item in answer:
                 if isinstance(item, Inferred):
                     self._breaker.answered(target)
-                    yield replace(item, answered_by=target) if len(request.targets) > 1 else item
+                    yield item._replace(answered_by=target) if len(request.targets) > 1 else item
                 else:
                     yield item
         except ModelError as error:

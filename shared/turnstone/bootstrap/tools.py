@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
 from turnstone.config import InvalidSettings, text_of_variable
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from turnstone.ports import Clock, Toolbox
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPlace:
+class ToolPlace(NamedTuple):
     """What of a place the tools need.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
@@ -64,8 +64,7 @@ class ToolInvocation:
     stop: StopSignal | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRun:
+class ToolRun(NamedTuple):
     """A call that one of the server's tools is to answer, as its turn knows it.
 
     Attributes:
@@ -87,8 +86,7 @@ class ProducedFile:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(NamedTuple):
     """What a tool answers to the model, and the files it made beside that."""
 
     content: Content
@@ -96,8 +94,7 @@ class ToolResult:
     files: tuple[ProducedFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
+class OfferedTool(NamedTuple):
     """A server tool as offered to the model.
 
     Attributes:

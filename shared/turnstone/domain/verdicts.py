@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
@@ -36,8 +36,7 @@ class ShieldQuestion:
     stop: StopSignal | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
 
     violation: SafetyViolation | None = None

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
+from typing import NamedTuple
 
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.events import TurnFailed
@@ -20,8 +20,7 @@ Look = Callable[[], bool]
 End = Callable[[TurnFailed], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(NamedTuple):
     """Something that is looked at again and again.
 
     Attributes:

@@ -1,8 +1,8 @@
 """What it takes to run a turn, and the turn that is to be run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.context import SEALED_TOKENS, Segment
@@ -22,8 +22,7 @@ from turnstone.services.toolboxes import Toolboxes
 from turnstone.store.turns import TurnStore
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerDeps:
+class RunnerDeps(NamedTuple):
     """What running a turn takes, whatever the turn.
 
     Attributes:
@@ -58,8 +57,7 @@ class RunnerDeps:
         return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A turn whose lock was just taken.
 
     Attributes:

@@ -129,7 +129,7 @@ class _Asked:
             verdict = self.awaited.answer(self.params.timeout_seconds)
         except (GivenUp, ShieldFailed) as failed:
             return self._failed(str(failed))
-        return replace(verdict, violation=self._told(verdict.violation))
+        return verdict._replace(violation=self._told(verdict.violation))
 
     def _told(self, violation: SafetyViolation | None) -> SafetyViolation | None:
         if violation is None:

@@ -1,10 +1,9 @@
 """Agents in the store: each under its own key, and a small projection in the list of its tenant."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -28,8 +27,7 @@ AGENTS_REMEMBERED = 64
 REMEMBERED_BYTES = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAgent:
+class StoredAgent(NamedTuple):
     """An agent, its place in the list of its tenant, and who may see it."""
 
     agent: Agent

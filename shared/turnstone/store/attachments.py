@@ -1,6 +1,6 @@
 """Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.errors import NotFound
@@ -14,8 +14,7 @@ from turnstone.store.keys import agent_key, attachment_key, session_key
 from turnstone.store.session_records import session_of
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
+class Attached(NamedTuple):
     """A file, and what tells who may see it."""
 
     file: ProducedFile

@@ -1,7 +1,6 @@
 """Sessions in the store: opening one, and reading one with its turns."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -149,7 +148,7 @@ class SessionStore:
         for entry in entries:
             header = headers.get(entry.order)
             is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
-            yield replace(entry, is_gone=True) if is_gone else entry
+            yield entry._replace(is_gone=True) if is_gone else entry
 
     def _wire(self, ref: SessionRef, record: Record) -> bytes:
         if is_terminal(record):

@@ -5,8 +5,8 @@ The header's revision guards who may take the lock; the fence in it guards who m
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
@@ -54,8 +54,7 @@ from turnstone.store.whole_turns import whole_state
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(NamedTuple):
     """What one round trip tells of a session: its header, its agent, its newest segments from the oldest on.
 
     `state` is the turn that was asked for, without steps that are stored beside it.
@@ -79,8 +78,7 @@ class SessionView:
         return (*(segment for segment in self.segments if segment.number not in numbers), *changed)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A transition: the session and turns as they shall be, guarded by the revisions they were read with.
 
     Attributes:
@@ -159,8 +157,7 @@ class TurnStore:
         if change.has_spent:
             writes.append(put_spent(ref, change.session))
         self._store.write([*writes, *change.remembered])
-        return replace(
-            change,
+        return change._replace(
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
             turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),
         )

@@ -5,8 +5,8 @@ No two sessions write to the same record, so that none waits for another.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from pydantic_core import to_json
 
@@ -23,8 +23,7 @@ from turnstone.store.ranges import pages
 KEPT = timedelta(days=400)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """What a session spent on a day, by model, and who may see the session."""
 
     day: date

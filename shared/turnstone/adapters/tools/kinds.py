@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
@@ -30,8 +29,7 @@ TURNED_ON_BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMeans:
+class ToolMeans(NamedTuple):
     """What making toolboxes takes, of the place they are made in. All but the clock are asked for when needed.
 
     Attributes:
