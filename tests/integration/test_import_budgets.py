@@ -69,6 +69,7 @@ LOCAL_ONLY = (
     "adapters.files",
     "adapters.local_supervisor",
     "bootstrap.local",
+    "local_settings",
 )
 NOT_NEEDED = {
     "agents.get_agent": ("engine", "domain.turns", "domain.messages", "services.refusals", "adapters.tools"),
@@ -157,6 +158,11 @@ def test_the_packages_are_those_of_the_layer() -> None:
 
 def test_no_function_loads_what_a_server_on_one_machine_needs(function: Function) -> None:
     assert not within(start_of(function), LOCAL_ONLY)
+
+
+def test_only_the_authorizer_loads_how_callers_prove_who_they_are(function: Function) -> None:
+    expected = {"turnstone.auth_settings"} if function.module == AUTHORIZER else set[str]()
+    assert within(start_of(function), ("auth_settings",)) == expected
 
 
 def test_a_function_loads_nothing_of_ours_that_its_routes_do_without(function: Function) -> None:

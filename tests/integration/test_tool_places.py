@@ -18,12 +18,13 @@ from turnstone.adapters.tools.kinds import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import Means
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
-from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings
+from turnstone.config import InvalidSettings, LambdaSettings
 from turnstone.domain.agent_tools import RemoteExecution
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolOptions
+from turnstone.local_settings import LocalSettings
 
 PROVIDERS = """
 registry = "closed"

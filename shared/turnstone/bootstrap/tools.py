@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.mcp_connections import McpConnections
     from turnstone.adapters.tools.service import Keys
     from turnstone.bootstrap.models import Means
-    from turnstone.config import LambdaSettings, LocalSettings, Settings
+    from turnstone.config import LambdaSettings, Settings
     from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider
     from turnstone.domain.registry import Toolgroup
     from turnstone.domain.tool_settings import CodeInterpreterSettings, PhotogenSettings
+    from turnstone.local_settings import LocalSettings
     from turnstone.ports import Clock, Toolbox
 
 
