@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
@@ -89,8 +89,7 @@ class BlobStore(Protocol):
 Capability = Literal["grammar"]
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceRequest:
+class InferenceRequest(NamedTuple):
     """One question to a model.
 
     Attributes:
@@ -114,9 +113,9 @@ class InferenceRequest:
     tool_prompt_format: ToolPromptFormat | None = None
     system_message_behavior: SystemMessageBehavior = "append"
     targets: tuple[Target, ...] = ()
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
-    extras: Mapping[str, Any] = field(default_factory=dict)
-    stop: StopSignal | None = field(default=None, compare=False)
+    provider_data: ProviderData = NO_PROVIDER_DATA
+    extras: Mapping[str, Any] = MappingProxyType({})
+    stop: StopSignal | None = None
 
 
 class TextChunk(NamedTuple):

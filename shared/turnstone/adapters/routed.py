@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from threading import Lock
@@ -79,7 +78,7 @@ class RoutedInference:
         yield targets[-1]
 
     def _asked(self, target: Target, request: InferenceRequest) -> Answer:
-        yield from self._provider(target).stream(replace(request, model=target.model, targets=()))
+        yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
 
     def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
         try:

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from turnstone.domain.tools import ToolCall, ToolDef
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAsker:
+class ToolAsker(NamedTuple):
     """On whose behalf tools are looked up and run.
 
     Attributes:
@@ -24,7 +23,7 @@ class ToolAsker:
     """
 
     tenant: str
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+    provider_data: ProviderData = NO_PROVIDER_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ class ToolOptions:
     remote_execution: RemoteExecution | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInvocation:
+class ToolInvocation(NamedTuple):
     """A call to run.
 
     Attributes:
@@ -61,7 +59,7 @@ class ToolInvocation:
     asker: ToolAsker
     timeout_s: float
     options: ToolOptions = ToolOptions()
-    stop: StopSignal | None = field(default=None, compare=False)
+    stop: StopSignal | None = None
 
 
 class ToolRun(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from turnstone.domain.turns import SafetyViolation, TokenUsage, Touchpoint
 
 
-@dataclass(frozen=True, slots=True)
-class ShieldQuestion:
+class ShieldQuestion(NamedTuple):
     """What shields are to judge.
 
     Attributes:
@@ -32,8 +30,8 @@ class ShieldQuestion:
     call_id: str | None = None
     before: tuple[Message, ...] = ()
     targets: tuple[Target, ...] = ()
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
-    stop: StopSignal | None = field(default=None, compare=False)
+    provider_data: ProviderData = NO_PROVIDER_DATA
+    stop: StopSignal | None = None
 
 
 class Verdict(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -94,19 +93,19 @@ def wire_json(value: BaseModel) -> bytes:
     return value.model_dump_json().encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A whole answer, of JSON unless it says otherwise."""
 
     body: bytes
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     content_type: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
 class FileReply(Reply):
     """The bytes of a file, which may be more than a function's buffered answer holds."""
+
+    __slots__ = ()
 
 
 class PiecesReply(NamedTuple):

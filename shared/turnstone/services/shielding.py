@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from turnstone.domain.agent_tools import AgentTool
@@ -110,7 +110,7 @@ class TenantShielding:
         except (InvalidRequest, ShieldFailed) as problem:
             asked.awaited.fail(ShieldFailed(str(problem)))
             return asked
-        own = replace(question, targets=targets, stop=asked.awaited.stop)
+        own = question._replace(targets=targets, stop=asked.awaited.stop)
         asked.awaited.begin(self._threads, lambda: shield.judge(own))
         return asked
 
