@@ -20,10 +20,11 @@ if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.inference import Embedded, EmbeddingRequest
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
+    from turnstone.domain.refs import TurnRef
     from turnstone.domain.registry import Shield as RegisteredShield
     from turnstone.domain.registry import Toolgroup
     from turnstone.domain.routing import Target
-    from turnstone.domain.sessions import SessionLock, TurnRef
+    from turnstone.domain.sessions import SessionLock
     from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
     from turnstone.domain.tools import ToolDef

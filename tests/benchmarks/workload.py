@@ -23,7 +23,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted
 from turnstone.domain.ids import milliseconds, order_key, uuid7
 from turnstone.domain.messages import UserMessage
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn
 from turnstone.local_settings import LocalSettings

@@ -14,7 +14,7 @@ from tests.harness import AWAIT_S, FakeClock, Harness, Server, client_tool, even
 from turnstone.bootstrap.local import LocalServer
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.local_settings import LocalSettings
 from turnstone.records import Key, Put

@@ -71,9 +71,10 @@ LOCAL_ONLY = (
     "bootstrap.local",
     "local_settings",
 )
+WITHOUT_SESSIONS = ("domain.jobs", "domain.sessions", "domain.turns", "domain.usage", "store.jobs")
 NOT_NEEDED = {
-    "agents.get_agent": ("engine", "domain.turns", "domain.messages", "services.refusals", "adapters.tools"),
-    "agents.create_agent": ("engine.turn", "engine.steps", "domain.turns", "domain.messages"),
+    "agents.get_agent": (*WITHOUT_SESSIONS, "engine", "domain.messages", "services.refusals", "adapters.tools"),
+    "agents.create_agent": (*WITHOUT_SESSIONS, "engine.turn", "engine.steps", "domain.messages"),
     "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),

@@ -18,7 +18,7 @@ from tests.harness import AWAIT_S, LEASE_S, Gate, Held, Server, client_tool, eve
 from turnstone.adapters.repeated import Repeated
 from turnstone.bootstrap.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge import sweep
 from turnstone.edge.sweep import ScheduledSweep

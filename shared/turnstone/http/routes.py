@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.provider_data import ProviderData, provider_data_in
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need

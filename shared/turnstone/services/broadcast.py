@@ -5,7 +5,7 @@ from threading import Event, Lock
 from typing import NamedTuple
 
 from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 
 
 class Heard(NamedTuple):

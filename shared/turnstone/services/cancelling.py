@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable, TurnEnded
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.ports import Clock, Supervisor
 from turnstone.services.access import AccessRules, check_session

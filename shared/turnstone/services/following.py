@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.events import TurnFailed
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.replay import replayed, told_as_gone, told_as_lost

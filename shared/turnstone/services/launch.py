@@ -8,8 +8,9 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.context import SEALED_TOKENS, Segment
 from turnstone.domain.events import Numbered
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.routing import ModelRoute
-from turnstone.domain.sessions import Session, TurnRef
+from turnstone.domain.sessions import Session
 from turnstone.domain.turns import TurnState
 from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from turnstone.domain.content import Content, ImageItem, TextItem, Url, items_of, text_of
 from turnstone.domain.image_files import ImageKind, find_image_kind
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import Attachment

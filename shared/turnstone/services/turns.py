@@ -18,7 +18,8 @@ from turnstone.domain.errors import (
     TurnRunning,
 )
 from turnstone.domain.messages import ToolResponseMessage
-from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.services.access import AccessRules, check_session

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.errors import NotFound
-from turnstone.domain.sessions import LockState, Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Get, Put

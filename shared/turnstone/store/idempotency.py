@@ -8,7 +8,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Get, Operation, Put, Record, RevIs
 from turnstone.store.keys import idempotency_key

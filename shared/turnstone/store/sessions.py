@@ -11,7 +11,8 @@ from turnstone.domain.access import Stamp
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job, JobKind
-from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import Session
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.store.agents import ACTIVE, stamp_of_agent

@@ -25,7 +25,8 @@ from turnstone.domain.context import (
 )
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
-from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.turns import TurnState
 from turnstone.ports import RangeStore
 from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update

@@ -12,7 +12,8 @@ from pydantic_core import to_json
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.model import Frozen
-from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import Session
 from turnstone.domain.usage import Tokens
 from turnstone.ports import RangeStore
 from turnstone.records import Get, Put, Record
