@@ -74,7 +74,13 @@ LOCAL_ONLY = (
 WITHOUT_SESSIONS = ("domain.jobs", "domain.sessions", "domain.turns", "domain.usage", "store.jobs")
 NOT_NEEDED = {
     "agents.get_agent": (*WITHOUT_SESSIONS, "engine", "domain.messages", "services.refusals", "adapters.tools"),
-    "agents.create_agent": (*WITHOUT_SESSIONS, "engine.turn", "engine.steps", "domain.messages"),
+    "agents.create_agent": (
+        *WITHOUT_SESSIONS,
+        "domain.tool_settings",
+        "engine.turn",
+        "engine.steps",
+        "domain.messages",
+    ),
     "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
