@@ -1,9 +1,13 @@
-"""The words in which records are read and written: keys, conditions, operations, ranges. Every store speaks them."""
+"""The words in which records are read and written: keys, conditions, operations, ranges. Every store speaks them.
+
+They are tuples, except for three that would equal others: `Absent` the empty tuple, `Delete` and `Check` each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 Scalar = str | int
@@ -38,15 +42,13 @@ class Absent:
     """Holds when there is no record."""
 
 
-@dataclass(frozen=True, slots=True)
-class RevIs:
+class RevIs(NamedTuple):
     """Holds when the record exists in this revision."""
 
     rev: int
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeIs:
+class AttributeIs(NamedTuple):
     """Holds when the record exists and the attribute has this value."""
 
     name: str
@@ -56,8 +58,7 @@ class AttributeIs:
 Condition = Absent | RevIs | AttributeIs
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Store the whole record. Its revision is one above `RevIs`, else 1.
 
     Attributes:
@@ -66,13 +67,12 @@ class Put:
 
     key: Key
     body: bytes
-    attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    attributes: Mapping[str, Scalar] = MappingProxyType({})
     when: tuple[Condition, ...] = ()
     is_apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """Set attributes (None removes one) of an existing record; the revision changes only under `RevIs`."""
 
     key: Key

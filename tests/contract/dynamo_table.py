@@ -114,14 +114,14 @@ class PartOfTable:
     def _operation(self, operation: Operation) -> Operation:
         when = tuple(map(self._condition, operation.when))
         if isinstance(operation, Put | Update):
-            return replace(
-                operation, key=self._inner(operation.key), attributes=self._shards(operation.attributes), when=when
+            return operation._replace(
+                key=self._inner(operation.key), attributes=self._shards(operation.attributes), when=when
             )
         return replace(operation, key=self._inner(operation.key), when=when)
 
     def _condition(self, condition: Condition) -> Condition:
         if isinstance(condition, AttributeIs) and condition.name == "open":
-            return replace(condition, value=f"{self._prefix}{condition.value}")
+            return condition._replace(value=f"{self._prefix}{condition.value}")
         return condition
 
     def _shards(self, attributes: Mapping[str, Value]) -> dict[str, Any]:
