@@ -83,6 +83,8 @@ NOT_NEEDED = {
     ),
     "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "turns.create_turn": ("domain.shields", "domain.tool_settings"),
+    "turns.resume_turn": ("domain.shields", "domain.tool_settings"),
     "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.get_events": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from turnstone.domain.agent_tools import AgentTool
 from turnstone.domain.agents import AgentConfig
@@ -13,13 +14,15 @@ from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.registry import LLAMA_GUARD
 from turnstone.domain.registry import Shield as Registered
 from turnstone.domain.routing import ModelRoute, Target
-from turnstone.domain.shields import ShieldParams, params_of
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.ports import Shield, ShieldKinds
 from turnstone.services.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
+
+if TYPE_CHECKING:
+    from turnstone.domain.shields import ShieldParams
 
 log = logging.getLogger(__name__)
 AT_ONCE = 64
@@ -101,7 +104,9 @@ class TenantShielding:
                 yield one.verdict()
 
     def _ask(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _Asked:
-        asked = _Asked(shield_id)
+        from turnstone.domain.shields import ShieldParams, params_of  # only where a turn has shields
+
+        asked = _Asked(shield_id, ShieldParams())
         try:
             if registered is None:
                 raise ShieldFailed("there is no such shield any more")
@@ -120,7 +125,7 @@ class _Asked:
     """A shield that was asked."""
 
     shield_id: str
-    params: ShieldParams = field(default_factory=ShieldParams)
+    params: ShieldParams
     awaited: Awaited[Verdict] = field(default_factory=Awaited)
 
     def verdict(self) -> Verdict:
