@@ -12,8 +12,9 @@ import uvicorn
 from functions.local import DrainingServer, note_only_what_is_told, server_config, spare_the_collector
 from functions.processes import SERVES
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import InvalidSettings, LocalSettings, load_settings
+from turnstone.config import InvalidSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.local_settings import LocalSettings
 
 
 class HandedServer(DrainingServer):

@@ -41,11 +41,12 @@ from functions.turns_2024 import create_turn_2024, get_session_2024
 from functions.unserved import methods as unserved
 from functions.usage import get_context, get_usage
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import OFFLINE, InvalidSettings, LocalSettings, load_settings
+from turnstone.config import OFFLINE, InvalidSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
 from turnstone.http.surroundings import OneMachine
+from turnstone.local_settings import LocalSettings
 
 NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
 KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them

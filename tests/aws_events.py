@@ -12,8 +12,9 @@ from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry import Model, Shield, Toolgroup
-from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.sessions import Session
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output

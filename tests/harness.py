@@ -34,7 +34,8 @@ from turnstone.domain.context import Segment, rebuilt
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
 from turnstone.domain.messages import InputMessage, Message, UserMessage
-from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, Session, SessionLock
 from turnstone.domain.tools import ToolDef, ToolResponse
 from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus
 from turnstone.domain.usage import SpentToday, Tokens, spent_by

@@ -25,7 +25,7 @@ from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.s3 import S3BlobStore
 from turnstone.adapters.step_functions import StepFunctionsSupervisor
 from turnstone.config import Settings
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.edge import worker
 from turnstone.edge.worker import TurnWorker

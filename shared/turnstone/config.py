@@ -1,19 +1,15 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
-from collections.abc import Mapping
-from ipaddress import IPv4Address
-from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, IPvAnyAddress, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.setting_values import claims_in, keys_url, places_in
+from turnstone.setting_values import places_in
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
-USUAL_FILE = Path("turnstone.toml")
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
@@ -69,75 +65,7 @@ class Settings(BaseModel):
         """Return what is wrong with settings that are right by themselves, each time naming a variable."""
         if self.model_url in (None, OFFLINE) or _has_host(str(self.model_url)):
             return []
-        return [f"{_variable('model_url')}: names no host, or a port that there can't be"]
-
-
-class AuthSettings(Settings):
-    """How callers prove who they are.
-
-    Attributes:
-        jwt_claims: which claim holds a field of the caller, by the field's name.
-        jwt_tenant: the tenant of all callers, where no claim names one.
-    """
-
-    auth: Literal["off", "api_keys", "jwt"] = "off"
-    jwt_issuer: str | None = None
-    jwt_audience: str | None = None
-    jwt_jwks_url: Annotated[str, AfterValidator(keys_url)] | None = None
-    jwt_claims: Annotated[Mapping[str, str], BeforeValidator(claims_in)] = {"principal": "sub"}
-    jwt_tenant: str | None = None
-
-    def contradictions(self) -> list[str]:
-        """Return what else is wrong: with the way callers prove who they are."""
-        wrong = super().contradictions()
-        if self.auth != "jwt":
-            given = sorted(name for name in self.model_fields_set if name.startswith("jwt_"))
-            return [*wrong, *(f"{_variable(name)}: means nothing unless {PREFIX}AUTH is jwt" for name in given)]
-        needed = ("jwt_issuer", "jwt_audience", "jwt_jwks_url")
-        wrong += [f"{_variable(name)}: must be set" for name in needed if getattr(self, name) is None]
-        if ("tenant" in self.jwt_claims) == (self.jwt_tenant is not None):
-            how = f"either it names the tenant of all callers, or {PREFIX}JWT_CLAIMS the claim that does (tenant=…)"
-            wrong.append(f"{_variable('jwt_tenant')}: {how}")
-        return wrong
-
-
-class LocalSettings(AuthSettings):
-    """The settings of a server on one machine.
-
-    Attributes:
-        allow_open: without authentication, answer whoever reaches the server, by whatever name.
-        config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
-        auth_cache_seconds: for how long a key or token may be good after it was taken back.
-        processes: how many serve; each runs `max_running_turns` at most.
-    """
-
-    host: IPvAnyAddress = IPv4Address("127.0.0.1")
-    allow_open: bool = False
-    auth_cache_seconds: Seconds = Field(default=10, ge=0, le=60)
-    port: int = Field(default=8321, ge=0, le=65535)
-    data_dir: Path = Path(".turnstone")
-    config: Path | None = None
-    model_url: ModelUrl = OFFLINE
-    model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
-    drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
-    processes: int = Field(default=1, ge=1, le=64)
-
-    @property
-    def models_file(self) -> Path | None:
-        """The file of models, None if there is none."""
-        return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
-
-    def contradictions(self) -> list[str]:
-        """Return what else is wrong: a server is open to others only if somebody says so."""
-        wrong = super().contradictions()
-        if self.auth == "off" and not self.host.is_loopback and not self.allow_open:
-            how = f"set {PREFIX}AUTH, or {PREFIX}ALLOW_OPEN=true to serve everybody who reaches it"
-            wrong.append(f"{_variable('host')}: others than this machine could use the server; {how}")
-        if self.auth != "off" and self.allow_open:
-            wrong.append(f"{_variable('allow_open')}: means nothing unless {PREFIX}AUTH is off")
-        if self.auth == "off" and "auth_cache_seconds" in self.model_fields_set:
-            wrong.append(f"{_variable('auth_cache_seconds')}: means nothing while {PREFIX}AUTH is off")
-        return wrong
+        return [f"{variable_of('model_url')}: names no host, or a port that there can't be"]
 
 
 class LambdaSettings(Settings):
@@ -161,18 +89,6 @@ class LambdaSettings(Settings):
     route_module: str | None = None
 
 
-class AuthorizerSettings(LambdaSettings, AuthSettings):
-    """The settings of the API's authorizer."""
-
-    auth: Literal["api_keys", "jwt"]
-
-
-class TableSettings(LambdaSettings, AuthSettings):
-    """The settings of a command that works on a table. It takes what a function has, and needs the table only."""
-
-    bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large
-
-
 class ClientSettings(BaseModel):
     """Where a client of this machine finds the server, and the key it shows there."""
 
@@ -191,7 +107,7 @@ def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings
     except ValidationError as error:
         raise InvalidSettings(_told(error)) from None
     if not _has_host(settings.url):
-        raise InvalidSettings(f"{_variable('url')}: names no host, or a port that there can't be")
+        raise InvalidSettings(f"{variable_of('url')}: names no host, or a port that there can't be")
     return settings
 
 
@@ -231,6 +147,11 @@ def load_settings(kind: type[Kind]) -> Kind:
     return settings
 
 
+def variable_of(field: str) -> str:
+    """Return the name of the variable that a field of the settings is read from."""
+    return f"{PREFIX}{field.upper()}"
+
+
 def _in_environment() -> dict[str, str]:
     """Return what our variables say, by the names of their fields."""
     return {
@@ -242,11 +163,7 @@ def _in_environment() -> dict[str, str]:
 
 def _told(error: ValidationError) -> str:
     problems = error.errors(include_input=False)
-    return "; ".join(f"{_variable(str(p['loc'][0]))}: {SAID_BETTER.get(p['type'], p['msg'])}" for p in problems)
-
-
-def _variable(field: str) -> str:
-    return f"{PREFIX}{field.upper()}"
+    return "; ".join(f"{variable_of(str(p['loc'][0]))}: {SAID_BETTER.get(p['type'], p['msg'])}" for p in problems)
 
 
 def _has_host(url: str) -> bool:

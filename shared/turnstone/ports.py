@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
@@ -20,10 +20,11 @@ if TYPE_CHECKING:  # who stores records needs none of these
     from turnstone.domain.inference import Embedded, EmbeddingRequest
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
+    from turnstone.domain.refs import TurnRef
     from turnstone.domain.registry import Shield as RegisteredShield
     from turnstone.domain.registry import Toolgroup
     from turnstone.domain.routing import Target
-    from turnstone.domain.sessions import SessionLock, TurnRef
+    from turnstone.domain.sessions import SessionLock
     from turnstone.domain.stopping import StopSignal
     from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
     from turnstone.domain.tools import ToolDef
@@ -89,8 +90,7 @@ class BlobStore(Protocol):
 Capability = Literal["grammar"]
 
 
-@dataclass(frozen=True, slots=True)
-class InferenceRequest:
+class InferenceRequest(NamedTuple):
     """One question to a model.
 
     Attributes:
@@ -114,20 +114,18 @@ class InferenceRequest:
     tool_prompt_format: ToolPromptFormat | None = None
     system_message_behavior: SystemMessageBehavior = "append"
     targets: tuple[Target, ...] = ()
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
-    extras: Mapping[str, Any] = field(default_factory=dict)
-    stop: StopSignal | None = field(default=None, compare=False)
+    provider_data: ProviderData = NO_PROVIDER_DATA
+    extras: Mapping[str, Any] = MappingProxyType({})
+    stop: StopSignal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TextChunk:
+class TextChunk(NamedTuple):
     """Some more of the answer's text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(NamedTuple):
     """The whole answer: the text of all chunks, and calls whose ids differ.
 
     Attributes:

@@ -1,25 +1,28 @@
-"""The words in which records are read and written: keys, conditions, operations, ranges. Every store speaks them."""
+"""The words in which records are read and written: keys, conditions, operations, ranges. Every store speaks them.
+
+They are tuples, except for three that would equal others: `Absent` the empty tuple, `Delete` and `Check` each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 Scalar = str | int
 MAX_OPERATIONS = 100
 LAST_SORT_KEY = "\U0010ffff"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
+class Key(NamedTuple):
     """A record's address: what is scanned by, and what is scanned over. Neither part is empty."""
 
     pk: str
     sk: str
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A stored record.
 
     Attributes:
@@ -39,15 +42,13 @@ class Absent:
     """Holds when there is no record."""
 
 
-@dataclass(frozen=True, slots=True)
-class RevIs:
+class RevIs(NamedTuple):
     """Holds when the record exists in this revision."""
 
     rev: int
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeIs:
+class AttributeIs(NamedTuple):
     """Holds when the record exists and the attribute has this value."""
 
     name: str
@@ -57,8 +58,7 @@ class AttributeIs:
 Condition = Absent | RevIs | AttributeIs
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """Store the whole record. Its revision is one above `RevIs`, else 1.
 
     Attributes:
@@ -67,13 +67,12 @@ class Put:
 
     key: Key
     body: bytes
-    attributes: Mapping[str, Scalar] = field(default_factory=dict)
+    attributes: Mapping[str, Scalar] = MappingProxyType({})
     when: tuple[Condition, ...] = ()
     is_apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(NamedTuple):
     """Set attributes (None removes one) of an existing record; the revision changes only under `RevIs`."""
 
     key: Key
@@ -100,15 +99,13 @@ class Check:
 Operation = Put | Update | Delete | Check
 
 
-@dataclass(frozen=True, slots=True)
-class Get:
+class Get(NamedTuple):
     """Read one record."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Read the records of a partition whose sort key lies between `start` and `end`, both included.
 
     `after` continues behind that sort key, in the direction of reading.
@@ -122,16 +119,14 @@ class Range:
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """Some records in the order asked for. `after` continues, None when nothing follows; an empty page may follow."""
 
     records: tuple[Record, ...]
     after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPage:
+class KeyPage(NamedTuple):
     """Keys of an index. `after` continues, None when nothing follows."""
 
     keys: tuple[Key, ...]

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 from pydantic_core import PydanticCustomError
 
 LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-PLACE = re.compile(rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})", re.IGNORECASE | re.ASCII)
-NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+# both are compiled when they are looked for: most functions never do
+PLACE = rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})"
+NUMBER = r"0x[0-9a-f]*|[0-9]+"
 CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -46,12 +47,12 @@ def places_in(given: object) -> tuple[tuple[str, int], ...]:
 
 
 def place(text: str) -> tuple[str, int]:
-    found = PLACE.fullmatch(text)
+    found = re.fullmatch(PLACE, text, re.IGNORECASE | re.ASCII)
     if found is None or not 0 < int(found[2]) < 65_536:
         raise ValueError(text)
     host = found[1].lower()
     if host.startswith("["):
         IPv6Address(host[1:-1])
-    elif NUMBER.fullmatch(host.rpartition(".")[2]):
+    elif re.fullmatch(NUMBER, host.rpartition(".")[2]):
         IPv4Address(host)
     return host, int(found[2])

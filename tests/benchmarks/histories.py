@@ -14,7 +14,8 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.context import rebuilt
 from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.messages import CompletionMessage, UserMessage
-from turnstone.domain.sessions import Session, SessionLock, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import Session, SessionLock
 from turnstone.domain.tools import ToolDef
 from turnstone.domain.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
 from turnstone.ports import RangeStore

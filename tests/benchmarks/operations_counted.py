@@ -13,7 +13,7 @@ from tests.benchmarks.histories import Past
 from tests.benchmarks.workload import Measure, Workload
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.store.keys import all_turns
 from turnstone.store.oversize import OversizeStore

@@ -13,7 +13,7 @@ from tests.benchmarks.http_client import Connection, Exchange, encoded
 from tests.benchmarks.processes import Server, model_server, turnstone
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.store.oversize import OversizeStore
 
 LENGTHS = (100, 1_000, 10_000)

@@ -17,15 +17,16 @@ from turnstone.adapters.offline_embeddings import OfflineEmbeddings
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.tools import local_tool_kinds
-from turnstone.config import LocalSettings, Settings
+from turnstone.config import Settings
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted
 from turnstone.domain.ids import milliseconds, order_key, uuid7
 from turnstone.domain.messages import UserMessage
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn
+from turnstone.local_settings import LocalSettings
 from turnstone.ports import RangeStore
 from turnstone.records import Update
 from turnstone.services.attention import turn_of

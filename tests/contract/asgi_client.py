@@ -21,8 +21,8 @@ from functions.local import build_local_app
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import LocalSettings
 from turnstone.domain.caller import Caller
+from turnstone.local_settings import LocalSettings
 from turnstone.services.api_keys import ApiKeys
 from turnstone.store.api_keys import ApiKeyStore
 

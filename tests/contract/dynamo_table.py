@@ -109,19 +109,19 @@ class PartOfTable:
         return Key(key.pk.removeprefix(self._prefix), key.sk)
 
     def _query(self, query: Range) -> Range:
-        return replace(query, pk=self._prefix + query.pk)
+        return query._replace(pk=self._prefix + query.pk)
 
     def _operation(self, operation: Operation) -> Operation:
         when = tuple(map(self._condition, operation.when))
         if isinstance(operation, Put | Update):
-            return replace(
-                operation, key=self._inner(operation.key), attributes=self._shards(operation.attributes), when=when
+            return operation._replace(
+                key=self._inner(operation.key), attributes=self._shards(operation.attributes), when=when
             )
         return replace(operation, key=self._inner(operation.key), when=when)
 
     def _condition(self, condition: Condition) -> Condition:
         if isinstance(condition, AttributeIs) and condition.name == "open":
-            return replace(condition, value=f"{self._prefix}{condition.value}")
+            return condition._replace(value=f"{self._prefix}{condition.value}")
         return condition
 
     def _shards(self, attributes: Mapping[str, Value]) -> dict[str, Any]:
@@ -137,4 +137,4 @@ class PartOfTable:
         attributes = dict(record.attributes)
         if "open" in attributes:
             attributes["open"] = str(attributes["open"]).removeprefix(self._prefix)
-        return replace(record, key=self._outer(record.key), attributes=attributes)
+        return record._replace(key=self._outer(record.key), attributes=attributes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ class ReadConformance:
         _put_all(store, pk, sks)
         query = Range(pk, limit=limit, reverse=reverse)
         if bounds is not None:
-            query = replace(query, start=bounds[0], end=bounds[1])
+            query = query._replace(start=bounds[0], end=bounds[1])
         wanted = sorted((sk for sk in sks if _between(query, sk)), key=str.encode, reverse=reverse)
         assert wanted == [record.key.sk for record in read_all(store, query)]
 
@@ -199,7 +198,7 @@ def read_all(store: RangeStore, query: Range) -> list[Record]:
             return records
         assert query.limit is None or len(page.records) <= query.limit
         assert page.after != query.after
-        query = replace(query, after=page.after)
+        query = query._replace(after=page.after)
 
 
 def _open_keys(store: RangeStore, shard: str, limit: int = 3, after: Key | None = None) -> list[Key]:

@@ -7,7 +7,6 @@ No test needs an empty store; each works in partitions of its own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -97,7 +96,7 @@ class WriteConformance:
         for number, when in enumerate(PAIRS):
             model, key = ModelStore(), Key(f"{pk}:{number}", "a")
             if exists:
-                _write_both(store, model, [replace(seed, key=key)])
+                _write_both(store, model, [seed._replace(key=key)])
             _write_both(store, model, [kind(key, when)])
 
     @pytest.mark.parametrize("count", [0, 1, 29, 30, 31, 61])

@@ -10,7 +10,7 @@ from typing import Any
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.caller import Caller
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.http.routes import Route
 from turnstone.records import Put
 from turnstone.store.frames import frame

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from functions.local import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.contract.tenant_world import attach
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.http.routes import Route
 
 CASES = 2_000

@@ -29,7 +29,7 @@ from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Key, Put
 from turnstone.services.access import AccessRules

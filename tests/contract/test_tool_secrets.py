@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pydantic import SecretStr
 
 from tests.contract.asgi_client import Raw, Served, served
 from turnstone.adapters.files import FileBlobStore
@@ -115,7 +116,7 @@ def test_a_reader_sees_masks_and_the_server_finds_the_keys(kept: Kept) -> None:
         agents = AgentStore(OversizeStore(store, FileBlobStore(kept.served.data_dir / "blobs")))
         brave, wolfram, look = agents.get("local", kept.agent_id).agent.agent_config.tools
     assert [brave.api_key.get_secret_value(), wolfram.api_key.get_secret_value()] == list(KEYS[:2])
-    assert look.remote_execution.headers == {"authorization": f"Bearer {KEYS[2]}"}
+    assert look.remote_execution.headers == {"authorization": SecretStr(f"Bearer {KEYS[2]}")}
 
 
 def test_what_was_read_can_not_be_sent_back_with_masks_in_place_of_keys(kept: Kept) -> None:

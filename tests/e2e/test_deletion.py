@@ -11,7 +11,7 @@ import httpx
 from tests.e2e.plain_client import PlainClient
 from tests.servers import ServerProcess, wait_until
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.records import MAX_OPERATIONS, Put
 from turnstone.store.keys import session_partition, turn_key
 

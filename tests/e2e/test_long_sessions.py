@@ -22,7 +22,7 @@ from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.s3 import S3BlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.turn_records import put_turn

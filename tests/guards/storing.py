@@ -246,7 +246,7 @@ SAID_OTHERWISE = (
     Guard(
         Race.NO_RACE,
         "a text that says a number is that number",
-        (ours("domain/numbers.py", "if isinstance(value, str) and said.fullmatch(value):", "if False:"),),
+        (ours("domain/numbers.py", "if isinstance(value, str) and re.fullmatch(pattern, value):", "if False:"),),
         (
             f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",
             "tests/unit/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are",

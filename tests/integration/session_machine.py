@@ -23,7 +23,7 @@ from tests.harness import Gate, Harness, ProcessDied, answer, attempt, client_to
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import CallsMismatch, NotFound, TurnEnded, TurnNotAwaiting, TurnRunning, TurnstoneError
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.services.attention import turn_of

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness import PATIENCE_S, eventually, heard_from
 from turnstone.domain.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.http.sse import heard, sse_chunks
 from turnstone.services.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.excerpt import Excerpt

@@ -12,11 +12,11 @@ from tests.either_store import Make
 from tests.fakes.scripted import call
 from tests.harness import AWAIT_S, FakeClock, Harness, Server, client_tool, eventually
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import LocalSettings
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
+from turnstone.local_settings import LocalSettings
 from turnstone.records import Key, Put
 from turnstone.services.cleaning import SENT_AGAIN_AFTER
 from turnstone.store.keys import job_key, job_shards, open_shard, open_shards, turn_key_of

@@ -47,7 +47,8 @@ from turnstone.domain.errors import (
     TurnstoneError,
 )
 from turnstone.domain.events import TurnFailed
-from turnstone.domain.sessions import LockState, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.records import AttributeIs, RevIs, Update

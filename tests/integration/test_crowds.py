@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.scripted import Reply, call, calls
 from tests.harness import LEASE_S, Harness, answer, client_tool, finished_steps, outline, serving, together
 from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import InferenceRequest
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast

@@ -36,7 +36,7 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import Forbidden, NotFound
 from turnstone.domain.lists import Wanted
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.records import MAX_OPERATIONS, Put, Range, RevIs
 from turnstone.services.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE, SENT_AGAIN_AFTER, SESSIONS_AT_ONCE
 from turnstone.store.keys import session_key, session_partition, turn_key

@@ -21,7 +21,7 @@ from turnstone.config import Settings
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.services.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE
 from turnstone.store.keys import turn_key
 from turnstone.store.oversize import RECORD_BYTES, OversizeStore

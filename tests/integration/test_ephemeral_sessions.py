@@ -13,7 +13,7 @@ from tests.harness import AWAIT_S, Harness, Held, answer, attempt, client_tool, 
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.services.cleaning import LOOK_AGAIN_AFTER, SENT_AGAIN_AFTER
 
 Serve = Callable[..., Harness]

@@ -15,7 +15,7 @@ from tests.aws_events import ACCOUNT, FOLDER, Context, load_event, store_registe
 from tests.machine import BUCKET, TABLE, Bench
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.adapters.s3 import S3BlobStore
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.store.oversize import OversizeStore
 

@@ -37,7 +37,8 @@ from turnstone.adapters.system import SystemClock
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.events import TurnFailed
-from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Delete
 from turnstone.services.attention import turn_of

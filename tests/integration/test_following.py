@@ -36,7 +36,7 @@ from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import Conflict, ModelFailed, StoreUnavailable, TurnstoneError
 from turnstone.domain.events import TurnFailed
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import AttributeIs, Delete, Put, RevIs, Update
 from turnstone.services.access import AccessRules

@@ -39,7 +39,8 @@ from turnstone.bootstrap.core import Core
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import ModelFailed, StoreUnavailable
 from turnstone.domain.events import TurnEvent, TurnFailed
-from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.domain.turns import Step, TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.records import Delete

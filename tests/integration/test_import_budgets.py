@@ -69,12 +69,22 @@ LOCAL_ONLY = (
     "adapters.files",
     "adapters.local_supervisor",
     "bootstrap.local",
+    "local_settings",
 )
+WITHOUT_SESSIONS = ("domain.jobs", "domain.sessions", "domain.turns", "domain.usage", "store.jobs")
 NOT_NEEDED = {
-    "agents.get_agent": ("engine", "domain.turns", "domain.messages", "services.refusals", "adapters.tools"),
-    "agents.create_agent": ("engine.turn", "engine.steps", "domain.turns", "domain.messages"),
+    "agents.get_agent": (*WITHOUT_SESSIONS, "engine", "domain.messages", "services.refusals", "adapters.tools"),
+    "agents.create_agent": (
+        *WITHOUT_SESSIONS,
+        "domain.tool_settings",
+        "engine.turn",
+        "engine.steps",
+        "domain.messages",
+    ),
     "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "turns.create_turn": ("domain.shields", "domain.tool_settings"),
+    "turns.resume_turn": ("domain.shields", "domain.tool_settings"),
     "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.get_events": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
@@ -157,6 +167,11 @@ def test_the_packages_are_those_of_the_layer() -> None:
 
 def test_no_function_loads_what_a_server_on_one_machine_needs(function: Function) -> None:
     assert not within(start_of(function), LOCAL_ONLY)
+
+
+def test_only_the_authorizer_loads_how_callers_prove_who_they_are(function: Function) -> None:
+    expected = {"turnstone.auth_settings"} if function.module == AUTHORIZER else set[str]()
+    assert within(start_of(function), ("auth_settings",)) == expected
 
 
 def test_a_function_loads_nothing_of_ours_that_its_routes_do_without(function: Function) -> None:

@@ -33,7 +33,8 @@ from tests.harness import (
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import StoreUnavailable, TurnRunning
 from turnstone.domain.events import TurnStarted
-from turnstone.domain.sessions import LockState, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.recovery import MAX_TAKEOVERS

@@ -38,7 +38,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.events import TurnFailed
 from turnstone.domain.messages import ToolResponseMessage, UserMessage
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.attention import turn_of

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
@@ -203,7 +202,7 @@ def test_a_grammar_is_sent_to_servers_that_are_said_to_take_one(server_kind: Gra
     grammar = GrammarFormat(bnf={"grammar": 'root ::= "yes"'})
     with ModelServer([text_answer("yes")]) as server:
         inference = OpenAICompatibleInference(server.url, None, grammar_server=server_kind)
-        asked_for = replace(request(), response_format=grammar)
+        asked_for = request()._replace(response_format=grammar)
         assert ("grammar" in inference.capabilities()) == (server_kind is not None)
         if server_kind is None:
             with pytest.raises(ModelFailed, match="no grammar"):
@@ -217,11 +216,11 @@ def test_tools_told_in_words_leave_a_strict_server_nothing_to_refuse():
     tools = (ToolDef(name="f"),)
     with ModelServer([text_answer("<function=f>", '{"x": 1}</function>'), text_answer("done")]) as server:
         inference = PromptedTools(OpenAICompatibleInference(server.url, None))
-        asked_for = replace(request(tools=tools), tool_prompt_format="function_tag")
+        asked_for = request(tools=tools)._replace(tool_prompt_format="function_tag")
         (inferred,) = inference.stream(asked_for)
         (call,) = inferred.message.tool_calls
         assert (call.tool_name, call.arguments) == ("f", {"x": 1})
         told = (*asked_for.messages, inferred.message, ToolResponseMessage(call_id=call.call_id, content="42"))
-        assert texts_of(list(inference.stream(replace(asked_for, messages=told)))) == ["done"]
+        assert texts_of(list(inference.stream(asked_for._replace(messages=told)))) == ["done"]
     assert [message["role"] for message in server.requests[1]["messages"]] == ["system", "user", "assistant", "user"]
     assert "tools" not in server.requests[1]

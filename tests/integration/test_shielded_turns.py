@@ -28,7 +28,7 @@ from tests.harness import (
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
 from turnstone.domain.events import StepStarted
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns import ShieldCallStep, TurnStatus
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.services.replay import replayed

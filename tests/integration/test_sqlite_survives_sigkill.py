@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 from turnstone.adapters.files import FileBlobStore
@@ -100,6 +99,6 @@ def _all(store: RangeStore, query: Range) -> list[Record]:
     page = store.range(query)
     records = [*page.records]
     while page.after is not None:
-        page = store.range(replace(query, after=page.after))
+        page = store.range(query._replace(after=page.after))
         records += page.records
     return records

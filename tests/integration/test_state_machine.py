@@ -25,7 +25,7 @@ from tests.machine import (
 from turnstone.adapters.dynamodb import DynamoRangeStore
 from turnstone.config import Settings
 from turnstone.domain.errors import Conflict
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.records import Absent, Put, RevIs
 from turnstone.services.recovery import MAX_TAKEOVERS
 from turnstone.store.keys import turn_key

@@ -30,7 +30,8 @@ from tests.harness import (
 from tests.machine import Bench
 from tests.supervised import Process, Stage, kinds, nobody, staged
 from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.sessions import LockState, TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import LockState
 from turnstone.domain.supervision import AFTER_DEADLINE_S, GONE
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import InferenceRequest

@@ -37,7 +37,8 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import TurnNotAwaiting
 from turnstone.domain.messages import UserMessage
-from turnstone.domain.sessions import LockState, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState
 from turnstone.domain.supervision import AFTER_DEADLINE_S
 from turnstone.domain.turns import NewTurn, TurnStatus
 from turnstone.http.errors import error_reply

@@ -17,12 +17,12 @@ from tests.fakes.scripted import call
 from tests.harness import AWAIT_S, LEASE_S, Gate, Held, Server, client_tool, eventually, saves_step
 from turnstone.adapters.repeated import Repeated
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import LocalSettings
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge import sweep
 from turnstone.edge.sweep import ScheduledSweep
+from turnstone.local_settings import LocalSettings
 from turnstone.services.sweeping import Sweeper, Swept
 
 ROLL = call("roll", "r")

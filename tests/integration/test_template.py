@@ -13,7 +13,8 @@ import pytest
 from functions.local import ROUTES as LOCAL_ROUTES
 from tests.cloudformation import ROOT, Template, template, variables
 from tests.contract.dynamo_table import TABLE
-from turnstone.config import PREFIX, AuthorizerSettings, LambdaSettings, load_settings
+from turnstone.auth_settings import AuthorizerSettings
+from turnstone.config import PREFIX, LambdaSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable, Unauthenticated
 from turnstone.http.errors import error_reply
 from turnstone.http.openapi import SIGV4, answers_of, openapi_document

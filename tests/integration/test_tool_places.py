@@ -14,16 +14,18 @@ from tests.fakes.image_models import PNG, openai_images
 from tests.fakes.search_services import KEY, tavily
 from tests.fakes.tool_calls import ASKER, invocation
 from tests.fakes.web_server import WebServer, json_answer
+from turnstone.adapters.tools import code_interpreter
 from turnstone.adapters.tools.kinds import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import Means
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
-from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings
+from turnstone.config import InvalidSettings, LambdaSettings
 from turnstone.domain.agent_tools import RemoteExecution
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolOptions
+from turnstone.local_settings import LocalSettings
 
 PROVIDERS = """
 registry = "closed"
@@ -182,3 +184,14 @@ def test_code_is_run_where_the_file_says() -> None:
     group = Toolgroup(identifier="c", provider_resource_id="builtin::code_interpreter", provider_id=BUILTIN)
     assert [tool.name for tool in there.build(group).tools(ASKER)] == ["code_interpreter"]
     assert here.build(group) is here.build(group)
+
+
+def test_code_may_run_as_long_as_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, float]] = []
+    monkeypatch.setattr(
+        code_interpreter, "CodeInterpreter", lambda runner, timeout_s: made.append((type(runner).__name__, timeout_s))
+    )
+    group = Toolgroup(identifier="c", provider_resource_id="builtin::code_interpreter", provider_id=BUILTIN)
+    local('[tools.code_interpreter]\nruns = "here"\ntimeout_seconds = 7').build(group)
+    on_aws('[tools.code_interpreter]\nruns = "agentcore"', {}).build(group)
+    assert made == [("JailedCode", 7), ("AgentCoreCode", 30)]

@@ -18,7 +18,7 @@ from turnstone.domain.agents import ToolGroupWithArgs
 from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.errors import NotFound, ToolFailed
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import Attachment, ToolExecutionStep, Turn, TurnStatus

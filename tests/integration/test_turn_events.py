@@ -27,7 +27,7 @@ from turnstone.domain.caller import LOCAL_CALLER, Caller
 from turnstone.domain.content import text_of
 from turnstone.domain.errors import ModelFailed, NotFound, StoreUnavailable
 from turnstone.domain.events import Numbered, StepCompleted, StepProgressed, StepStarted, TextDelta, TurnFailed
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import InferenceStep, TurnStatus
 from turnstone.ports import InferenceRequest, TextChunk
 from turnstone.records import Delete, Put

@@ -28,7 +28,8 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.context import Entry, Segment, tokens_of, told_afterwards
 from turnstone.domain.errors import CallsMismatch, InvalidRequest, ModelFailed, ModelTimedOut, NotFound, ToolFailed
 from turnstone.domain.messages import SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.sessions import LockState, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import LockState
 from turnstone.domain.tools import ToolDef, ToolParameter, ToolResponse
 from turnstone.domain.turns import Turn, TurnStatus
 from turnstone.records import MAX_OPERATIONS, Put

@@ -15,7 +15,7 @@ from tests.fakes.scripted import call
 from tests.harness import Held, Server, client_tool, outline
 from tests.machine import Bench
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Delete, Put
 from turnstone.store.frames import frame

@@ -16,8 +16,8 @@ from turnstone.domain.errors import DayLimitReached, InvalidRequest, NotFound
 from turnstone.domain.inference import Question, TextsToEmbed
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry import Model
-from turnstone.domain.sessions import SessionRef
 from turnstone.domain.turns import NewTurn, TokenUsage, TurnStatus
 from turnstone.domain.usage_report import UsageReport, UsageWanted
 from turnstone.http.errors import error_reply, failure_reply

@@ -15,7 +15,7 @@ from turnstone.domain.caller import Caller
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.messages import UserMessage
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import NewTurn
 
 Serve = Callable[..., Harness]

@@ -17,7 +17,7 @@ from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
 from tests.smoke.streaming_server import StreamingServer, adapter_headers
 from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 
 SILENCE_S = 1.0
 SLOW = (text_chunk("slow "), Pause(SILENCE_S), text_chunk("words"), *ending("stop", 2))

@@ -32,7 +32,7 @@ from turnstone.domain.events import (
     step_completed,
 )
 from turnstone.domain.messages import ToolResponseMessage, UserMessage
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
 from turnstone.http.routes import Request, TurnReply

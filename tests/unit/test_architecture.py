@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "shared" / "turnstone"
 EDGE = ROOT / "functions"
 
+SETTINGS = ("config", "auth_settings", "local_settings")
 # what each layer may import of the package, itself aside
 MAY_IMPORT = {
     "domain": set[str](),
@@ -24,8 +25,10 @@ MAY_IMPORT = {
     "edge": {"domain", "http", "bootstrap", "config"},
     "setting_values": set[str](),
     "config": {"setting_values"},
-    "bootstrap": {"domain", "ports", "records", "engine", "store", "adapters", "services", "config"},
-    "functions": {"domain", "dialects", "http", "edge", "bootstrap", "config"},
+    "auth_settings": {"config", "setting_values"},
+    "local_settings": {"config", "auth_settings"},
+    "bootstrap": {"domain", "ports", "records", "engine", "store", "adapters", "services", *SETTINGS},
+    "functions": {"domain", "dialects", "http", "edge", "bootstrap", *SETTINGS},
 }
 MAX_FILE_LINES = 300
 MAX_ROUTE_LINES = 40

@@ -7,8 +7,10 @@ from datetime import timedelta
 
 import pytest
 
+from turnstone.auth_settings import AuthorizerSettings, TableSettings
 from turnstone.bootstrap.callers import build_authenticator
-from turnstone.config import AuthorizerSettings, InvalidSettings, LocalSettings, TableSettings, load_settings
+from turnstone.config import InvalidSettings, load_settings
+from turnstone.local_settings import LocalSettings
 
 JWT = {
     "AUTH": "jwt",

@@ -13,7 +13,7 @@ from turnstone.adapters.tools.clock import ClockToolbox
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
 from turnstone.domain.errors import InvalidRequest, ToolFailed, Unsupported
 from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
-from turnstone.domain.tool_settings import CodeInterpreterSettings, ToolSettings
+from turnstone.domain.tool_settings import ToolSettings
 
 
 class StoppedClock:
@@ -28,15 +28,15 @@ def refused(*told: Any) -> Any:
     raise AssertionError(f"nobody asked for this: {told}")
 
 
-def kinds(settings: ToolSettings | None = None, **means: Any) -> EveryToolKind:
+def kinds(**means: Any) -> EveryToolKind:
     given: dict[str, Any] = {
-        "settings": settings or ToolSettings(),
+        "settings": ToolSettings,
         "clock": StoppedClock(),
         "keys": refused,
         "fetcher": refused,
         "image_model": None,
         "mcp": refused,
-        "code_interpreter": refused,
+        "code_interpreter": None,
         "close": refused,
     }
     return EveryToolKind(ToolMeans(**{**given, **means}))
@@ -74,13 +74,11 @@ def test_a_server_of_which_nobody_said_anything_has_the_groups_that_need_nothing
 
 
 def test_groups_that_were_turned_on_come_with_the_server() -> None:
-    settings = ToolSettings(code_interpreter=CodeInterpreterSettings(runs="here"))
-    box, asked = object(), list[CodeInterpreterSettings]()
-    on = kinds(settings, image_model=refused, code_interpreter=lambda told: asked.append(told) or box)
+    box = object()
+    on = kinds(image_model=refused, code_interpreter=lambda: box)
     assert on.builtin()[3:] == ("builtin::photogen", "builtin::code_interpreter")
     assert on.build(group("builtin::code_interpreter")) is box
     assert [tool.name for tool in on.build(group("builtin::photogen")).tools(ASKER)] == ["photogen"]
-    assert asked == [settings.code_interpreter]
 
 
 def test_a_group_that_comes_with_the_server_is_made_once() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from functions.cli import main
-from turnstone.config import InvalidSettings, LocalSettings, load_client_settings, load_settings, wants_plain_text
+from turnstone.config import InvalidSettings, load_client_settings, load_settings, wants_plain_text
+from turnstone.local_settings import LocalSettings
 
 SECRET = "sk-0123456789"
 

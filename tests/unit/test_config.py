@@ -24,11 +24,12 @@ from turnstone.adapters.prompted_tools import PromptedTools
 from turnstone.adapters.routed import RoutedInference
 from turnstone.adapters.secrets import secret_text
 from turnstone.bootstrap.aws import AwsPorts
-from turnstone.config import InvalidSettings, LambdaSettings, LocalSettings, Settings, is_function, load_settings
+from turnstone.config import InvalidSettings, LambdaSettings, Settings, is_function, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.edge.worker import TurnWorker
+from turnstone.local_settings import LocalSettings
 from turnstone.ports import Inference
 
 KEY = "sk-0123456789abcdef"

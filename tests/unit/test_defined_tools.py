@@ -96,7 +96,9 @@ def test_whatever_has_a_place_of_its_own_is_run_there_and_in_no_group(tool: dict
     found = only(config)
     assert (found.toolgroup, found.runs_as) == ("", None)
     assert found.options.remote_execution is not None
-    assert found.options.remote_execution.headers == {"x-key": "sk-2", "x-count": "3"}
+    headers = found.options.remote_execution.headers
+    assert {name: value.get_secret_value() for name, value in headers.items()} == {"x-key": "sk-2", "x-count": "3"}
+    assert "sk-2" not in repr(config)
     assert translated_tools(config).client == ()
 
 

@@ -25,7 +25,7 @@ from turnstone.adapters.system import SystemClock
 from turnstone.bootstrap.core import Core
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, LambdaHandler
 from turnstone.edge.worker import TurnWorker

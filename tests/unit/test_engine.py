@@ -16,6 +16,7 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import LeaseLost, ModelFailed, ToolFailed
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TextDelta, ToolCallDelta, TurnEvent
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tool_runs import ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns import (
@@ -97,6 +98,7 @@ class Engine:
             recorder=self,
             clock=StandingClock(),
             ids=CountingIds(),
+            stop=StopSignal(),
         )
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -170,7 +169,7 @@ def test_verdicts_are_no_longer_waited_for_when_one_stops_the_turn() -> None:
                 self.closed = True
 
     engine = Closing(config=CONFIG.model_copy(update={"input_shields": ("a", "b")}))
-    engine.deps = replace(engine.deps, shields=engine)
+    engine.deps = engine.deps._replace(shields=engine)
     engine.run(new_turn())
     assert engine.closed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,7 +51,7 @@ class GuardedTools(ScriptedTools):
 
     def _guarded(self, tool: OfferedTool) -> OfferedTool:
         inputs, outputs = self._shields.get(tool.definition.name, ((), ()))
-        return replace(tool, input_shields=inputs, output_shields=outputs)
+        return tool._replace(input_shields=inputs, output_shields=outputs)
 
 
 def guarded(
@@ -196,7 +195,7 @@ def test_shields_of_a_tool_do_not_stand_for_those_of_the_answer_or_of_another_ca
     again = PRICE.model_copy(update={"call_id": "c9"})
     engine = guarded(calls(PRICE, again), "thanks", inputs=("a",), outputs=("a",), a=clean)
     config = engine.deps.config.model_copy(update={"output_shields": ("a",)})
-    engine.deps = replace(engine.deps, config=config)
+    engine.deps = engine.deps._replace(config=config)
     engine.run(new_turn())
     asked = [(question.touchpoint, question.call_id) for _, question in engine.shields.asked]
     of_calls = [(touchpoint, call_id) for touchpoint in ("tool-input", "tool-output") for call_id in ("c1", "c9")]
@@ -205,7 +204,7 @@ def test_shields_of_a_tool_do_not_stand_for_those_of_the_answer_or_of_another_ca
 
 def test_a_pause_behind_shielded_tools_has_its_words_judged() -> None:
     engine = guarded(calls(PRICE, ASK), inputs=("a",), a=clean)
-    engine.deps = replace(engine.deps, config=engine.deps.config.model_copy(update={"output_shields": ("a",)}))
+    engine.deps = engine.deps._replace(config=engine.deps.config.model_copy(update={"output_shields": ("a",)}))
     assert isinstance(engine.run(new_turn()), AwaitClientTools)
 
 

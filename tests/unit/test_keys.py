@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.domain.identity import is_usable_tenant
 from turnstone.domain.ids import milliseconds, order_key, uuid7, uuid7_milliseconds
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.records import Key, Range
 from turnstone.store.keys import (
     MAX_COMPONENT_BYTES,

@@ -1,7 +1,5 @@
 """What an inference took, as its provider tells it or as we estimate it, and a turn that took too much."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.fakes.scripted import Says
@@ -33,7 +31,7 @@ def test_the_estimate_of_a_prompt_counts_its_tools() -> None:
 @pytest.mark.parametrize(("limit", "asked"), [(15, 1), (16, 2), (None, 2)])
 def test_a_turn_that_has_spent_its_tokens_does_not_ask_again(limit: int | None, asked: int) -> None:
     engine = Engine(PRICE, "3 coins")
-    engine.deps = replace(engine.deps, max_turn_tokens=limit)
+    engine.deps = engine.deps._replace(max_turn_tokens=limit)
     if asked == 1:
         with pytest.raises(TurnLimitReached, match=r"spent 15 tokens, and a turn may spend 15 \(the limit max_turn"):
             engine.run(new_turn())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -41,7 +40,7 @@ def asked(request: InferenceRequest, answer: Scripted = "ok") -> tuple[Inference
 
 
 def system_of(request: InferenceRequest, **changes: object) -> str:
-    first = asked(replace(request, **changes))[0].messages[0]  # type: ignore[arg-type]
+    first = asked(request._replace(**changes))[0].messages[0]  # type: ignore[arg-type]
     return str(first.content) if isinstance(first, SystemMessage) else ""
 
 
@@ -56,7 +55,7 @@ def texts(heard: Sequence[TextChunk | Inferred]) -> list[str]:
 
 
 def test_without_a_format_the_question_and_the_answer_are_left_alone() -> None:
-    request = replace(ASKED, tool_prompt_format=None, tool_choice="required")
+    request = ASKED._replace(tool_prompt_format=None, tool_choice="required")
     seen, heard = asked(request, Says(texts=(CALLED,), calls=(call("get_time", "c1"),)))
     assert seen == request
     assert heard[-1] == Inferred(
@@ -66,7 +65,7 @@ def test_without_a_format_the_question_and_the_answer_are_left_alone() -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_tools_are_told_behind_the_instructions_and_not_offered_natively(form: ToolPromptFormat) -> None:
-    seen, _ = asked(replace(ASKED, tool_prompt_format=form))
+    seen, _ = asked(ASKED._replace(tool_prompt_format=form))
     assert (seen.tools, seen.tool_choice, seen.tool_prompt_format) == ((), "auto", None)
     system = str(seen.messages[0].content)
     assert system.startswith("Be brief.\n\n")
@@ -83,17 +82,17 @@ def test_each_format_is_explained_in_its_own_way() -> None:
 
 
 def test_without_instructions_the_tools_are_told_all_the_same() -> None:
-    assert "get_weather" in system_of(replace(ASKED, messages=(HELLO,)))
+    assert "get_weather" in system_of(ASKED._replace(messages=(HELLO,)))
 
 
 def test_without_tools_nothing_is_said_of_them() -> None:
-    seen, heard = asked(replace(ASKED, tools=()), CALLED)
+    seen, heard = asked(ASKED._replace(tools=()), CALLED)
     assert seen.messages == ASKED.messages
     assert texts(heard) == [CALLED]
 
 
 def test_tools_that_must_not_be_chosen_are_not_told_and_not_read() -> None:
-    seen, heard = asked(replace(ASKED, tool_choice="none"), CALLED)
+    seen, heard = asked(ASKED._replace(tool_choice="none"), CALLED)
     assert seen.messages == ASKED.messages
     assert texts(heard) == [CALLED]
 
@@ -105,20 +104,20 @@ def test_a_choice_that_was_made_is_told_and_an_answer_without_a_call_is_an_answe
 ) -> None:
     assert said in system_of(ASKED, tool_choice=choice, system_message_behavior=behavior)
     assert said not in system_of(ASKED, system_message_behavior=behavior)
-    assert answered("no", replace(ASKED, tool_choice=choice)).content == "no"
+    assert answered("no", ASKED._replace(tool_choice=choice)).content == "no"
 
 
 @pytest.mark.parametrize("placeholder", PLACEHOLDERS)
 def test_instructions_that_replace_ours_are_all_that_is_said_but_for_the_descriptions(placeholder: str) -> None:
     instructions = SystemMessage(content=f"Call like this: X.\n{placeholder}\nGood luck, {{{{ name }}}}.")
-    request = replace(ASKED, messages=(instructions, HELLO), system_message_behavior="replace")
+    request = ASKED._replace(messages=(instructions, HELLO), system_message_behavior="replace")
     system = system_of(request)
     assert system.startswith("Call like this: X.\n")
     assert system.endswith("\nGood luck, {{ name }}.")
     assert system.count('"name": "get_weather"') == 1
     assert placeholder not in system
     assert "type" not in system.split("\n")[-1]
-    assert placeholder in system_of(replace(request, system_message_behavior="append"))
+    assert placeholder in system_of(request._replace(system_message_behavior="append"))
 
 
 def test_instructions_without_a_place_for_descriptions_replace_them_too() -> None:
@@ -126,7 +125,7 @@ def test_instructions_without_a_place_for_descriptions_replace_them_too() -> Non
 
 
 def test_no_instructions_replace_nothing() -> None:
-    request = replace(ASKED, messages=(HELLO,))
+    request = ASKED._replace(messages=(HELLO,))
     assert system_of(request) == system_of(request, system_message_behavior="replace")
 
 
@@ -139,7 +138,7 @@ def test_what_happened_is_told_without_calls(form: ToolPromptFormat) -> None:
         ToolResponseMessage(call_id="c1", content="sunny"),
         CompletionMessage(content="It is sunny.", stop_reason="end_of_turn"),
     )
-    seen, _ = asked(replace(ASKED, messages=history, tool_prompt_format=form))
+    seen, _ = asked(ASKED._replace(messages=history, tool_prompt_format=form))
     assert seen.messages[1:] == (
         HELLO,
         CompletionMessage(content=f"I look.\n{WRITTEN[form]}", stop_reason="end_of_turn"),
@@ -157,7 +156,7 @@ def test_what_several_tools_returned_is_one_message_with_its_images() -> None:
         ToolResponseMessage(call_id="c2", content="noon"),
         ToolResponseMessage(call_id="gone", content="what"),
     )
-    told = asked(replace(ASKED, messages=history))[0].messages[-1]
+    told = asked(ASKED._replace(messages=history))[0].messages[-1]
     assert isinstance(told, UserMessage)
     assert told.content == (
         TextItem(text="get_weather returned:"),
@@ -173,13 +172,13 @@ def test_what_several_tools_returned_is_one_message_with_its_images() -> None:
 def test_a_call_whose_arguments_were_no_object_is_shown_without_them() -> None:
     broken = ToolCall(call_id="c1", tool_name="get_time", arguments="{", arguments_json="{")
     history = (CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(broken,)),)
-    seen, _ = asked(replace(ASKED, messages=(*history, ToolResponseMessage(call_id="c1", content="no"))))
+    seen, _ = asked(ASKED._replace(messages=(*history, ToolResponseMessage(call_id="c1", content="no"))))
     assert seen.messages[1].content == '{"type": "function", "name": "get_time", "parameters": {}}'
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_call_in_the_text_is_a_call_and_no_text(form: ToolPromptFormat) -> None:
-    request = replace(ASKED, tool_prompt_format=form)
+    request = ASKED._replace(tool_prompt_format=form)
     _, heard = asked(request, Says(texts=("Let me ", f"see.\n{WRITTEN[form]}"[:20], f"see.\n{WRITTEN[form]}"[20:])))
     assert "".join(texts(heard)) == "Let me see."
     assert isinstance(heard[-1], Inferred)
@@ -213,7 +212,7 @@ def test_native_calls_that_come_all_the_same_are_kept_under_ids_of_their_own() -
         ToolResponseMessage(call_id="c1", content="noon"),
     )
     says = Says(texts=(CALLED,), calls=(call("get_time", "c1"), call("get_time", "c2")))
-    first, second, third = answered(says, replace(ASKED, messages=(HELLO, *history))).tool_calls
+    first, second, third = answered(says, ASKED._replace(messages=(HELLO, *history))).tool_calls
     assert (first.tool_name, second, third.tool_name) == ("get_time", call("get_time", "c2"), "get_weather")
     assert first.call_id != "c1"
 

@@ -14,7 +14,8 @@ from turnstone.domain.context import Entry, Segment, entry_of
 from turnstone.domain.failures import Failure, FailureKind
 from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.model import MAX_DEPTH
-from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import LockState, Session, SessionLock
 from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse, call_from_json
 from turnstone.domain.turns import (
     Attachment,

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from turnstone.adapters.step_functions import StepFunctionsSupervisor
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.ids import uuid7
-from turnstone.domain.sessions import LockState, SessionLock, TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.store.keys import turn_key_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

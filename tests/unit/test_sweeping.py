@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness import PATIENCE_S, FakeClock
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Key, KeyPage
 from turnstone.services.recovery import Outlook

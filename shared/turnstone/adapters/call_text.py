@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 NAME_CHARACTERS = r"[\w\-:/.]"
 CALL_START = re.compile(rf"(?<!{NAME_CHARACTERS})({NAME_CHARACTERS}+)\(")
@@ -25,8 +24,7 @@ class CallSyntaxError(Exception):
         self.tool_name = tool_name
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenCall:
+class WrittenCall(NamedTuple):
     name: str
     arguments: dict[str, Any]
 

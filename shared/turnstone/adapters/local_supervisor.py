@@ -12,7 +12,8 @@ from itertools import count
 from threading import Condition, Thread
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import SessionLock, TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import SessionLock
 from turnstone.ports import Clock
 
 log = logging.getLogger(__name__)

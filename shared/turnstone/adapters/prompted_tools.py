@@ -1,7 +1,6 @@
 """Tools for models that have none of their own: told in words, and their calls read out of what the model writes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from uuid import uuid4
 
 from turnstone.adapters.openai_answer import call_ids_of
@@ -53,8 +52,7 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
     choice = told_choice(request.tool_choice) if tools else ""
     text = "\n\n".join(part for part in (system, choice) if part)
     told: tuple[Message, ...] = (SystemMessage(content=text),) if text else ()
-    return replace(
-        request,
+    return request._replace(
         messages=(*told, *told_without_calls(messages, form)),
         tools=(),
         tool_choice="auto",
@@ -80,7 +78,7 @@ def _with_calls(asked: Iterator[TextChunk | Inferred], request: InferenceRequest
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))
             changes = {"content": "".join(told), "tool_calls": (*native, *written)}
-            yield replace(item, message=item.message.model_copy(update=changes))
+            yield item._replace(message=item.message.model_copy(update=changes))
 
 
 def with_other_ids(calls: Iterable[ToolCall], taken: frozenset[str]) -> Iterator[ToolCall]:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from threading import Lock
@@ -79,14 +78,14 @@ class RoutedInference:
         yield targets[-1]
 
     def _asked(self, target: Target, request: InferenceRequest) -> Answer:
-        yield from self._provider(target).stream(replace(request, model=target.model, targets=()))
+        yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
 
     def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
         try:
             for item in answer:
                 if isinstance(item, Inferred):
                     self._breaker.answered(target)
-                    yield replace(item, answered_by=target) if len(request.targets) > 1 else item
+                    yield item._replace(answered_by=target) if len(request.targets) > 1 else item
                 else:
                     yield item
         except ModelError as error:

@@ -15,7 +15,8 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import LockState, SessionLock, TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.domain.supervision import next_look
 from turnstone.domain.turns import TurnStatus
 from turnstone.ports import Clock

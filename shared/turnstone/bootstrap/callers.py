@@ -9,15 +9,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.config import (
-    AuthorizerSettings,
-    AuthSettings,
-    InvalidSettings,
-    LocalSettings,
-    TableSettings,
-    load_settings,
-    names_a_table,
-)
+from turnstone.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
+from turnstone.config import InvalidSettings, load_settings, names_a_table
 
 if TYPE_CHECKING:
     from turnstone.ports import RangeStore
@@ -59,6 +52,7 @@ def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
         return
     from turnstone.adapters.sqlite import SqliteRangeStore
     from turnstone.bootstrap.operated_place import operated_database
+    from turnstone.local_settings import LocalSettings
 
     store = SqliteRangeStore(operated_database(load_settings(LocalSettings).data_dir, may_begin=may_begin))
     try:

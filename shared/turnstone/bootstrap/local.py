@@ -16,8 +16,8 @@ from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.local_models import local_models
 from turnstone.bootstrap.local_shields import local_shields
 from turnstone.bootstrap.tools import local_tool_kinds
-from turnstone.config import LocalSettings
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.local_settings import LocalSettings
 from turnstone.store.oversize import OversizeStore
 
 LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 from turnstone.bootstrap.models import Means, build_inference, build_only_inference
-from turnstone.config import InvalidSettings, LocalSettings, text_of_variable
+from turnstone.config import InvalidSettings, text_of_variable
 from turnstone.domain.routing import MODELS
+from turnstone.local_settings import LocalSettings
 
 if TYPE_CHECKING:
     from turnstone.adapters.aws_clients import AwsClients

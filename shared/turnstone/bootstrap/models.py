@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from turnstone.adapters.routed import RoutedInference
 from turnstone.config import OFFLINE
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 CALLER_KEY = "openai_api_key"
 
 
-@dataclass(frozen=True, slots=True)
-class Means:
+class Means(NamedTuple):
     """What making providers takes, of the place they are made in.
 
     Attributes:

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.system import SystemClock
+from turnstone.auth_settings import TableSettings
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.operated_place import operated_database
-from turnstone.config import InvalidSettings, LocalSettings, Settings, TableSettings, load_settings, names_a_table
+from turnstone.config import InvalidSettings, Settings, load_settings, names_a_table
+from turnstone.local_settings import LocalSettings
 
 if TYPE_CHECKING:
     from turnstone.ports import RangeStore, Supervisor

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from turnstone.config import InvalidSettings, LocalSettings, TableSettings, load_settings, names_a_table
+from turnstone.auth_settings import TableSettings
+from turnstone.config import InvalidSettings, load_settings, names_a_table
+from turnstone.local_settings import LocalSettings
 
 DATABASE = "turnstone.db"
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
 from turnstone.config import InvalidSettings, text_of_variable
 from turnstone.domain.errors import FetchRefused
-from turnstone.domain.tool_settings import ToolSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,15 +21,15 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.mcp_connections import McpConnections
     from turnstone.adapters.tools.service import Keys
     from turnstone.bootstrap.models import Means
-    from turnstone.config import LambdaSettings, LocalSettings, Settings
+    from turnstone.config import LambdaSettings, Settings
     from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider
     from turnstone.domain.registry import Toolgroup
-    from turnstone.domain.tool_settings import CodeInterpreterSettings, PhotogenSettings
+    from turnstone.domain.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
+    from turnstone.local_settings import LocalSettings
     from turnstone.ports import Clock, Toolbox
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPlace:
+class ToolPlace(NamedTuple):
     """What of a place the tools need.
 
     Attributes:
@@ -53,11 +51,11 @@ def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock
     """Return every kind on one machine. Raises InvalidSettings if the file names what can't be had."""
     from turnstone.bootstrap.local_models import local_means
 
-    tools = _settings_of(catalogue)
-    for name, variable in (
-        ("websearch", tools.websearch.api_key_env),
-        ("wolfram_alpha", tools.wolfram_alpha.api_key_env),
-    ):
+    named = {}
+    if catalogue is not None:
+        told = catalogue.tools
+        named = {"websearch": told.websearch.api_key_env, "wolfram_alpha": told.wolfram_alpha.api_key_env}
+    for name, variable in named.items():
         if variable is not None and text_of_variable(variable) is None:
             raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.api_key_env: {variable} is not set")
     hidden = (settings.data_dir,)
@@ -68,28 +66,32 @@ def lambda_tool_kinds(
     settings: LambdaSettings, catalogue: Catalogue | None, clock: Clock, means: Means, secret: Keys
 ) -> EveryToolKind:
     """Return every kind on AWS; secrets are read when a tool needs one. Raises InvalidSettings."""
-    if _settings_of(catalogue).code_interpreter.runs == "here":
+    if catalogue is not None and catalogue.tools.code_interpreter.runs == "here":
         raise InvalidSettings("TURNSTONE_CONFIG: tools.code_interpreter.runs: must be agentcore or off on AWS")
     return build_tool_kinds(ToolPlace(settings, catalogue, clock, means, secret))
 
 
 def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
     """Return every kind. Raises InvalidSettings if the model that shall make images can't."""
-    settings = _settings_of(place.catalogue)
     image_model: Callable[[], ImageModel] | None = None
-    if settings.photogen is not None and place.catalogue is not None:
-        image_model = _image_model(settings.photogen, place.catalogue, place.means)
+    code_interpreter: Callable[[], Toolbox] | None = None
     allowed = cache(partial(_allowed, place.settings))
-    _refuse_wrong_addresses(settings, allowed)
+    if place.catalogue is not None:
+        told = place.catalogue.tools
+        if told.photogen is not None:
+            image_model = _image_model(told.photogen, place.catalogue, place.means)
+        if told.code_interpreter.runs != "off":
+            code_interpreter = partial(_code_interpreter, place, told.code_interpreter)
+        _refuse_wrong_addresses(told, allowed)
     mcp = _McpServers(allowed)
     means = ToolMeans(
-        settings=settings,
+        settings=partial(_settings_of, place.catalogue),
         clock=place.clock,
         keys=place.keys,
         fetcher=cache(partial(_fetcher, allowed)),
         image_model=image_model,
         mcp=mcp.toolbox,
-        code_interpreter=partial(_code_interpreter, place),
+        code_interpreter=code_interpreter,
         close=mcp.close,
     )
     return EveryToolKind(means)
@@ -106,7 +108,11 @@ def _refuse_wrong_addresses(settings: ToolSettings, allowed: Callable[[], Allowe
 
 
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
-    return ToolSettings.model_construct() if catalogue is None else catalogue.tools
+    if catalogue is not None:
+        return catalogue.tools
+    from turnstone.domain.tool_settings import ToolSettings  # only where a tool is made that has some
+
+    return ToolSettings.model_construct()
 
 
 def _allowed(settings: Settings) -> Allowed:

@@ -6,14 +6,14 @@ Source: the API of that time, as far as `llama-stack-2024.md` of the contract te
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SecretStr, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from turnstone.domain.model import JsonObject, JsonValue, Many, NullMeansDefault
 from turnstone.domain.numbers import Flag
 from turnstone.domain.provider_data import is_sendable
 
 MASK = str(SecretStr("any"))
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
+HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"  # compiled when a definition has headers
 
 
 def refuse_mask(text: str) -> str:
@@ -25,24 +25,20 @@ def refuse_mask(text: str) -> str:
     return text
 
 
-def _refuse_mask_of_key(key: SecretStr) -> SecretStr:
-    refuse_mask(key.get_secret_value())
-    return key
+def _refuse_mask_of_secret(secret: SecretStr) -> SecretStr:
+    refuse_mask(secret.get_secret_value())
+    return secret
 
 
 def refuse_no_name(name: str) -> str:
     """Return the name. Raises ValueError if no header can have it."""
-    if not HEADER_NAME.fullmatch(name):
+    if not re.fullmatch(HEADER_NAME, name):
         raise ValueError("no header can have this name")
     return name
 
 
 def _number_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def _masked(headers: dict[str, str]) -> dict[str, str]:
-    return dict.fromkeys(headers, MASK)
 
 
 def _refuse_memory(tool: Any) -> Any:
@@ -53,17 +49,14 @@ def _refuse_memory(tool: Any) -> Any:
 
 # answers have it, as its mask
 AN_ANSWERS_KEY = WithJsonSchema({"type": "string", "format": "password"}, mode="serialization")
-ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_key), AN_ANSWERS_KEY]
+ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_secret), AN_ANSWERS_KEY]
 HeaderName = Annotated[str, AfterValidator(refuse_no_name)]
 HeaderValue = Annotated[
-    str,
+    SecretStr,
     BeforeValidator(_number_as_text),
-    AfterValidator(refuse_mask),
+    AfterValidator(_refuse_mask_of_secret),
     WithJsonSchema({"type": ["string", "number"]}, mode="validation"),
-]
-# values are texts as they are sent, and masked wherever they are written
-Headers = Annotated[
-    dict[HeaderName, HeaderValue], PlainSerializer(_masked, return_type=dict[str, str]), Field(repr=False)
+    WithJsonSchema({"type": "string"}, mode="serialization"),
 ]
 
 
@@ -77,7 +70,7 @@ class RemoteExecution(NullMeansDefault):
     url: Annotated[str, Field(min_length=1, max_length=2_048)]
     method: Literal["GET", "POST", "PUT", "DELETE"]
     params: JsonObject = {}
-    headers: Headers = {}
+    headers: dict[HeaderName, HeaderValue] = {}
     body: JsonObject = {}
 
 

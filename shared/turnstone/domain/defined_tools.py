@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.agent_tools import (
     BraveSearchTool,
@@ -39,8 +38,7 @@ DESCRIPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TranslatedTools:
+class TranslatedTools(NamedTuple):
     """An agent's defined tools in today's terms.
 
     Attributes:

@@ -1,8 +1,8 @@
 """What credentials prove: whom they name, and for how long."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import Unauthenticated, UnusableTenant
@@ -10,8 +10,7 @@ from turnstone.domain.errors import Unauthenticated, UnusableTenant
 MAX_TENANT_BYTES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """Whom a token names, and until when it does so of itself; None if that has no end."""
 
     caller: Caller

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ImageKind:
+class ImageKind(NamedTuple):
     """A kind of image.
 
     Attributes:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from turnstone.domain.model import Frozen
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 
 JobKind = Literal["clean_session", "clean_agent", "end_session"]
 

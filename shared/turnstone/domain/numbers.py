@@ -18,10 +18,8 @@ FLAGS = {"true": True, "false": False}
 
 
 def _said_as(pattern: str, read: Callable[[str], int | float]) -> BeforeValidator:
-    said = re.compile(pattern)
-
     def number_in(value: Any) -> Any:
-        if isinstance(value, str) and said.fullmatch(value):
+        if isinstance(value, str) and re.fullmatch(pattern, value):  # compiled for the first text, if one comes
             return read(value)
         if isinstance(value, str | bool):
             raise PydanticCustomError("number_type", "Input should be a number")

@@ -1,7 +1,7 @@
 """What an operator is told of turns that have not ended."""
 
 from turnstone.domain.model import Frozen
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState
 
 

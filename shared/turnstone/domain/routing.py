@@ -1,8 +1,8 @@
 """Which provider answers for a model, and what its answers cost."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -12,8 +12,7 @@ MODELS = "default"  # the provider that the environment names
 Usd = Annotated[float, Field(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A model as one of the configured providers knows it."""
 
     provider_id: str
@@ -27,8 +26,7 @@ class Prices(Frozen):
     output: Usd
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRoute:
+class ModelRoute(NamedTuple):
     """What is known of a model that an agent names.
 
     Attributes:
@@ -45,8 +43,7 @@ class ModelRoute:
     embedding_dimension: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KnownModels:
+class KnownModels(NamedTuple):
     """What the operator of a server says of models.
 
     Attributes:
@@ -57,4 +54,4 @@ class KnownModels:
 
     providers: Mapping[str, str]
     default: str | None
-    routes: Mapping[str, ModelRoute] = field(default_factory=dict)
+    routes: Mapping[str, ModelRoute] = MappingProxyType({})

@@ -100,21 +100,3 @@ class Session(Frozen):
         """Return the session with what a turn that ended then has spent."""
         spent = spent_by(self.spent, by_model, at)
         return self.model_copy(update={"spent": spent, "token_factor": token_factor})
-
-
-class SessionRef(Frozen):
-    """Which session: the address of its partition."""
-
-    tenant: str
-    agent_id: str
-    session_id: str
-
-
-class TurnRef(SessionRef):
-    """Which turn of which session."""
-
-    turn_id: str
-
-    @property
-    def session(self) -> SessionRef:
-        return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)

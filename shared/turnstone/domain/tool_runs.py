@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from turnstone.domain.tools import ToolCall, ToolDef
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAsker:
+class ToolAsker(NamedTuple):
     """On whose behalf tools are looked up and run.
 
     Attributes:
@@ -24,7 +23,7 @@ class ToolAsker:
     """
 
     tenant: str
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
+    provider_data: ProviderData = NO_PROVIDER_DATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,7 @@ class ToolOptions:
     remote_execution: RemoteExecution | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolInvocation:
+class ToolInvocation(NamedTuple):
     """A call to run.
 
     Attributes:
@@ -61,11 +59,10 @@ class ToolInvocation:
     asker: ToolAsker
     timeout_s: float
     options: ToolOptions = ToolOptions()
-    stop: StopSignal | None = field(default=None, compare=False)
+    stop: StopSignal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRun:
+class ToolRun(NamedTuple):
     """A call that one of the server's tools is to answer, as its turn knows it.
 
     Attributes:
@@ -87,8 +84,7 @@ class ProducedFile:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(NamedTuple):
     """What a tool answers to the model, and the files it made beside that."""
 
     content: Content
@@ -96,8 +92,7 @@ class ToolResult:
     files: tuple[ProducedFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedTool:
+class OfferedTool(NamedTuple):
     """A server tool as offered to the model.
 
     Attributes:

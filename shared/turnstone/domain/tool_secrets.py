@@ -16,7 +16,8 @@ def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
         if (key := getattr(tool, "api_key", None)) is not None:
             kept["api_key"] = key.get_secret_value()
         if tool.remote_execution is not None and tool.remote_execution.headers:
-            kept["headers"] = dict(tool.remote_execution.headers)
+            headers = tool.remote_execution.headers
+            kept["headers"] = {name: value.get_secret_value() for name, value in headers.items()}
         if kept:
             found[str(index)] = kept
     return found

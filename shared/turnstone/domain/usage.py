@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from turnstone.domain.model import Frozen
-from turnstone.domain.routing import Prices
+
+if TYPE_CHECKING:  # who counts tokens needs no prices
+    from turnstone.domain.routing import Prices
 
 MILLION = 1_000_000
 LEAST_ESTIMATE = 200
@@ -31,7 +33,7 @@ class Tokens(Frozen):
     def plus(self, other: "Tokens") -> "Tokens":
         return Tokens(**{name: getattr(self, name) + getattr(other, name) for name in Tokens.model_fields})
 
-    def cost_usd(self, prices: Prices | None) -> float | None:
+    def cost_usd(self, prices: "Prices | None") -> float | None:
         """Return what they cost in US dollars, None where nobody told the prices."""
         if prices is None:
             return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from turnstone.domain.turns import SafetyViolation, TokenUsage, Touchpoint
 
 
-@dataclass(frozen=True, slots=True)
-class ShieldQuestion:
+class ShieldQuestion(NamedTuple):
     """What shields are to judge.
 
     Attributes:
@@ -32,12 +30,11 @@ class ShieldQuestion:
     call_id: str | None = None
     before: tuple[Message, ...] = ()
     targets: tuple[Target, ...] = ()
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)
-    stop: StopSignal | None = field(default=None, compare=False)
+    provider_data: ProviderData = NO_PROVIDER_DATA
+    stop: StopSignal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
 
     violation: SafetyViolation | None = None

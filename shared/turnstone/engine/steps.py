@@ -1,8 +1,8 @@
 """What the engine is given, and what it answers."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from turnstone.domain.agents import AgentConfig, ToolGroup
 from turnstone.domain.messages import CompletionMessage, Message
@@ -62,8 +62,7 @@ class Tools(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class EngineDeps:
+class EngineDeps(NamedTuple):
     """All the engine works with, and nothing that is stored.
 
     Attributes:
@@ -85,8 +84,8 @@ class EngineDeps:
     recorder: StepRecorder
     clock: Clock
     ids: IdGenerator
+    stop: StopSignal
     max_turn_tokens: int | None = None
-    stop: StopSignal = field(default_factory=StopSignal)
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
 

@@ -1,7 +1,6 @@
 """The model's own summary of turns that its window has no room for any more."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from turnstone.domain.agents import SamplingParams
 from turnstone.domain.content import Content, TextItem, items_of
@@ -29,8 +28,7 @@ def summarized(
     transcript = "\n\n".join(_line(message) for message in messages)
     if earlier is not None:
         transcript = f"Summary of what came before:\n{earlier}\n\n{transcript}"
-    request = replace(
-        build_request(state, deps),
+    request = build_request(state, deps)._replace(
         messages=(SystemMessage(content=TASK), UserMessage(content=transcript)),
         tools=(),
         tool_choice="none",

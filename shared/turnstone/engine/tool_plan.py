@@ -1,8 +1,7 @@
 """Who answers each call of an inference: a server tool, the client, or we ourselves if it can't be run. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.defined_tools import translated_tools
@@ -13,8 +12,7 @@ from turnstone.domain.tools import ToolCall, ToolDef
 QUOTED_CHARACTERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOffer:
+class ToolOffer(NamedTuple):
     """The tools a model may call in this turn. A client's tool hides a server tool of its name."""
 
     client: Mapping[str, ToolDef]
@@ -34,8 +32,7 @@ class ToolOffer:
         return next((offered for offered, tool in self.server.items() if tool.runs_as == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOnServer:
+class RunOnServer(NamedTuple):
     """A call for one of the server's tools, with the arguments its toolgroup fixes laid over the model's."""
 
     call: ToolCall
@@ -43,16 +40,14 @@ class RunOnServer:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerAtOnce:
+class AnswerAtOnce(NamedTuple):
     """A call that can't be run; the model is told why."""
 
     call: ToolCall
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolPlan:
+class ToolPlan(NamedTuple):
     """What to do about the calls: those on our side first, in the order called, then the client's."""
 
     ours: tuple[RunOnServer | AnswerAtOnce, ...]

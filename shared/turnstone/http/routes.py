@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.provider_data import ProviderData, provider_data_in
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
@@ -25,8 +25,7 @@ if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.services.broadcast import TurnBroadcast
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request with its whole body. Header names are in lower case, query values in the order sent.
 
     Attributes:
@@ -94,38 +93,35 @@ def wire_json(value: BaseModel) -> bytes:
     return value.model_dump_json().encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A whole answer, of JSON unless it says otherwise."""
 
     body: bytes
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     content_type: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
 class FileReply(Reply):
     """The bytes of a file, which may be more than a function's buffered answer holds."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class PiecesReply:
+
+class PiecesReply(NamedTuple):
     """An answer of JSON that is made while it is sent."""
 
     pieces: Iterator[bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReply:
+class TurnReply(NamedTuple):
     """The turn, once it has ended or waits for its client; `encode` says how its dialect writes it."""
 
     broadcast: TurnBroadcast
     encode: Callable[[Turn], bytes] = wire_json
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStreamReply:
+class TurnStreamReply(NamedTuple):
     """The turn's events as they happen, as server-sent events.
 
     Attributes:
@@ -151,16 +147,14 @@ class AnswerEncoder(Protocol):
     def failed(self, message: str) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
+class ModelReply(NamedTuple):
     """A model's answer, once it is given; broken off when the client leaves."""
 
     answering: Answering
     encoder: AnswerEncoder
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStreamReply:
+class ModelStreamReply(NamedTuple):
     """A model's answer as it is given, as server-sent events; broken off when the client leaves."""
 
     answering: Answering
@@ -183,8 +177,7 @@ class FileBytes(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """A route as declared by its module in `functions/`.
 
     Attributes:
@@ -208,8 +201,8 @@ class Route:
     endpoint: Callable[[Request], Answer]
     reply: type[BaseModel] | None
     body: type[BaseModel] | None = None
-    query: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
-    headers: Mapping[str, Any] = field(default_factory=dict)
+    query: Mapping[str, str | Mapping[str, Any]] = MappingProxyType({})
+    headers: Mapping[str, Any] = MappingProxyType({})
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
     is_brief: bool = False

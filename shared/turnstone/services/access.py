@@ -1,11 +1,16 @@
 """Keeping callers from what is not theirs: what they may not see is, for them, not there."""
 
+from __future__ import annotations
+
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from turnstone.domain.access import ADMIN, Stamp, may_delete, may_see
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import Forbidden, NotFound
-from turnstone.domain.sessions import Session
+
+if TYPE_CHECKING:  # whose routes read agents only needs none
+    from turnstone.domain.sessions import Session
 
 
 class AccessRules:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session

@@ -3,7 +3,8 @@
 import logging
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.sessions import Session, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import Session
 from turnstone.ports import Clock, Supervisor
 
 log = logging.getLogger(__name__)

@@ -1,15 +1,14 @@
 """The events of a running turn, for however many listen, from the start or from later on."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from threading import Event, Lock
+from typing import NamedTuple
 
 from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(NamedTuple):
     """Events a listener had not heard yet; `is_last` tells that none will follow."""
 
     told: tuple[Numbered, ...]

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable, TurnEnded
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.ports import Clock, Supervisor
 from turnstone.services.access import AccessRules, check_session
@@ -87,7 +87,7 @@ class Cancelling:
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         lease = self._deps.leases.find(ref)
         with _in_hand(lease):  # so that a run which finds out by itself tells so only after its listeners were told
-            committed = self._deps.turns.commit(ref, replace(ending, remembered=remembered)).turns[0]
+            committed = self._deps.turns.commit(ref, ending._replace(remembered=remembered)).turns[0]
             if lease is not None:
                 lease.lose()
             self._tell(ref, committed)

@@ -8,7 +8,7 @@ from turnstone.domain.access import may_delete
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.ports import Clock, Jobs
 from turnstone.services.access import AccessRules, check_session
 from turnstone.store.agents import AgentStore

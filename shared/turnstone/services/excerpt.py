@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from threading import Lock
 
 from turnstone.domain.events import Numbered, StepStarted, TurnFailed
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.replay import doubtful_after, numbered

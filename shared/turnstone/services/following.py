@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from threading import Condition, Thread
+from typing import NamedTuple
 
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.events import TurnFailed
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.replay import replayed, told_as_gone, told_as_lost
@@ -20,8 +20,7 @@ Look = Callable[[], bool]
 End = Callable[[TurnFailed], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(NamedTuple):
     """Something that is looked at again and again.
 
     Attributes:

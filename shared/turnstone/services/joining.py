@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 from turnstone.domain.events import TurnEvent
-from turnstone.domain.sessions import Session, TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import Session
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import TurnBroadcast, tell_whole
 from turnstone.services.launch import RunnerDeps

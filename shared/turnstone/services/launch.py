@@ -1,15 +1,16 @@
 """What it takes to run a turn, and the turn that is to be run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.context import SEALED_TOKENS, Segment
 from turnstone.domain.events import Numbered
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.routing import ModelRoute
-from turnstone.domain.sessions import Session, TurnRef
+from turnstone.domain.sessions import Session
 from turnstone.domain.turns import TurnState
 from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import Clock, IdGenerator, Inference, Supervisor
@@ -22,8 +23,7 @@ from turnstone.services.toolboxes import Toolboxes
 from turnstone.store.turns import TurnStore
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerDeps:
+class RunnerDeps(NamedTuple):
     """What running a turn takes, whatever the turn.
 
     Attributes:
@@ -58,8 +58,7 @@ class RunnerDeps:
         return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A turn whose lock was just taken.
 
     Attributes:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from threading import Condition, Lock, Thread
 
 from turnstone.domain.errors import LeaseLost, StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import Clock
 from turnstone.store.turns import TurnStore

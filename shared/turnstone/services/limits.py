@@ -1,8 +1,8 @@
 """How many tokens may be spent: by a turn, and by a tenant in a day."""
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from threading import Lock
+from typing import NamedTuple
 
 from turnstone.domain.errors import DayLimitReached
 from turnstone.ports import Clock
@@ -12,8 +12,7 @@ LOOK_EVERY = timedelta(seconds=10)
 MOST_TENANTS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """What a tenant had spent on a day when it was looked at."""
 
     day: date
@@ -57,8 +56,7 @@ class DayLimit:
         return tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """How many tokens may be spent. `turn_tokens` is None where a turn may spend any number."""
 
     turn_tokens: int | None

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import NotFound, NotOpen, TurnEnded, TurnstoneError
 from turnstone.domain.operating import Looked, Trouble
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState
 from turnstone.services.cancelling import Cancelling
 from turnstone.store.turns import TurnStore

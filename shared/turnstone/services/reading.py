@@ -2,7 +2,7 @@
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import NotFound
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import Step, Turn, TurnState
 from turnstone.ports import Clock, Supervisor
 from turnstone.services.access import AccessRules, check_session

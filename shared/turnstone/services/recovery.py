@@ -8,7 +8,8 @@ from threading import Timer
 
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
 from turnstone.domain.events import TurnFailed
-from turnstone.domain.sessions import LockState, Session, TurnRef
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor

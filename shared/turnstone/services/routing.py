@@ -1,7 +1,5 @@
 """Which providers answer for the model that an agent names."""
 
-from dataclasses import replace
-
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.routing import KnownModels, ModelRoute, Target
 from turnstone.store.directory import Directory
@@ -61,4 +59,4 @@ class Routing:
                 f"model: {route.model_id!r} is registered with provider {gone!r}, which this server has no more",
                 ("model",),
             )
-        return replace(route, targets=targets)
+        return route._replace(targets=targets)

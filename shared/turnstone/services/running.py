@@ -20,7 +20,8 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
 from turnstone.domain.failures import Failure, FailureKind
-from turnstone.domain.sessions import LockState, SessionLock, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.domain.turns import Step, TurnState, TurnStatus, silent_output
 from turnstone.domain.window import budget_tokens
 from turnstone.engine.prompt import fixed_tokens

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.context import SEALED_TOKENS, living, newest_entries, summary_tokens
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.session_context import SessionContext, SummaryInContext, TurnInContext
-from turnstone.domain.sessions import SessionRef
 from turnstone.domain.window import budget_tokens
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session

@@ -7,7 +7,8 @@ from turnstone.domain.access import stamp_of
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.lists import Wanted
-from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import Session
 from turnstone.ports import Clock, IdGenerator, Supervisor
 from turnstone.services.access import AccessRules, check_session
 from turnstone.services.attention import attend_if_due

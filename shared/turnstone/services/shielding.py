@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from turnstone.domain.agent_tools import AgentTool
 from turnstone.domain.agents import AgentConfig
@@ -13,13 +14,15 @@ from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.registry import LLAMA_GUARD
 from turnstone.domain.registry import Shield as Registered
 from turnstone.domain.routing import ModelRoute, Target
-from turnstone.domain.shields import ShieldParams, params_of
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.ports import Shield, ShieldKinds
 from turnstone.services.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
+
+if TYPE_CHECKING:
+    from turnstone.domain.shields import ShieldParams
 
 log = logging.getLogger(__name__)
 AT_ONCE = 64
@@ -101,7 +104,9 @@ class TenantShielding:
                 yield one.verdict()
 
     def _ask(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _Asked:
-        asked = _Asked(shield_id)
+        from turnstone.domain.shields import ShieldParams, params_of  # only where a turn has shields
+
+        asked = _Asked(shield_id, ShieldParams())
         try:
             if registered is None:
                 raise ShieldFailed("there is no such shield any more")
@@ -110,7 +115,7 @@ class TenantShielding:
         except (InvalidRequest, ShieldFailed) as problem:
             asked.awaited.fail(ShieldFailed(str(problem)))
             return asked
-        own = replace(question, targets=targets, stop=asked.awaited.stop)
+        own = question._replace(targets=targets, stop=asked.awaited.stop)
         asked.awaited.begin(self._threads, lambda: shield.judge(own))
         return asked
 
@@ -120,7 +125,7 @@ class _Asked:
     """A shield that was asked."""
 
     shield_id: str
-    params: ShieldParams = field(default_factory=ShieldParams)
+    params: ShieldParams
     awaited: Awaited[Verdict] = field(default_factory=Awaited)
 
     def verdict(self) -> Verdict:
@@ -129,7 +134,7 @@ class _Asked:
             verdict = self.awaited.answer(self.params.timeout_seconds)
         except (GivenUp, ShieldFailed) as failed:
             return self._failed(str(failed))
-        return replace(verdict, violation=self._told(verdict.violation))
+        return verdict._replace(violation=self._told(verdict.violation))
 
     def _told(self, violation: SafetyViolation | None) -> SafetyViolation | None:
         if violation is None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from turnstone.domain.errors import NotFound
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.services.broadcast import Broadcasts
 from turnstone.services.leases import LeaseKeeper
 from turnstone.services.replay import told_as_gone

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from turnstone.domain.context import Entry, Segment, entry_of, living, summary_tokens, tokens_of, told_now
 from turnstone.domain.errors import InvalidRequest, ModelError, TurnLimitReached
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import Summary, TurnState
 from turnstone.engine.measuring import refuse_over_limit
 from turnstone.engine.prompt import fixed_tokens

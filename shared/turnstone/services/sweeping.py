@@ -12,7 +12,7 @@ from itertools import islice
 
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.model import Frozen
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.ports import Clock
 from turnstone.services.recovery import Outlook
 from turnstone.store.turns import TurnStore

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pydantic_core import to_json
 
 from turnstone.domain.content import Content, ImageItem, TextItem, Url, items_of, text_of
 from turnstone.domain.image_files import ImageKind, find_image_kind
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import Attachment
@@ -26,8 +26,7 @@ UNKNOWN = ImageKind("application/octet-stream", ".bin")
 MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAnswers:
+class ToolAnswers(NamedTuple):
     """Attributes:
     max_characters: how much of an answer's text a model is shown.
     public_url: what the addresses of attachments begin with; without it they are paths of this server.

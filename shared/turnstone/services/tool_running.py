@@ -9,7 +9,7 @@ from typing import Any
 from turnstone.domain.agents import ToolGroup
 from turnstone.domain.errors import InvalidRequest, ToolFailed
 from turnstone.domain.object_schemas import names_in
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolInvocation, ToolResult, ToolRun
 from turnstone.domain.tool_schemas import input_schema_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry import Toolgroup
-from turnstone.domain.sessions import SessionRef
 from turnstone.domain.tool_runs import ToolAsker
 from turnstone.ports import ToolKinds
 from turnstone.services.daemon_threads import DaemonThreads

@@ -1,7 +1,6 @@
 """Every transition of a turn as a change, committed in one write over turn and header. Pure: no clock, no store."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from turnstone.domain.context import Segment, appended, entry_of
@@ -24,8 +23,8 @@ def opened(session: Session, new: TurnState, lease_until: datetime, request: str
 def superseding(opening: Change, ending: Change) -> Change:
     """The turn that held the lock ends in the same write that opens the new one."""
     charged = {"spent": ending.session.spent, "token_factor": ending.session.token_factor}
-    opening = replace(opening, session=opening.session.model_copy(update=charged), has_spent=ending.has_spent)
-    return replace(opening, turns=(*ending.turns, *opening.turns), segments=ending.segments)
+    opening = opening._replace(session=opening.session.model_copy(update=charged), has_spent=ending.has_spent)
+    return opening._replace(turns=(*ending.turns, *opening.turns), segments=ending.segments)
 
 
 def paused(session: Session, state: TurnState, output: CompletionMessage, await_until: datetime) -> Change:

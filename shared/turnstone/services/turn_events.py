@@ -5,7 +5,7 @@ from functools import partial
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import NotFound, StoreUnavailable
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.ports import Clock, Supervisor
 from turnstone.services.access import AccessRules, check_session
 from turnstone.services.attention import attend_if_due

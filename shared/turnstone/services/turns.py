@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -19,7 +18,8 @@ from turnstone.domain.errors import (
     TurnRunning,
 )
 from turnstone.domain.messages import ToolResponseMessage
-from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.services.access import AccessRules, check_session
@@ -130,7 +130,7 @@ class Turns:
             segments = view.segments_with(*ended.segments)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.place() as place:
-            committed = self._store.commit(ref, replace(change, remembered=remembered))
+            committed = self._store.commit(ref, change._replace(remembered=remembered))
             launch = Launch(
                 ref=turn_of(ref, state.order),
                 session=committed.session,
@@ -164,7 +164,7 @@ class Turns:
         change = resumed(session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.place() as place:
-            committed = self._store.commit(ref, replace(change, remembered=remembered))
+            committed = self._store.commit(ref, change._replace(remembered=remembered))
             launch = Launch(
                 ref=ref,
                 session=committed.session,

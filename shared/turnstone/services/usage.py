@@ -7,7 +7,7 @@ from datetime import date
 from turnstone.domain.access import ADMIN, Stamp
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.usage_report import UsageCount, UsageReport, UsageWanted
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session

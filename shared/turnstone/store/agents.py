@@ -1,10 +1,11 @@
 """Agents in the store: each under its own key, and a small projection in the list of its tenant."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -12,15 +13,16 @@ from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, NotFound
-from turnstone.domain.jobs import Job
 from turnstone.domain.tool_secrets import secrets_of, unmasked
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.idempotency import Once
-from turnstone.store.jobs import put_job
 from turnstone.store.keys import agent_key, agent_list, agent_list_key
 from turnstone.store.listing import Entry, entries_of, put_entry
+
+if TYPE_CHECKING:
+    from turnstone.domain.jobs import Job
 
 ACTIVE = "active"
 SECRETS = "secrets"
@@ -28,8 +30,7 @@ AGENTS_REMEMBERED = 64
 REMEMBERED_BYTES = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAgent:
+class StoredAgent(NamedTuple):
     """An agent, its place in the list of its tenant, and who may see it."""
 
     agent: Agent
@@ -72,6 +73,8 @@ class AgentStore:
 
     def delete(self, tenant: str, stored: StoredAgent, job: Job) -> None:
         """Remove the agent from every reader's sight and leave the job to remove the rest. Raises NotFound."""
+        from turnstone.store.jobs import put_job  # only where something is deleted, which has loaded it
+
         agent = agent_key(tenant, stored.agent.agent_id)
         entry = agent_list_key(tenant, stored.order)
         try:

@@ -1,10 +1,11 @@
 """Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.errors import NotFound
-from turnstone.domain.sessions import LockState, Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Get, Put
@@ -14,8 +15,7 @@ from turnstone.store.keys import agent_key, attachment_key, session_key
 from turnstone.store.session_records import session_of
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
+class Attached(NamedTuple):
     """A file, and what tells who may see it."""
 
     file: ProducedFile

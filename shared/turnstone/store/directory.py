@@ -2,10 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -21,8 +20,7 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 Entries = Mapping[str, Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What was read, and from which revision on it may be read again."""
 
     entries: Entries

@@ -1,15 +1,14 @@
 """What was answered under an Idempotency-Key, kept for a day."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Get, Operation, Put, Record, RevIs
 from turnstone.store.keys import idempotency_key
@@ -54,8 +53,7 @@ def answer_in(record: Record | None, attempt: Attempt, now: datetime) -> dict[st
     return answer
 
 
-@dataclass(frozen=True, slots=True)
-class Once:
+class Once(NamedTuple):
     """A creation that is done once, however often its request comes."""
 
     tenant: str

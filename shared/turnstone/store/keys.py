@@ -4,15 +4,20 @@ What is scanned by is the partition key, what is scanned over the sort key. Comp
 id can reach into another's partition; above 256 bytes, or where UTF-8 can't hold it, its hash takes its place.
 """
 
+from __future__ import annotations
+
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from hashlib import sha256
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from zlib import crc32
 
-from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.records import Key, Range
+
+if TYPE_CHECKING:  # who has no job knows no jobs
+    from turnstone.domain.jobs import Job
 
 MAX_COMPONENT_BYTES = 256
 OPEN_SHARDS = 8

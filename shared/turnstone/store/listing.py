@@ -1,8 +1,7 @@
 """Lists: a partition of small projections, in the order of creation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -14,8 +13,7 @@ from turnstone.store.ranges import pages
 ENTRIES_AT_ONCE = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry: its place, what it shows, who may see it, and whether what it shows is gone."""
 
     order: str

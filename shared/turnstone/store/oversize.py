@@ -6,7 +6,6 @@ import hashlib
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -152,7 +151,7 @@ def _beginning(key: Key) -> str:
 
 
 def _with_codec(put: Put, body: bytes, codec: str) -> Put:
-    return replace(put, body=body, attributes={**put.attributes, _CODEC: codec})
+    return put._replace(body=body, attributes={**put.attributes, _CODEC: codec})
 
 
 def _sha256(data: bytes) -> str:

@@ -1,7 +1,6 @@
 """Ranges read to their end."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from turnstone.ports import RangeStore
 from turnstone.records import Page, Range, Record
@@ -12,7 +11,7 @@ def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterato
     page = first or store.range(query)
     yield page
     while page.after is not None:
-        page = store.range(replace(query, after=page.after))
+        page = store.range(query._replace(after=page.after))
         yield page
 
 
@@ -25,6 +24,6 @@ def records_within(store: RangeStore, query: Range, first: Page) -> tuple[Record
     """Return as many records as the range's limit asks for, read on where a page ended before."""
     records, page = list(first.records), first
     while page.after is not None and query.limit is not None and len(records) < query.limit:
-        page = store.range(replace(query, after=page.after, limit=query.limit - len(records)))
+        page = store.range(query._replace(after=page.after, limit=query.limit - len(records)))
         records += page.records
     return tuple(records)

@@ -1,7 +1,8 @@
 """Sessions and their context segments as records."""
 
 from turnstone.domain.context import Segment
-from turnstone.domain.sessions import LockState, Session, SessionLock, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import LockState, Session, SessionLock
 from turnstone.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.frames import stamp, stamped
 from turnstone.store.keys import segment_key, session_key

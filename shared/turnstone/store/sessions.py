@@ -1,7 +1,6 @@
 """Sessions in the store: opening one, and reading one with its turns."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -12,7 +11,8 @@ from turnstone.domain.access import Stamp
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job, JobKind
-from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import Session
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.store.agents import ACTIVE, stamp_of_agent
@@ -149,7 +149,7 @@ class SessionStore:
         for entry in entries:
             header = headers.get(entry.order)
             is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
-            yield replace(entry, is_gone=True) if is_gone else entry
+            yield entry._replace(is_gone=True) if is_gone else entry
 
     def _wire(self, ref: SessionRef, record: Record) -> bytes:
         if is_terminal(record):

@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Get
 from turnstone.store.keys import session_list, turn_key

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from pydantic import ConfigDict, TypeAdapter
 
 from turnstone.domain.agents import TurnOverrides
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns import Step, StepTrace, Turn, TurnState, TurnStatus
 from turnstone.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.frames import frame, private_part, wire_part

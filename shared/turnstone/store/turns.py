@@ -5,8 +5,8 @@ The header's revision guards who may take the lock; the fence in it guards who m
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
@@ -25,7 +25,8 @@ from turnstone.domain.context import (
 )
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages import Message
-from turnstone.domain.sessions import LockState, Session, SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.turns import TurnState
 from turnstone.ports import RangeStore
 from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
@@ -54,8 +55,7 @@ from turnstone.store.whole_turns import whole_state
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
+class SessionView(NamedTuple):
     """What one round trip tells of a session: its header, its agent, its newest segments from the oldest on.
 
     `state` is the turn that was asked for, without steps that are stored beside it.
@@ -79,8 +79,7 @@ class SessionView:
         return (*(segment for segment in self.segments if segment.number not in numbers), *changed)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A transition: the session and turns as they shall be, guarded by the revisions they were read with.
 
     Attributes:
@@ -159,8 +158,7 @@ class TurnStore:
         if change.has_spent:
             writes.append(put_spent(ref, change.session))
         self._store.write([*writes, *change.remembered])
-        return replace(
-            change,
+        return change._replace(
             session=change.session.model_copy(update={"rev": change.session.rev + 1}),
             turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),
         )

@@ -5,14 +5,15 @@ No two sessions write to the same record, so that none waits for another.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from pydantic_core import to_json
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.model import Frozen
-from turnstone.domain.sessions import Session, SessionRef
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions import Session
 from turnstone.domain.usage import Tokens
 from turnstone.ports import RangeStore
 from turnstone.records import Get, Put, Record
@@ -23,8 +24,7 @@ from turnstone.store.ranges import pages
 KEPT = timedelta(days=400)
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """What a session spent on a day, by model, and who may see the session."""
 
     day: date

@@ -1,7 +1,7 @@
 """An open turn as a whole: its record, and the steps stored beside it."""
 
 from turnstone.domain.errors import NotFound
-from turnstone.domain.sessions import SessionRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.ports import RangeStore
 from turnstone.records import Record

@@ -12,7 +12,7 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnEnded, TurnNotAwaiting
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import Step
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast

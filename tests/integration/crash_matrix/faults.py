@@ -15,10 +15,11 @@ from typing import Any
 from tests.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.registry import Shield as RegisteredShield
 from turnstone.domain.registry import Toolgroup
 from turnstone.domain.routing import Target
-from turnstone.domain.sessions import SessionLock, TurnRef
+from turnstone.domain.sessions import SessionLock
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolDef
 from turnstone.domain.verdicts import ShieldQuestion, Verdict

@@ -28,7 +28,7 @@ from tests.integration.crash_matrix.faults import (
 from turnstone.config import Settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.turns import TurnStatus
 from turnstone.engine.summary import TASK

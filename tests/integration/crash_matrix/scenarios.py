@@ -13,7 +13,7 @@ from tests.integration.crash_matrix.client import Client
 from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LARGE, LEASE_S
 from tests.integration.crash_matrix.world import World
 from turnstone.config import DAY_S
-from turnstone.domain.sessions import TurnRef
+from turnstone.domain.refs import TurnRef
 from turnstone.services.attention import turn_of
 
 Scenario = Callable[[World, Client], None]

@@ -7,10 +7,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, assert_never
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.registry import Shield as RegisteredShield
-from turnstone.domain.shields import AnyParams, BedrockParams, LlamaGuardParams, PatternParams, params_of
 
 if TYPE_CHECKING:
+    from turnstone.domain.registry import Shield as RegisteredShield
+    from turnstone.domain.shields import AnyParams, BedrockParams
     from turnstone.ports import Inference, Shield
 
 MOST_KEPT = 64
@@ -30,6 +30,8 @@ class EveryShieldKind:
 
     def build(self, registered: RegisteredShield) -> Shield:
         """Return the shield. Raises InvalidRequest, naming what of its definition is wrong."""
+        from turnstone.domain.shields import params_of  # only where a shield is made
+
         params = params_of(registered)
         definition = f"{registered.provider_id} {registered.provider_resource_id} {params.model_dump_json()}"
         with self._lock:
@@ -45,6 +47,8 @@ class EveryShieldKind:
         return made
 
     def _made(self, registered: RegisteredShield, params: AnyParams) -> Shield:
+        from turnstone.domain.shields import BedrockParams, LlamaGuardParams, PatternParams
+
         match params:
             case PatternParams():
                 from turnstone.adapters.shields.pattern import PatternShield

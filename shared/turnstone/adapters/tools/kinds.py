@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
@@ -14,7 +13,7 @@ from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
 if TYPE_CHECKING:
     from turnstone.adapters.tools.images import ImageModel
     from turnstone.adapters.tools.service import Fetcher, Keys
-    from turnstone.domain.tool_settings import CodeInterpreterSettings, ToolSettings
+    from turnstone.domain.tool_settings import ToolSettings
     from turnstone.ports import Clock, Toolbox
 
 CLOCK = "builtin::clock"
@@ -30,26 +29,26 @@ TURNED_ON_BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMeans:
+class ToolMeans(NamedTuple):
     """What making toolboxes takes, of the place they are made in. All but the clock are asked for when needed.
 
     Attributes:
+        settings: returns what the operator says of tools.
         keys: returns the key that a variable or a secret of this name holds.
         fetcher: returns what asks addresses outside; it may also reach that of the operator it is told, if it is.
         image_model: makes the image model that the operator names; None where there is none.
         mcp: makes the toolbox of a group that an MCP server has.
-        code_interpreter: makes the toolbox that runs code.
+        code_interpreter: makes the toolbox that runs code; None where nobody does.
         close: lets go of what the making of toolboxes has opened.
     """
 
-    settings: ToolSettings
+    settings: Callable[[], ToolSettings]
     clock: Clock
     keys: Keys
     fetcher: Callable[[str | None], Fetcher]
     image_model: Callable[[], ImageModel] | None
     mcp: Callable[[Toolgroup], Toolbox]
-    code_interpreter: Callable[[CodeInterpreterSettings], Toolbox]
+    code_interpreter: Callable[[], Toolbox] | None
     close: Callable[[], None]
 
 
@@ -67,8 +66,8 @@ class EveryToolKind:
         }
         if means.image_model is not None:
             self._builtin[PHOTOGEN] = partial(self._photogen, means.image_model)
-        if means.settings.code_interpreter.runs != "off":
-            self._builtin[CODE_INTERPRETER] = self._code_interpreter
+        if means.code_interpreter is not None:
+            self._builtin[CODE_INTERPRETER] = means.code_interpreter
 
     def builtin(self) -> tuple[str, ...]:
         """Return the names of the groups that come with this server."""
@@ -121,17 +120,14 @@ class EveryToolKind:
     def _websearch(self) -> Toolbox:
         from turnstone.adapters.tools.websearch import WebSearchToolbox
 
-        return WebSearchToolbox(self._means.settings.websearch, self._means.keys, self._means.fetcher)
+        return WebSearchToolbox(self._means.settings().websearch, self._means.keys, self._means.fetcher)
 
     def _wolfram_alpha(self) -> Toolbox:
         from turnstone.adapters.tools.wolfram import WolframToolbox
 
-        return WolframToolbox(self._means.settings.wolfram_alpha, self._means.keys, self._means.fetcher)
+        return WolframToolbox(self._means.settings().wolfram_alpha, self._means.keys, self._means.fetcher)
 
     def _photogen(self, image_model: Callable[[], ImageModel]) -> Toolbox:
         from turnstone.adapters.tools.photogen import PhotogenToolbox
 
         return PhotogenToolbox(cache(image_model))
-
-    def _code_interpreter(self) -> Toolbox:
-        return self._means.code_interpreter(self._means.settings.code_interpreter)

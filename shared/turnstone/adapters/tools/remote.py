@@ -108,7 +108,7 @@ def _headers_of(remote: RemoteExecution) -> dict[str, str]:
         if name.lower() in known:
             raise ToolFailed(f"the header {name!r} is more than once in this tool's definition")
         known.add(name.lower())
-        headers[_usual(name)] = value.strip()
+        headers[_usual(name)] = value.get_secret_value().strip()
     return headers
 
 

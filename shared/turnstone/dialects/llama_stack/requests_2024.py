@@ -13,7 +13,7 @@ from turnstone.dialects.llama_stack.lists import only
 from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopK, TopP
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
 from turnstone.domain.numbers import Number, Whole
-from turnstone.domain.sessions import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef, TurnRef
 
 StrategyName = Literal["greedy", "top_p", "top_k"]
 

@@ -1,0 +1,21 @@
+"""Which session, and which turn: what a path names, before anything of it is read."""
+
+from turnstone.domain.model import Frozen
+
+
+class SessionRef(Frozen):
+    """Which session: the address of its partition."""
+
+    tenant: str
+    agent_id: str
+    session_id: str
+
+
+class TurnRef(SessionRef):
+    """Which turn of which session."""
+
+    turn_id: str
+
+    @property
+    def session(self) -> SessionRef:
+        return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)

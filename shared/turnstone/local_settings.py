@@ -1,0 +1,50 @@
+"""The settings of a server on one machine. Apart from the others, because no function needs what checks an address."""
+
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from pydantic import Field, IPvAnyAddress
+
+from turnstone.auth_settings import AuthSettings
+from turnstone.config import OFFLINE, PREFIX, VISIBLE_ASCII, ModelUrl, Seconds, variable_of
+
+USUAL_FILE = Path("turnstone.toml")
+
+
+class LocalSettings(AuthSettings):
+    """The settings of a server on one machine.
+
+    Attributes:
+        allow_open: without authentication, answer whoever reaches the server, by whatever name.
+        config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
+        auth_cache_seconds: for how long a key or token may be good after it was taken back.
+        processes: how many serve; each runs `max_running_turns` at most.
+    """
+
+    host: IPvAnyAddress = IPv4Address("127.0.0.1")
+    allow_open: bool = False
+    auth_cache_seconds: Seconds = Field(default=10, ge=0, le=60)
+    port: int = Field(default=8321, ge=0, le=65535)
+    data_dir: Path = Path(".turnstone")
+    config: Path | None = None
+    model_url: ModelUrl = OFFLINE
+    model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
+    drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
+    processes: int = Field(default=1, ge=1, le=64)
+
+    @property
+    def models_file(self) -> Path | None:
+        """The file of models, None if there is none."""
+        return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
+
+    def contradictions(self) -> list[str]:
+        """Return what else is wrong: a server is open to others only if somebody says so."""
+        wrong = super().contradictions()
+        if self.auth == "off" and not self.host.is_loopback and not self.allow_open:
+            how = f"set {PREFIX}AUTH, or {PREFIX}ALLOW_OPEN=true to serve everybody who reaches it"
+            wrong.append(f"{variable_of('host')}: others than this machine could use the server; {how}")
+        if self.auth != "off" and self.allow_open:
+            wrong.append(f"{variable_of('allow_open')}: means nothing unless {PREFIX}AUTH is off")
+        if self.auth == "off" and "auth_cache_seconds" in self.model_fields_set:
+            wrong.append(f"{variable_of('auth_cache_seconds')}: means nothing while {PREFIX}AUTH is off")
+        return wrong
