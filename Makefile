@@ -29,6 +29,10 @@ PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.1
 CLIENTS := 0.2.12 0.2.20 0.3.5
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready) .clients/openai/ready
 
+# Where tests keep their files, if there is room: no test takes the power away, so none has to wait for a disk.
+# What is measured is not kept there: see tests/benchmarks.
+IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
+
 # The peer has an environment of its own, of Python 3.11 or 3.12, and a run configuration.
 PEER := .peer
 PEER_READY := $(PEER)/ready
@@ -42,7 +46,8 @@ run: $(READY)
 	@$(BIN)/python -m functions.local
 
 test: $(DEV_READY) $(CLIENTS_READY)
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not alone" $(ARGS)
+	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal -m "not alone" \
+		-o tmp_path_retention_policy=failed $(ARGS)
 
 check: $(DEV_READY) $(SAM_READY)
 	$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +20,24 @@ LOOPBACK = ("127.", "::1", "localhost")
 CONNECT = socket.socket.connect
 settings.register_profile("unhurried", deadline=None)  # a busy machine takes its time over anything
 settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the slow tests begin first where several processes share them: all wait for what begins last.
+
+    Each process is given, to begin with, an equal part of the tests as they stand: so each part begins with slow ones.
+    """
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes == 1:
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = (item for item in items if not item.get_closest_marker("slow"))
+    ordered: list[pytest.Item] = []
+    for number in range(processes):
+        size = (len(items) - len(ordered)) // (processes - number)
+        first = slow[number::processes]
+        ordered += [*first, *islice(quick, max(0, size - len(first)))]
+    items[:] = [*ordered, *quick]
 
 
 class ReachedOut(AssertionError):

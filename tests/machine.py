@@ -35,6 +35,7 @@ from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend, stepfunctions_parser_backends
 from moto.stepfunctions.parser.utils import TMP_THREADS
 
+import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.contract.dynamo_table import create_table
 from turnstone.adapters.dynamodb_items import encoded_key
 from turnstone.records import Key

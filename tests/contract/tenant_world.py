@@ -28,6 +28,7 @@ QUERY_2024 = {
     "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
     "/agents/step/get": "?agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
 }
+REMOVED = ("/v1/models/{model_id}", "/v1/toolgroups/{toolgroup_id}", "/v1/shields/{identifier}")
 KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
 
 
@@ -66,6 +67,13 @@ class Tenant:
         """Return what the owner finds under each path that names something of theirs."""
         targets = [route.path for route in ROUTES if route.method == "GET" and _names_something(route)]
         return {target: self.send("GET", target.format_map(self.ids)) for target in targets}
+
+    def unregister(self, ids: Mapping[str, str]) -> set[int]:
+        """Remove what was registered under these ids; return the statuses.
+
+        Who lists tools asks every group there is, in vain here: with those of all worlds that takes minutes.
+        """
+        return {self.send("DELETE", target.format_map(ids)).status for target in REMOVED}
 
     def _make(self) -> None:
         for path in ("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn", *REGISTRIES):

@@ -17,6 +17,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
+import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.benchmarks.histories import TENANT, Past
 from tests.benchmarks.operations_counted import DEFAULT_BUDGET, Case, Counts, count_operations, do_operations
 from tests.contract.dynamo_table import create_table

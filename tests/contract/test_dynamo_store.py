@@ -11,6 +11,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
+import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.contract.dynamo_table import create_table
 from tests.contract.range_store_suite import RangeStoreConformance
 from turnstone.adapters.dynamodb import DynamoRangeStore

@@ -149,6 +149,8 @@ def test_no_byte_of_anothers_is_told_and_nothing_of_theirs_changes(pair: tuple[S
             asker.repeat()
         assert (first.snapshot(), second.snapshot()) == before
         assert {seen.status for seen in (*before[0].values(), *before[1].values())} == {200}
+        assert first.unregister(first.ids) | second.unregister(second.ids) == {200}
+        assert first.unregister(second.ids) | second.unregister(first.ids) <= {200, 404}  # copies, if any were made
 
     check()
     assert asked >= {(route.method, route.path) for route in routes}

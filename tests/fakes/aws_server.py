@@ -157,6 +157,8 @@ async def _body(receive: Receive) -> bytes:
 
 
 def main() -> None:
+    import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time, in this process only
+
     listening = listen(IPv4Address(HOST), 0)
     print(listening.getsockname()[1], flush=True)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_keep_alive=600)

@@ -13,6 +13,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
+import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.aws_events import AT
 from tests.contract.dynamo_table import create_table
 from tests.fakes.scripted import ScriptedToolbox, ScriptedTools

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlencode
 
+import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
@@ -96,10 +97,12 @@ def named_validator(name: str) -> Draft202012Validator:
     return validator({"$ref": f"#/components/schemas/{name}"})
 
 
-def body_validator(route: Route) -> Draft202012Validator:
+def body_validator(route: Route) -> jsonschema_rs.Draft202012Validator:
+    """Return what judges bodies. There are tens of thousands of them, and it takes a sixtieth of the time."""
     content = operation(route)["requestBody"]["content"]
     assert set(content) == {"application/json"}
-    return validator(content["application/json"]["schema"], DOCUMENT)
+    within = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator(within, validate_formats=True)
 
 
 def operation(route: Route, document: Mapping[str, Any] = CLOSED) -> dict[str, Any]:
@@ -644,7 +647,7 @@ def test_where_a_turn_stands_is_one_of_its_statuses() -> None:
     assert resolved(DOCUMENT, schema)["enum"] == [status.value for status in TurnStatus]
 
 
-def check_body(route: Route, validator_of_body: Draft202012Validator, body: Any) -> None:
+def check_body(route: Route, validator_of_body: jsonschema_rs.Draft202012Validator, body: Any) -> None:
     """See that document and parser agree. The parser also takes numbers and flags in other clothes, if it can."""
     try:
         text = written(body, in_ascii=False).decode()
