@@ -102,6 +102,18 @@ def test_what_two_stores_write_is_waited_for_by_each(store: SqliteRangeStore, di
         assert (disk.waits, disk.files) == (2, {(log.st_dev, log.st_ino)})
 
 
+def test_what_is_written_through_a_link_is_waited_for_where_the_file_is(disk: Disk, path: Path, tmp_path: Path) -> None:
+    SqliteRangeStore(path).close()
+    link = tmp_path / "elsewhere" / "linked.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    link.with_name(f"{link.name}-wal").touch()
+    with closing(SqliteRangeStore(link)) as linked:
+        linked.write([Put(A, b"")])
+        log = path.with_name(f"{path.name}-wal").stat()
+        assert disk.files == {(log.st_dev, log.st_ino)}
+
+
 def test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk(
     store: SqliteRangeStore, disk: Disk, path: Path, pool: ThreadPoolExecutor
 ) -> None:

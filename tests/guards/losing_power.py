@@ -14,6 +14,12 @@ LOST_POWER = (
     ),
     Guard(
         Race.LOST_POWER,
+        "SQLite: the log that is waited for is the one that SQLite writes",
+        (ours("adapters/sqlite_log.py", "        real = database.resolve()\n", "        real = database\n"),),
+        (f"{LOG}test_what_is_written_through_a_link_is_waited_for_where_the_file_is",),
+    ),
+    Guard(
+        Race.LOST_POWER,
         "SQLite: what a conflict is about is on the disk before it is told",
         (
             ours(

@@ -29,8 +29,10 @@ class SqliteLog:
         Raises:
             OSError: it can't be opened.
         """
+        # SQLite has the log beside the file itself, not beside a link to it.
+        real = database.resolve()
         # Opened once and kept: a failure to write is told to every descriptor that was open when it happened.
-        self._descriptor = os.open(database.with_name(f"{database.name}-wal"), os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = os.open(real.with_name(f"{real.name}-wal"), os.O_RDONLY | os.O_CLOEXEC)
         self._syncing = threading.Lock()
         self._written = 0
         self._kept = 0
