@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.servers import wait_until
-from turnstone.adapters import sqlite_file, sqlite_log
+from turnstone.adapters import sqlite_log
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.records import Absent, Key, Put, Record
 
 A, B, C = (Key("p", sk) for sk in "abc")
 PATIENCE_S = 10.0
-HEADER_BYTES = 32
 
 
 class Disk:
@@ -143,40 +142,6 @@ def test_all_who_waited_for_a_disk_that_failed_are_told(
     assert disk.waits == 1
 
 
-def test_after_a_failure_the_log_begins_anew_before_anything_else_counts(
-    store: SqliteRangeStore, disk: Disk, path: Path
-) -> None:
-    store.write([Put(A, b"kept")])
-    before = _header(path)
-    disk.fails_next = True
-    with pytest.raises(StoreUnavailable, match="no such luck"):
-        store.write([Put(B, b"unknown")])
-    assert _header(path) == before
-    store.write([Put(C, b"kept")])
-    assert _header(path) != before
-    store.write([Put(C, b"again")])
-    assert [record and record.body for record in map(store.get, (A, B, C))] == [b"kept", b"unknown", b"again"]
-
-
-def test_while_the_log_cannot_begin_anew_nothing_is_written(
-    store: SqliteRangeStore, disk: Disk, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
-    with closing(SqliteRangeStore(path)) as impatient, closing(sqlite3.connect(path, isolation_level=None)) as reader:
-        impatient.write([Put(A, b"")])
-        reader.execute("BEGIN")
-        reader.execute("SELECT * FROM items").fetchall()
-        disk.fails_next = True
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable):
-                impatient.write([Put(B, b"")])
-        with pytest.raises(StoreUnavailable, match="being read"):
-            impatient.write([Put(C, b"")])
-        reader.execute("ROLLBACK")
-        impatient.write([Put(C, b"")])
-        assert impatient.get(C) is not None
-
-
 def test_closing_waits_for_who_waits_for_the_disk(
     store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor
 ) -> None:
@@ -215,8 +180,3 @@ def _held_up(pool: ThreadPoolExecutor, disk: Disk, write: Callable[[], None]) ->
     future = pool.submit(write)
     wait_until(lambda: disk.waits > waits, PATIENCE_S, "it did not wait for the disk")
     return future
-
-
-def _header(path: Path) -> bytes:
-    with path.with_name(f"{path.name}-wal").open("rb") as log:
-        return log.read(HEADER_BYTES)

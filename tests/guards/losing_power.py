@@ -4,6 +4,7 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
 LOG = "tests/contract/test_sqlite_log.py::"
+FAILURES = "tests/contract/test_sqlite_log_failures.py::"
 
 LOST_POWER = (
     Guard(
@@ -53,17 +54,35 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite_file.py",
-                "        self._log.mend(self._writer)\n",
-                "        self._log._is_in_doubt = False\n",
+                "                    self._log.mend()\n",
+                "                    self._log._is_in_doubt = False\n",
             ),
         ),
-        (f"{LOG}test_after_a_failure_the_log_begins_anew_before_anything_else_counts",),
+        (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
     ),
     Guard(
         Race.LOST_POWER,
-        "SQLite: a log that is being read does not count as begun anew",
-        (ours("adapters/sqlite_log.py", "        if is_busy:\n", "        if False:\n"),),
-        (f"{LOG}test_while_the_log_cannot_begin_anew_nothing_is_written",),
+        "SQLite: what the disk dropped is written again, because it would not fail again",
+        (ours("adapters/sqlite_log.py", "            self._write_again()\n", ""),),
+        (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: what was written again is waited for",
+        (
+            ours(
+                "adapters/sqlite_log.py",
+                "            self._write_again()\n            sync_data(self._descriptor)\n",
+                "            self._write_again()\n",
+            ),
+        ),
+        (f"{FAILURES}test_while_the_disk_fails_again_nothing_is_written",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: a log that is opened again is in doubt as it was",
+        (ours("adapters/sqlite_file.py", "self._open(is_in_doubt=self._log.is_in_doubt)", "self._open()"),),
+        (f"{FAILURES}test_the_doubt_outlives_that_the_file_could_only_be_read",),
     ),
     Guard(
         Race.LOST_POWER,

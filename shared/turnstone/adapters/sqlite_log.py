@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 # macOS has no fdatasync; SQLite takes fsync there, too.
 sync_data = getattr(os, "fdatasync", os.fsync)
+_PART_BYTES = 1024 * 1024
 
 
 class SqliteLog:
@@ -23,20 +23,30 @@ class SqliteLog:
     `wrote`, `mend` and `close` are called by who holds the lock of writers, `keep` by anybody.
     """
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, *, is_in_doubt: bool = False) -> None:
         """Open the log, which is there as long as a connection to the database is.
+
+        Args:
+            database: the file that it belongs to.
+            is_in_doubt: part of what is in it may not be on the disk.
 
         Raises:
             OSError: it can't be opened.
         """
         # SQLite has the log beside the file itself, not beside a link to it.
         real = database.resolve()
+        self._path = real.with_name(f"{real.name}-wal")
         # Opened once and kept: a failure to write is told to every descriptor that was open when it happened.
-        self._descriptor = os.open(real.with_name(f"{real.name}-wal"), os.O_RDONLY | os.O_CLOEXEC)
+        self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         self._syncing = threading.Lock()
         self._written = 0
         self._kept = 0
-        self._is_in_doubt = False
+        self._is_in_doubt = is_in_doubt
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether part of what is in it may not be on the disk."""
+        return self._is_in_doubt
 
     def wrote(self) -> int:
         """Count a write that has been committed; return its number."""
@@ -63,18 +73,20 @@ class SqliteLog:
                 raise
             self._kept = until
 
-    def mend(self, connection: sqlite3.Connection) -> None:
-        """Begin the log anew if part of it may not be on the disk, since nothing behind that part would be found.
+    def mend(self) -> None:
+        """Write the log once more if part of it may not be on the disk, since nothing behind that part would be found.
+
+        Is called in a transaction that writes, so that nobody else writes to the log. Not a checkpoint: the database
+        would be written while the disk has half of the log, and a loss of power would leave neither whole.
 
         Raises:
-            sqlite3.Error: that is not possible now.
+            OSError: part of it still may not be on the disk.
         """
         if not self._is_in_doubt:
             return
-        is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if is_busy:
-            raise sqlite3.OperationalError("its log can't be begun anew while it is being read")
         with self._syncing:
+            self._write_again()
+            sync_data(self._descriptor)
             self._kept = self._written
             self._is_in_doubt = False
 
@@ -86,3 +98,10 @@ class SqliteLog:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
+
+    def _write_again(self) -> None:
+        # What could not be written counts as written to the system, which still has it in memory.
+        with self._path.open("r+b", buffering=0) as log:
+            offset = 0
+            while part := os.pread(log.fileno(), _PART_BYTES, offset):
+                offset += os.pwrite(log.fileno(), part, offset)
