@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import wait_until
-from turnstone.adapters import sqlite_log
+from turnstone.adapters import sqlite_file, sqlite_log
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.records import Absent, Key, Put, Record
@@ -126,6 +126,18 @@ def test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk(
         conflict = late.exception(PATIENCE_S)
     assert isinstance(conflict, Conflict)
     assert conflict.found == Record(A, b"first", {}, 1)
+
+
+def test_who_stands_too_long_behind_one_that_waits_for_the_disk_is_told(
+    store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
+    disk.hold()
+    first = _held_up(pool, disk, lambda: store.write([Put(A, b"")]))
+    with pytest.raises(StoreUnavailable, match="too long"):
+        pool.submit(store.write, [Put(B, b"")]).result(PATIENCE_S / 2)
+    disk.go_on()
+    first.result(PATIENCE_S)
 
 
 def test_all_who_waited_for_a_disk_that_failed_are_told(

@@ -10,7 +10,13 @@ LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "SQLite: a write is on the disk before it is told",
-        (ours("adapters/sqlite_file.py", "                log.keep(number)\n", "                pass\n"),),
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                "                log.keep(number, BUSY_TIMEOUT_S)\n",
+                "                pass\n",
+            ),
+        ),
         (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
     ),
     Guard(
@@ -37,7 +43,7 @@ LOST_POWER = (
         Race.LOST_POWER,
         "SQLite: who waits for the disk keeps what was written before the wait, not what came during it",
         (
-            ours("adapters/sqlite_log.py", "            until = self._written\n", ""),
+            ours("adapters/sqlite_log.py", "        until = self._written\n", ""),
             ours("adapters/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
         ),
         (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
@@ -45,7 +51,13 @@ LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "SQLite: a disk that failed once is not believed when it is asked again",
-        (ours("adapters/sqlite_log.py", "            if self._is_in_doubt:\n", "            if False:\n"),),
+        (
+            ours(
+                "adapters/sqlite_log.py",
+                "        if self._is_in_doubt:\n            raise",
+                "        if False:\n            raise",
+            ),
+        ),
         (f"{LOG}test_all_who_waited_for_a_disk_that_failed_are_told",),
     ),
     Guard(
@@ -90,7 +102,7 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite_log.py",
-                "            self.keep(self._written)\n        with self._syncing:\n",
+                "            self.keep(self._written, _FOR_EVER)\n        with self._syncing:\n",
                 "            pass\n        with suppress(OSError):\n",
             ),
         ),

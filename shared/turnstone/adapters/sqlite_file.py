@@ -118,7 +118,7 @@ class SqliteFile:
         finally:
             self._writing.release()
             with self._failures_told():
-                log.keep(number)
+                log.keep(number, BUSY_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done."""

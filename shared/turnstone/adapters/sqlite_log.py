@@ -14,6 +14,7 @@ from pathlib import Path
 
 # macOS has no fdatasync; SQLite takes fsync there, too.
 sync_data = getattr(os, "fdatasync", os.fsync)
+_FOR_EVER = -1.0
 _PART_BYTES = 1024 * 1024
 
 
@@ -53,25 +54,23 @@ class SqliteLog:
         self._written += 1
         return self._written
 
-    def keep(self, number: int) -> None:
+    def keep(self, number: int, timeout_s: float) -> None:
         """Return when all is on the disk that was committed before this number was given.
+
+        Args:
+            number: what `wrote` returned.
+            timeout_s: how long to stand behind others who wait for the disk; negative means as long as it takes.
 
         Raises:
             OSError: it may not be.
         """
-        with self._syncing:
-            if number <= self._kept:
-                return
-            if self._is_in_doubt:
-                raise OSError(errno.EIO, "an earlier write to its log may be lost")
-            until = self._written
-            try:
-                sync_data(self._descriptor)
-            except OSError:
-                # Told once only: the next attempt would succeed, whatever has become of what was to be written.
-                self._is_in_doubt = True
-                raise
-            self._kept = until
+        if not self._syncing.acquire(timeout=timeout_s):
+            raise TimeoutError("others have been waiting for the disk for too long")
+        try:
+            if number > self._kept:
+                self._sync()
+        finally:
+            self._syncing.release()
 
     def mend(self) -> None:
         """Write the log once more if part of it may not be on the disk, since nothing behind that part would be found.
@@ -93,11 +92,23 @@ class SqliteLog:
     def close(self) -> None:
         """Let go of the log, once what was committed is on the disk; who waits for that finds it done, or in doubt."""
         with suppress(OSError):
-            self.keep(self._written)
+            self.keep(self._written, _FOR_EVER)
         with self._syncing:
             if self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
+
+    def _sync(self) -> None:
+        if self._is_in_doubt:
+            raise OSError(errno.EIO, "an earlier write to its log may be lost")
+        until = self._written
+        try:
+            sync_data(self._descriptor)
+        except OSError:
+            # Told once only: the next attempt would succeed, whatever has become of what was to be written.
+            self._is_in_doubt = True
+            raise
+        self._kept = until
 
     def _write_again(self) -> None:
         # What could not be written counts as written to the system, which still has it in memory.
