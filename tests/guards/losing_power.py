@@ -62,6 +62,12 @@ LOST_POWER = (
     ),
     Guard(
         Race.LOST_POWER,
+        "SQLite: what a process that died left is on the disk before another reads it",
+        (ours("adapters/sqlite_log.py", "        with suppress(OSError):\n            self._sync()\n", ""),),
+        (f"{LOG}test_what_a_process_that_died_left_is_on_the_disk_before_another_reads_it",),
+    ),
+    Guard(
+        Race.LOST_POWER,
         "SQLite: nothing is written behind what the disk may not have",
         (
             ours(

@@ -25,7 +25,7 @@ class SqliteLog:
     """
 
     def __init__(self, database: Path, *, is_in_doubt: bool = False) -> None:
-        """Open the log, which is there as long as a connection to the database is.
+        """Open the log, which is there as long as a connection to the database is, and have it on the disk.
 
         Args:
             database: the file that it belongs to.
@@ -43,6 +43,9 @@ class SqliteLog:
         self._written = 0
         self._kept = 0
         self._is_in_doubt = is_in_doubt
+        # What a process that died had written is read, and told, by this one; a failure is for the first write to mend.
+        with suppress(OSError):
+            self._sync()
 
     @property
     def is_in_doubt(self) -> bool:
