@@ -4,13 +4,26 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
 LOG = "tests/contract/test_sqlite_log.py::"
+FAILURES = "tests/contract/test_sqlite_log_failures.py::"
 
 LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "SQLite: a write is on the disk before it is told",
-        (ours("adapters/sqlite_file.py", "                log.keep(number)\n", "                pass\n"),),
+        (
+            ours(
+                "adapters/sqlite_file.py",
+                "                log.keep(number, BUSY_TIMEOUT_S)\n",
+                "                pass\n",
+            ),
+        ),
         (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: the log that is waited for is the one that SQLite writes",
+        (ours("adapters/sqlite_log.py", "        real = database.resolve()\n", "        real = database\n"),),
+        (f"{LOG}test_what_is_written_through_a_link_is_waited_for_where_the_file_is",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -30,7 +43,7 @@ LOST_POWER = (
         Race.LOST_POWER,
         "SQLite: who waits for the disk keeps what was written before the wait, not what came during it",
         (
-            ours("adapters/sqlite_log.py", "            until = self._written\n", ""),
+            ours("adapters/sqlite_log.py", "        until = self._written\n", ""),
             ours("adapters/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
         ),
         (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
@@ -38,8 +51,20 @@ LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "SQLite: a disk that failed once is not believed when it is asked again",
-        (ours("adapters/sqlite_log.py", "            if self._is_in_doubt:\n", "            if False:\n"),),
+        (
+            ours(
+                "adapters/sqlite_log.py",
+                "        if self._is_in_doubt:\n            raise",
+                "        if False:\n            raise",
+            ),
+        ),
         (f"{LOG}test_all_who_waited_for_a_disk_that_failed_are_told",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: what a process that died left is on the disk before another reads it",
+        (ours("adapters/sqlite_log.py", "        with suppress(OSError):\n            self._sync()\n", ""),),
+        (f"{LOG}test_what_a_process_that_died_left_is_on_the_disk_before_another_reads_it",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -47,17 +72,35 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite_file.py",
-                "        self._log.mend(self._writer)\n",
-                "        self._log._is_in_doubt = False\n",
+                "                    self._log.mend()\n",
+                "                    self._log._is_in_doubt = False\n",
             ),
         ),
-        (f"{LOG}test_after_a_failure_the_log_begins_anew_before_anything_else_counts",),
+        (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
     ),
     Guard(
         Race.LOST_POWER,
-        "SQLite: a log that is being read does not count as begun anew",
-        (ours("adapters/sqlite_log.py", "        if is_busy:\n", "        if False:\n"),),
-        (f"{LOG}test_while_the_log_cannot_begin_anew_nothing_is_written",),
+        "SQLite: what the disk dropped is written again, because it would not fail again",
+        (ours("adapters/sqlite_log.py", "            self._write_again()\n", ""),),
+        (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: what was written again is waited for",
+        (
+            ours(
+                "adapters/sqlite_log.py",
+                "            self._write_again()\n            sync_data(self._descriptor)\n",
+                "            self._write_again()\n",
+            ),
+        ),
+        (f"{FAILURES}test_while_the_disk_fails_again_nothing_is_written",),
+    ),
+    Guard(
+        Race.LOST_POWER,
+        "SQLite: a log that is opened again is in doubt as it was",
+        (ours("adapters/sqlite_file.py", "self._open(is_in_doubt=self._log.is_in_doubt)", "self._open()"),),
+        (f"{FAILURES}test_the_doubt_outlives_that_the_file_could_only_be_read",),
     ),
     Guard(
         Race.LOST_POWER,
@@ -65,7 +108,7 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite_log.py",
-                "            self.keep(self._written)\n        with self._syncing:\n",
+                "            self.keep(self._written, _FOR_EVER)\n        with self._syncing:\n",
                 "            pass\n        with suppress(OSError):\n",
             ),
         ),

@@ -108,6 +108,7 @@ class SqliteFile:
             with self._failures_told(), self._queued(), self._read_only_noticed():
                 self._begin()
                 try:
+                    self._log.mend()
                     yield self._writer
                     self._writer.execute("COMMIT")
                 finally:
@@ -117,7 +118,7 @@ class SqliteFile:
         finally:
             self._writing.release()
             with self._failures_told():
-                log.keep(number)
+                log.keep(number, BUSY_TIMEOUT_S)
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done."""
@@ -130,13 +131,13 @@ class SqliteFile:
             self._writer.close()
         self._close_idle_readers()
 
-    def _open(self) -> tuple[sqlite3.Connection, SqliteLog]:
+    def _open(self, *, is_in_doubt: bool = False) -> tuple[sqlite3.Connection, SqliteLog]:
         connection = self.connect(self._path)
         try:
             _prepare(connection)
             # Who writes waits for the disk by the log; before parts of it are overwritten, SQLite still does.
             connection.execute("PRAGMA synchronous = NORMAL")
-            return connection, SqliteLog(self._path)
+            return connection, SqliteLog(self._path, is_in_doubt=is_in_doubt)
         except BaseException:
             connection.close()
             raise
@@ -155,7 +156,6 @@ class SqliteFile:
     def _begin(self) -> None:
         if self._was_read_only:
             self._reopen()
-        self._log.mend(self._writer)
         self._writer.execute("BEGIN IMMEDIATE")
 
     @contextmanager
@@ -172,7 +172,7 @@ class SqliteFile:
         self._drop_idle_readers()
         self._log.close()
         self._writer.close()
-        self._writer, self._log = self._open()
+        self._writer, self._log = self._open(is_in_doubt=self._log.is_in_doubt)
         self._was_read_only = False
 
     def _close_idle_readers(self) -> None:
