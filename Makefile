@@ -29,7 +29,8 @@ PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.1
 CLIENTS := 0.2.12 0.2.20 0.3.5
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready) .clients/openai/ready
 
-# Where tests keep their files, if there is room: no test takes the power away, so none has to wait for a disk.
+# Where tests keep their files, if there is room: what a disk would keep is told from what it was asked, so that no test
+# has to wait for one.
 # What is measured is not kept there: see tests/benchmarks.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
 

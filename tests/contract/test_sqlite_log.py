@@ -66,7 +66,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path, disk: Disk) -> Iterator[SqliteRangeStore]:
-    store = SqliteRangeStore(path)
+    store = _at_work(path)
     disk.waits = 0
     yield store
     disk.go_on()
@@ -96,7 +96,7 @@ def test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait(
 
 def test_what_two_stores_write_is_waited_for_by_each(store: SqliteRangeStore, disk: Disk, path: Path) -> None:
     log = path.with_name(f"{path.name}-wal").stat()
-    with closing(SqliteRangeStore(path)) as other:
+    with closing(_at_work(path)) as other:
         disk.waits = 0
         store.write([Put(A, b"")])
         other.write([Put(B, b"")])
@@ -135,7 +135,7 @@ def test_what_is_written_through_a_link_is_waited_for_where_the_file_is(disk: Di
 def test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk(
     store: SqliteRangeStore, disk: Disk, path: Path, pool: ThreadPoolExecutor
 ) -> None:
-    with closing(SqliteRangeStore(path)) as other:
+    with closing(_at_work(path)) as other:
         disk.hold()
         first = _held_up(pool, disk, lambda: other.write([Put(A, b"first")]))
         late = _held_up(pool, disk, lambda: store.write([Put(A, b"late", {}, (Absent(),))]))
@@ -203,8 +203,15 @@ def test_a_file_that_another_program_took_out_of_its_mode_is_brought_back(
     with closing(SqliteRangeStore(path)) as again:
         disk.waits = 0
         again.write([Put(B, b"b")])
-        assert disk.waits == 1
+        assert disk.waits == len(("written again", "written"))
         assert again.get(A) is not None
+
+
+def _at_work(path: Path) -> SqliteRangeStore:
+    """Return a store that has written: its first write has the whole log written again."""
+    store = SqliteRangeStore(path)
+    store.write([Put(Key("p", "first"), b"")])
+    return store
 
 
 def _held_up(pool: ThreadPoolExecutor, disk: Disk, write: Callable[[], None]) -> Future[None]:

@@ -110,7 +110,7 @@ def test_what_the_disk_dropped_is_written_again_before_anything_else_counts(
     disk.tell(*UNKNOWN, LATER)
     store.write([Put(LATER, b"again")])
     disk.tell()
-    assert disk.waits == len(("opened", "first", "failed", "written again", "later", "again"))
+    assert disk.waits == len(("opened", "doubted", "first", "failed", "written again", "later", "again"))
 
 
 def test_while_the_disk_fails_again_nothing_is_written(store: SqliteRangeStore, disk: FailingDisk) -> None:
@@ -132,6 +132,14 @@ def test_a_log_that_is_being_read_is_written_again_all_the_same(
         store.write([Put(LATER, b"")])
         disk.tell(*UNKNOWN, LATER)
         assert reader.execute("SELECT * FROM items").fetchall() == before
+
+
+def test_who_opens_the_log_after_a_failure_of_somebody_elses_does_not_believe_it(
+    store: SqliteRangeStore, disk: FailingDisk, path: Path
+) -> None:
+    with closing(SqliteRangeStore(path)) as other:
+        other.write([Put(LATER, b"")])
+        disk.tell(*UNKNOWN, LATER)
 
 
 def test_the_doubt_outlives_that_the_file_could_only_be_read(

@@ -94,9 +94,10 @@ class _Node:
         left = _Node(None if self.names is None else dict(self.names), bytearray(self.data))
         # Names change in the order in which they were asked to; bytes in any.
         pending = self.pending[: chance.randint(0, len(self.pending))] if self.names is not None else self.pending
+        share = chance.random()
         for change in pending:
             for piece in _pieces(change) if self.names is None else [change]:
-                if self.names is not None or chance.random() < 0.5:
+                if self.names is not None or chance.random() < share:
                     left.apply(piece)
         if left.names is None:
             path.write_bytes(left.data)

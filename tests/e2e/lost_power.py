@@ -24,7 +24,7 @@ from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.disk_trace import STRACE, Disk, calls_in, has_ended
+from tests.e2e.disk_trace import STRACE, Call, Disk, calls_in, has_ended
 from tests.e2e.plain_client import Json, PlainClient, said
 from tests.servers import ModelProcess, ServerProcess, wait_until
 
@@ -66,12 +66,13 @@ def lost_power(
         with TracedServer(folder, disk / "data", model.url) as server:
             told = _told_by(server.url, sessions, seed)
         wait_until(lambda: has_ended(server.trace), TRACE_TIMEOUT_S, "the trace did not end")
+        with server.trace.open(errors="surrogateescape") as trace:
+            calls = calls_in(trace)
         counts = Counter({"sessions and turns told": len(told)})
-        chosen = sorted(chance.sample(told, min(moments, len(told))), key=lambda one: one.at)
-        for moment, left in zip(chosen, _disks(disk, server.trace, [one.at for one in chosen], chance), strict=True):
-            counts["told things looked for"] += _assert_kept(
-                left, [one for one in told if one.at <= moment.at], model.url
-            )
+        chosen = _moments(told, calls, moments, chance)
+        for moment, left in zip(chosen, _disks(disk, calls, chosen, chance), strict=True):
+            before = [one for one in told if one.at <= moment]
+            counts["told things looked for"] += _assert_kept(left, before, model.url)
             counts["losses of power"] += 1
             shutil.rmtree(left)
     tell(", ".join(f"{count} {what}" for what, count in counts.items()))
@@ -100,16 +101,23 @@ def _visits(url: str, sessions: int, chance: random.Random) -> list[Told]:
     return told
 
 
-def _disks(root: Path, trace: Path, moments: Sequence[float], chance: random.Random) -> Iterator[Path]:
+def _moments(told: Sequence[Told], calls: Sequence[Call], number: int, chance: random.Random) -> list[float]:
+    """Return moments when something had just been told and, a quarter of them, when the database was written."""
+    times = [call.ended_at for call in calls if call.name == "pwrite64" and call.path.endswith(".db")]
+    times = [at for at in times if at > told[0].at]
+    chosen = chance.sample(times, min(number // 4, len(times)))
+    return sorted([*chosen, *(one.at for one in chance.sample(told, min(number, len(told)) - len(chosen)))])
+
+
+def _disks(root: Path, calls: Sequence[Call], moments: Sequence[float], chance: random.Random) -> Iterator[Path]:
     """Yield a folder as it could be found after a loss of power at each moment, the earliest first."""
     disk = Disk(root)
-    with trace.open(errors="surrogateescape") as lines:
-        calls = iter(calls_in(lines))
-    call = next(calls)
+    coming = iter(calls)
+    call = next(coming)
     for number, moment in enumerate(moments):
         while call.ended_at <= moment:
             disk.take(call)
-            call = next(calls)
+            call = next(coming)
         left = root.parent / f"left-{number}"
         disk.left(left, chance)
         yield left

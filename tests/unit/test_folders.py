@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,15 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path, synced: list[Path]
     make_private_folder(tmp_path / "a")
     assert synced == []
     assert stat.filemode((tmp_path / "a").stat().st_mode) == "drwxr-xr-x"
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
+def test_a_folder_that_cannot_be_synced_is_no_failure_and_one_that_fails_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def fsync(_: int) -> None:
+        raise OSError(code, "not now")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError, match="not now") if code == errno.EIO else nullcontext():
+        make_private_folder(tmp_path / "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -15,9 +16,13 @@ def make_private_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names that the folder holds on the disk."""
+    """Have the names that the folder holds on the disk, where its file system can be told to."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+    except OSError as exc:
+        # What file systems of a network answer that have folders elsewhere.
+        if exc.errno != errno.EINVAL:
+            raise
     finally:
         os.close(descriptor)

@@ -131,13 +131,13 @@ class SqliteFile:
             self._writer.close()
         self._close_idle_readers()
 
-    def _open(self, *, is_in_doubt: bool = False) -> tuple[sqlite3.Connection, SqliteLog]:
+    def _open(self) -> tuple[sqlite3.Connection, SqliteLog]:
         connection = self.connect(self._path)
         try:
             _prepare(connection)
             # Who writes waits for the disk by the log; before parts of it are overwritten, SQLite still does.
             connection.execute("PRAGMA synchronous = NORMAL")
-            return connection, SqliteLog(self._path, is_in_doubt=is_in_doubt)
+            return connection, SqliteLog(self._path)
         except BaseException:
             connection.close()
             raise
@@ -172,7 +172,7 @@ class SqliteFile:
         self._drop_idle_readers()
         self._log.close()
         self._writer.close()
-        self._writer, self._log = self._open(is_in_doubt=self._log.is_in_doubt)
+        self._writer, self._log = self._open()
         self._was_read_only = False
 
     def _close_idle_readers(self) -> None:

@@ -24,12 +24,8 @@ class SqliteLog:
     `wrote`, `mend` and `close` are called by who holds the lock of writers, `keep` by anybody.
     """
 
-    def __init__(self, database: Path, *, is_in_doubt: bool = False) -> None:
+    def __init__(self, database: Path) -> None:
         """Open the log, which is there as long as a connection to the database is, and have it on the disk.
-
-        Args:
-            database: the file that it belongs to.
-            is_in_doubt: part of what is in it may not be on the disk.
 
         Raises:
             OSError: it can't be opened.
@@ -42,15 +38,11 @@ class SqliteLog:
         self._syncing = threading.Lock()
         self._written = 0
         self._kept = 0
-        self._is_in_doubt = is_in_doubt
-        # What a process that died had written is read, and told, by this one; a failure is for the first write to mend.
+        # Whoever wrote before may have been told of a failure, and have died of it.
+        self._is_in_doubt = True
+        # What a process that died had written is read, and told, by this one before it writes anything itself.
         with suppress(OSError):
-            self._sync()
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether part of what is in it may not be on the disk."""
-        return self._is_in_doubt
+            sync_data(self._descriptor)
 
     def wrote(self) -> int:
         """Count a write that has been committed; return its number."""
