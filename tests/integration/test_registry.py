@@ -253,8 +253,9 @@ def test_tools_are_told_with_their_groups_and_found_by_name(toolgroups: Toolgrou
     assert told("dice/flip") == [("dice", "flip")]
     found, tool = toolgroups.tool(LOCAL_CALLER, "now")
     assert (found.identifier, tool.name) == ("clock", "now")
-    with pytest.raises(NotFound, match="tool 'fly' not found"):
-        toolgroups.tool(LOCAL_CALLER, "fly")
+    for name in ("fly", "/now", "dice/now", "clock//now"):
+        with pytest.raises(NotFound, match=f"tool '{name}' not found"):
+            toolgroups.tool(LOCAL_CALLER, name)
     with pytest.raises(Unsupported, match="there is no toolgroup 'chess'") as refused:
         told("chess", named_by="toolgroup_id")
     assert refused.value.location == ("toolgroup_id",)

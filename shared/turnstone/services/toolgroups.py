@@ -146,6 +146,8 @@ class Toolgroups:
 
     def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
         group_id, _, tool_name = name.rpartition("/")
+        if name.startswith("/") or "/" in group_id:
+            raise NotFound("tool", name)
         groups = [_group(tools, group_id)] if group_id else self.list(caller)
         unasked: list[TurnstoneError] = []
         for group, there in self._asked(tools, groups):
