@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import sqlite3
 import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -318,6 +320,20 @@ def test_a_closed_store_is_unavailable(store: SqliteRangeStore) -> None:
     for call in (lambda: store.get(A), lambda: store.range(Range("p")), lambda: store.write([Put(A, b"")])):
         with pytest.raises(StoreUnavailable, match="closed"):
             call()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open descriptors are listed as Linux does")
+def test_a_store_that_nobody_closes_leaves_nothing_open(path: Path) -> None:
+    def opened() -> list[str]:
+        gc.collect()
+        descriptors = Path("/proc/self/fd").iterdir()
+        return [to for one in descriptors if str(path.parent) in (to := os.readlink(one) if one.is_symlink() else "")]
+
+    store = SqliteRangeStore(path)
+    store.write([Put(A, b"")])
+    assert len(opened()) > 2
+    del store
+    assert opened() == []
 
 
 def test_closing_lets_running_calls_finish(path: Path) -> None:

@@ -78,8 +78,8 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite_file.py",
-                "                    self._log.mend()\n",
-                "                    self._log._is_in_doubt = False\n",
+                "            self._log.mend()\n",
+                "            self._log._is_in_doubt = False\n",
             ),
         ),
         (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -57,11 +59,8 @@ class SqliteFile:
         with self._failures_told():
             _create_private(path)
             self._queue = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                self._writer, self._log = self._open()
-            except BaseException:
-                os.close(self._queue)
-                raise
+            self._leave_queue = weakref.finalize(self, os.close, self._queue)
+            self._writer, self._log = self._open()
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """Return a new connection that any thread may use."""
@@ -108,7 +107,6 @@ class SqliteFile:
             with self._failures_told(), self._queued(), self._read_only_noticed():
                 self._begin()
                 try:
-                    self._log.mend()
                     yield self._writer
                     self._writer.execute("COMMIT")
                 finally:
@@ -124,9 +122,7 @@ class SqliteFile:
         """Close the file as soon as the calls that use it are done."""
         self._closed = True
         with self._writing:
-            if self._queue >= 0:
-                os.close(self._queue)
-                self._queue = -1
+            self._leave_queue()
             self._log.close()
             self._writer.close()
         self._close_idle_readers()
@@ -157,13 +153,19 @@ class SqliteFile:
         if self._was_read_only:
             self._reopen()
         self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            self._log.mend()
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def _read_only_noticed(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as exc:
-            if getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY:
+        except (sqlite3.OperationalError, OSError) as exc:
+            may_not = isinstance(exc, PermissionError) or getattr(exc, "errno", None) == errno.EROFS
+            if may_not or getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY:
                 self._was_read_only = True
             raise
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class SqliteLog:
         self._path = real.with_name(f"{real.name}-wal")
         # Opened once and kept: a failure to write is told to every descriptor that was open when it happened.
         self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        self._let_go = weakref.finalize(self, os.close, self._descriptor)
         self._syncing = threading.Lock()
         self._written = 0
         self._kept = 0
@@ -89,9 +91,7 @@ class SqliteLog:
         with suppress(OSError):
             self.keep(self._written, _FOR_EVER)
         with self._syncing:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
+            self._let_go()
 
     def _sync(self) -> None:
         if self._is_in_doubt:
