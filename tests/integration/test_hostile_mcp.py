@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
 
 SOON_S = 8.0
 LIMITS = McpLimits(connect_s=2.0, answer_bytes=100_000, tools=20, pages=5)
+UNHURRIED = replace(LIMITS, connect_s=6.0)  # a busy machine may take seconds to connect
 WAITS_S = 60.0
 PACKED = gzip.compress(b"x" * 10_000_000)
 
@@ -34,10 +36,12 @@ def loaded() -> None:
 
 
 @contextmanager
-def hostile(reply: Callable[[Message], Reply]) -> Iterator[tuple[McpToolbox, HostileMcpServer]]:
+def hostile(
+    reply: Callable[[Message], Reply], limits: McpLimits = LIMITS
+) -> Iterator[tuple[McpToolbox, HostileMcpServer]]:
     """Serve, and see to it that the block ends soon and leaves nothing."""
     began, threads = time.monotonic(), set(threading.enumerate())
-    with HostileMcpServer(reply) as server, asking(server.port, limits=LIMITS) as connections:
+    with HostileMcpServer(reply) as server, asking(server.port, limits=limits) as connections:
         yield toolbox(server.url(), connections), server
         if connections._loop is not None:
             settled = asyncio.run_coroutine_threadsafe(_until_settled(), connections._loop)
@@ -217,7 +221,7 @@ def test_a_server_that_does_not_take_connections_in_time_is_told() -> None:
 def test_a_redirect_to_a_private_address_is_not_followed(status: int, method: str) -> None:
     with HostileMcpServer(decent) as private:
         elsewhere = Reply(status=status, headers=(("location", private.url()),))
-        with hostile(decent_but(**{method: lambda _: elsewhere})) as (box, _):
+        with hostile(decent_but(**{method: lambda _: elsewhere}), UNHURRIED) as (box, _):
             with pytest.raises((ToolFailed, ToolgroupUnavailable), match=r"another address|it is not https"):
                 call(box, "echo")
             assert private.requests == []
@@ -226,7 +230,7 @@ def test_a_redirect_to_a_private_address_is_not_followed(status: int, method: st
 def test_headers_are_not_sent_where_a_redirect_points() -> None:
     with HostileMcpServer(decent) as other, HostileMcpServer(decent) as named:
         named.reply = decent_but(tools_call=lambda _: Reply(status=307, headers=(("location", other.url()),)))
-        with asking(named.port, other.port, limits=LIMITS) as connections:
+        with asking(named.port, other.port, limits=UNHURRIED) as connections:
             box = toolbox(named.url(), connections)
             with pytest.raises(ToolFailed):
                 call(box, "echo", asker_with(named.url(), {"Authorization": "Bearer mine"}))
