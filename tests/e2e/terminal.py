@@ -15,6 +15,7 @@ from typing import Self
 from tests.servers import ROOT, server_environment
 
 TIMEOUT_S = 30.0
+POLL_S = 0.01
 READ_BYTES = 4_096
 CTRL_C, CTRL_D = "\x03", "\x04"
 
@@ -81,6 +82,18 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C once the chat waits for keys.
+
+        Python notices one that comes between the prompt and the waiting at the next key only.
+        """
+        status = Path(f"/proc/{self._process.pid}/stat")
+        deadline = time.monotonic() + TIMEOUT_S
+        while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, f"it never waited: {self.shown[self._read_up_to :]!r}"
+            time.sleep(POLL_S)
+        self.type(CTRL_C)
 
     def say(self, line: str) -> None:
         """Type a line at the prompt."""
