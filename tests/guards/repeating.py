@@ -187,6 +187,12 @@ RETRIES = (
         ),
         (f"{FOLLOWING}test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_waiting",),
     ),
+    Guard(
+        Race.CLIENT_RETRY,
+        "who comes while the last look finds nobody is followed too",
+        (ours("services/following.py", "if self._followed.get(name) is followed:", "if name in self._followed:"),),
+        (f"{FOLLOWING}test_who_comes_while_the_last_look_finds_nobody_is_followed_too",),
+    ),
 )
 KEYS = (
     Guard(

@@ -232,6 +232,31 @@ def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:
     server.settle()
 
 
+def test_who_comes_while_the_last_look_finds_nobody_is_followed_too(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thinking, nobody_found = Held("done"), Gate()
+    server, second, joined = running_and_joined(serve, thinking)
+    find = second.core.broadcasts.find
+
+    def find_and_stand_still(ref: TurnRef) -> TurnBroadcast | None:
+        found = find(ref)
+        if found is None and threading.current_thread().name.startswith("look"):
+            nobody_found.pass_through()
+        return found
+
+    monkeypatch.setattr(second.core.broadcasts, "find", find_and_stand_still)
+    second.turns.hand_over(joined.ref)
+    nobody_found.wait()
+    joined = second.start(joined.ref, by=AGAIN)
+    nobody_found.open()
+    time.sleep(SOME_LOOKS_S)
+    thinking.open()
+    server.settle()
+    eventually(lambda: joined.is_over)
+    assert outline(joined.events).endswith("complete")
+
+
 def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: Serve) -> None:
     thinking, thinking_again = Held("done"), Held("done again")
     server, second, joined = running_and_joined(serve, thinking)

@@ -67,8 +67,7 @@ class Following:
                 while followed := self._still_followed():
                     for name, each in followed:
                         if not _goes_on_well(pool, each):
-                            with self._changed:
-                                self._followed.pop(name, None)
+                            self._let_go(name, each)
         except BaseException:
             with self._changed:  # there is no thread for the pool: the next who wants to follow gets new ones, for all
                 self._is_looking = False
@@ -80,6 +79,12 @@ class Following:
             self._changed.wait(self._every_s)
             self._is_looking = bool(self._followed)
             return tuple(self._followed.items())
+
+    def _let_go(self, name: TurnRef | Look, followed: Followed) -> None:
+        """Look at it no more, unless somebody has come for it since this look began."""
+        with self._changed:
+            if self._followed.get(name) is followed:
+                del self._followed[name]
 
     def _goes_on(self, ref: TurnRef) -> bool:
         """Tell whether there is still something to wait for, and somebody here who waits."""
