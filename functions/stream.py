@@ -3,9 +3,9 @@
 import sys
 from importlib import import_module
 
-from turnstone.edge.loading import keep_loaded, undisturbed
+from turnstone.edge.loading import for_good
 
-with undisturbed():
+with for_good():
     import uvicorn
 
     from turnstone.config import LambdaSettings, load_settings
@@ -17,10 +17,9 @@ KEEP_ALIVE_S = 900  # the adapter closes first
 
 def main(port: int) -> None:
     """Serve the route whose module TURNSTONE_ROUTE_MODULE names until the process is ended."""
-    with undisturbed():
+    with for_good():
         module = import_module(str(load_settings(LambdaSettings).route_module))
         app = module.handler.app(BehindAdapter())
-    keep_loaded()
     uvicorn.run(
         app,
         host=HOST,

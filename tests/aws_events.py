@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from turnstone.dialects.llama_stack.registry_requests import RegisterModel, RegisterShield, RegisterToolgroup
+from turnstone.dialects.llama_stack.models import RegisterModel
+from turnstone.dialects.llama_stack.shields import RegisterShield
+from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt

@@ -1,7 +1,7 @@
 """POST /agents/create: create an agent, as clients of September 2024 do."""
 
+from turnstone.dialects.llama_stack.agent_requests_2024 import CreateAgent2024
 from turnstone.dialects.llama_stack.replies import AgentCreated
-from turnstone.dialects.llama_stack.requests_2024 import CreateAgent2024
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 

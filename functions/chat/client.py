@@ -17,7 +17,7 @@ import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, SSLError
 
 from functions.chat.wire import Event, Json, events_in
-from turnstone.config import ClientSettings
+from turnstone.client_settings import ClientSettings
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # the server says a word every 15 s, however long the model takes

@@ -19,7 +19,8 @@ from functions.chat.prompt import Prompt, read_line, show_turns
 from functions.chat.screen import JsonScreen, Screen, TextScreen, visible
 from functions.chat.session import ChatSession, make_agent, open_session
 from functions.chat.wire import Json
-from turnstone.config import InvalidSettings, load_client_settings, wants_plain_text
+from turnstone.client_settings import load_client_settings
+from turnstone.config import InvalidSettings, wants_plain_text
 
 if TYPE_CHECKING:
     from functions.chat.tools import ClientTool

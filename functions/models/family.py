@@ -1,16 +1,18 @@
 """The routes of this family as one function: they are asked for rarely, and share a warm one."""
 
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.edge.loading import for_good
 
-# relative: in a function this family is a package of its own, here a part of functions
-from . import (
-    get_model,
-    get_provider,
-    list_models,
-    list_providers,
-    register_model,
-    unregister_model,
-)
+with for_good():
+    # relative: in a function this family is a package of its own, here a part of functions
+    from . import (
+        get_model,
+        get_provider,
+        list_models,
+        list_providers,
+        register_model,
+        unregister_model,
+    )
 
 ROUTES = tuple(
     module.ROUTE

@@ -1,6 +1,6 @@
 """GET /v1/models: the models of the model server, and those registered beside them."""
 
-from turnstone.dialects.llama_stack.registry_replies import ModelList
+from turnstone.dialects.llama_stack.models import ModelList
 from turnstone.domain.errors import ModelError, ModelTimedOut, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply

@@ -1,6 +1,6 @@
 """GET /v1/providers: who provides models, tools and shields on this server."""
 
-from turnstone.dialects.llama_stack.registry_replies import ProviderList
+from turnstone.dialects.llama_stack.models import ProviderList
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

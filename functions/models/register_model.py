@@ -1,6 +1,6 @@
 """POST /v1/models: register a model, with what is to be known of it."""
 
-from turnstone.dialects.llama_stack.registry_requests import RegisterModel
+from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.domain.registry import Model
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply

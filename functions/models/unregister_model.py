@@ -1,14 +1,13 @@
 """DELETE /v1/models/{model_id}: forget a registered model; what the model server lists stays."""
 
-from turnstone.dialects.llama_stack.nothing import Nothing
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.routes import Null, Reply, Request, Route, null
 
 
 def unregister_model(request: Request) -> Reply:
     request.application.models.unregister(request.caller, request.path_params["model_id"])
-    return reply(Nothing())
+    return null()
 
 
-ROUTE = Route("DELETE", "/v1/models/{model_id}", unregister_model, Nothing, takes_slashes=True)
+ROUTE = Route("DELETE", "/v1/models/{model_id}", unregister_model, Null, takes_slashes=True)
 handler = LambdaHandler(__name__, ROUTE, loads="models")

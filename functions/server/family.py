@@ -1,8 +1,10 @@
 """The routes of this family as one function: they are asked for rarely, and share a warm one."""
 
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.edge.loading import for_good
 
-# relative: in a function this family is a package of its own, here a part of functions
-from . import get_docs, get_openapi, health, version
+with for_good():
+    # relative: in a function this family is a package of its own, here a part of functions
+    from . import get_docs, get_openapi, health, version
 
 handler = LambdaHandler(__name__, get_docs.ROUTE, get_openapi.ROUTE, health.ROUTE, version.ROUTE)

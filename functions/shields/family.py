@@ -1,15 +1,17 @@
 """The routes of this family as one function: they are asked for rarely, and share a warm one."""
 
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.edge.loading import for_good
 
-# relative: in a function this family is a package of its own, here a part of functions
-from . import (
-    get_shield,
-    list_shields,
-    register_shield,
-    run_shield,
-    unregister_shield,
-)
+with for_good():
+    # relative: in a function this family is a package of its own, here a part of functions
+    from . import (
+        get_shield,
+        list_shields,
+        register_shield,
+        run_shield,
+        unregister_shield,
+    )
 
 ROUTES = tuple(
     module.ROUTE

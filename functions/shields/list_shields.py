@@ -1,6 +1,6 @@
 """GET /v1/shields: the shields that agents can name."""
 
-from turnstone.dialects.llama_stack.registry_replies import ShieldList
+from turnstone.dialects.llama_stack.shields import ShieldList
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply

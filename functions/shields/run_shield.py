@@ -1,7 +1,6 @@
 """POST /v1/safety/run-shield: have a shield judge messages, outside of any turn."""
 
-from turnstone.dialects.llama_stack.registry_replies import ShieldRun
-from turnstone.dialects.llama_stack.registry_requests import RunShield
+from turnstone.dialects.llama_stack.shields import RunShield, ShieldRun
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply

@@ -1,18 +1,20 @@
 """The routes of this family as one function: they are asked for rarely, and share a warm one."""
 
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.edge.loading import for_good
 
-# relative: in a function this family is a package of its own, here a part of functions
-from . import (
-    get_tool,
-    get_toolgroup,
-    invoke_tool,
-    list_runtime_tools,
-    list_toolgroups,
-    list_tools,
-    register_toolgroup,
-    unregister_toolgroup,
-)
+with for_good():
+    # relative: in a function this family is a package of its own, here a part of functions
+    from . import (
+        get_tool,
+        get_toolgroup,
+        invoke_tool,
+        list_runtime_tools,
+        list_toolgroups,
+        list_tools,
+        register_toolgroup,
+        unregister_toolgroup,
+    )
 
 ROUTES = tuple(
     module.ROUTE

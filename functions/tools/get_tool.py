@@ -1,6 +1,6 @@
 """GET /v1/tools/{tool_name}: a tool that runs on the server."""
 
-from turnstone.dialects.llama_stack.registry_replies import Tool, tool_reply
+from turnstone.dialects.llama_stack.tool_replies import Tool, tool_reply
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

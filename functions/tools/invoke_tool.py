@@ -1,7 +1,7 @@
 """POST /v1/tool-runtime/invoke: have a tool run, outside of any turn."""
 
-from turnstone.dialects.llama_stack.registry_replies import ToolRun, tool_run_reply
-from turnstone.dialects.llama_stack.registry_requests import InvokeTool
+from turnstone.dialects.llama_stack.tool_replies import ToolRun, tool_run_reply
+from turnstone.dialects.llama_stack.tool_requests import InvokeTool
 from turnstone.domain.errors import NotFound, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from turnstone.dialects.llama_stack.registry_replies import RuntimeToolList, runtime_tool_list
-from turnstone.dialects.llama_stack.registry_requests import mcp_endpoint_in
+from turnstone.dialects.llama_stack.tool_replies import RuntimeToolList, runtime_tool_list
+from turnstone.dialects.llama_stack.tool_requests import mcp_endpoint_in
 from turnstone.domain.errors import ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply

@@ -1,6 +1,6 @@
 """GET /v1/toolgroups: the toolgroups that come with the server, and those registered beside them."""
 
-from turnstone.dialects.llama_stack.registry_replies import ToolgroupList
+from turnstone.dialects.llama_stack.tool_replies import ToolgroupList
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply

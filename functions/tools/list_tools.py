@@ -1,6 +1,6 @@
 """GET /v1/tools: the tools that run on the server, of one toolgroup or of all."""
 
-from turnstone.dialects.llama_stack.registry_replies import ToolList, tool_list
+from turnstone.dialects.llama_stack.tool_replies import ToolList, tool_list
 from turnstone.domain.errors import ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply

@@ -1,9 +1,11 @@
 """The routes of this family as one function: they are asked for rarely, and share a warm one."""
 
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.edge.loading import for_good
 
-# relative: in a function this family is a package of its own, here a part of functions
-from . import get_context, get_usage
+with for_good():
+    # relative: in a function this family is a package of its own, here a part of functions
+    from . import get_context, get_usage
 
 ROUTES = (get_usage.ROUTE, get_context.ROUTE)
 handler = LambdaHandler(__name__, *ROUTES, loads="usage")

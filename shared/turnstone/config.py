@@ -12,6 +12,7 @@ PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
+OF_CLIENTS = frozenset({"api_key", "url"})  # whose variables may be exported in the shell that a server is started in
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -63,7 +64,7 @@ class Settings(BaseModel):
 
     def contradictions(self) -> list[str]:
         """Return what is wrong with settings that are right by themselves, each time naming a variable."""
-        if self.model_url in (None, OFFLINE) or _has_host(str(self.model_url)):
+        if self.model_url in (None, OFFLINE) or has_host(str(self.model_url)):
             return []
         return [f"{variable_of('model_url')}: names no host, or a port that there can't be"]
 
@@ -87,28 +88,6 @@ class LambdaSettings(Settings):
     config: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
-
-
-class ClientSettings(BaseModel):
-    """Where a client of this machine finds the server, and the key it shows there."""
-
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")] = "http://127.0.0.1:8321"
-    api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, repr=False)
-
-
-def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
-    """Return what is given, and what the environment says where nothing is. Raises InvalidSettings."""
-    given = {name: value for name, value in _in_environment().items() if name in ClientSettings.model_fields}
-    given |= {name: value for name, value in (("url", url), ("api_key", api_key)) if value is not None}
-    try:
-        settings = ClientSettings.model_validate(given)
-    except ValidationError as error:
-        raise InvalidSettings(_told(error)) from None
-    if not _has_host(settings.url):
-        raise InvalidSettings(f"{variable_of('url')}: names no host, or a port that there can't be")
-    return settings
 
 
 def wants_plain_text() -> bool:
@@ -136,12 +115,11 @@ Kind = TypeVar("Kind", bound=Settings)
 
 def load_settings(kind: type[Kind]) -> Kind:
     """Return the settings of this process; an empty variable counts as unset. Raises InvalidSettings."""
-    # a client's variables may be exported in the shell that a server is started in
-    given = {name: value for name, value in _in_environment().items() if name not in ClientSettings.model_fields}
+    given = {name: value for name, value in in_environment().items() if name not in OF_CLIENTS}
     try:
         settings = kind.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(_told(error)) from None
+        raise InvalidSettings(told(error)) from None
     if contradictions := settings.contradictions():
         raise InvalidSettings("; ".join(contradictions))
     return settings
@@ -152,7 +130,7 @@ def variable_of(field: str) -> str:
     return f"{PREFIX}{field.upper()}"
 
 
-def _in_environment() -> dict[str, str]:
+def in_environment() -> dict[str, str]:
     """Return what our variables say, by the names of their fields."""
     return {
         name.removeprefix(PREFIX).lower(): value
@@ -161,12 +139,14 @@ def _in_environment() -> dict[str, str]:
     }
 
 
-def _told(error: ValidationError) -> str:
+def told(error: ValidationError) -> str:
+    """Return what is wrong with settings, by their variables and without their values."""
     problems = error.errors(include_input=False)
     return "; ".join(f"{variable_of(str(p['loc'][0]))}: {SAID_BETTER.get(p['type'], p['msg'])}" for p in problems)
 
 
-def _has_host(url: str) -> bool:
+def has_host(url: str) -> bool:
+    """Tell whether the URL names a host, and a port that there can be."""
     try:
         parts = urlsplit(url)
         return bool(parts.hostname) and parts.port != 0

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from functions.turns_2024.create_turn_2024 import create_turn_2024
+from turnstone.dialects.llama_stack.agent_requests_2024 import CreateAgent2024
 from turnstone.dialects.llama_stack.replies_2024 import turn_wire, wire_2024
-from turnstone.dialects.llama_stack.requests_2024 import CreateAgent2024
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.stream_2024 import TurnStream2024
 from turnstone.dialects.llama_stack.turn_requests_2024 import CreateTurn2024

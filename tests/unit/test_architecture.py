@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "shared" / "turnstone"
 EDGE = ROOT / "functions"
 
-SETTINGS = ("config", "auth_settings", "local_settings")
+SETTINGS = ("config", "auth_settings", "client_settings", "local_settings")
 # what each layer may import of the package, itself aside
 MAY_IMPORT = {
     "domain": set[str](),
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "setting_values": set[str](),
     "config": {"setting_values"},
     "auth_settings": {"config", "setting_values"},
+    "client_settings": {"config"},
     "local_settings": {"config", "auth_settings"},
     "bootstrap": {"domain", "ports", "records", "engine", "store", "adapters", "services", *SETTINGS},
     "functions": {"domain", "dialects", "http", "edge", "bootstrap", *SETTINGS},

@@ -14,7 +14,7 @@ import pytest
 from functions.chat.client import ChatError, Client, ConnectionLost, NoServer, NotUnderstood, Refused
 from functions.chat.session import ChatSession
 from functions.chat.wire import Event
-from turnstone.config import ClientSettings
+from turnstone.client_settings import ClientSettings
 
 KEY = "key-0123456789"
 STREAM = "text/event-stream; charset=utf-8"

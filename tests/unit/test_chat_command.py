@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from functions.cli import main
-from turnstone.config import InvalidSettings, load_client_settings, load_settings, wants_plain_text
+from turnstone.client_settings import ClientSettings, load_client_settings
+from turnstone.config import OF_CLIENTS, InvalidSettings, load_settings, wants_plain_text
 from turnstone.local_settings import LocalSettings
 
 SECRET = "sk-0123456789"
@@ -60,6 +61,7 @@ def test_variables_of_a_client_do_not_stop_a_server(monkeypatch: pytest.MonkeyPa
     assert load_settings(LocalSettings).port == 8322
     settings = load_client_settings(None, None)
     assert (settings.url, settings.api_key) == ("https://agents.example/live", SECRET)
+    assert OF_CLIENTS == ClientSettings.model_fields.keys()
     assert load_client_settings("http://localhost:1", "other").api_key == "other"
     monkeypatch.setenv("TURNSTONE_URLS", "x")
     with pytest.raises(InvalidSettings, match="TURNSTONE_URLS: there is no such setting"):

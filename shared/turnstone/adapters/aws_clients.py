@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import botocore.config
 import botocore.session
 from botocore.exceptions import BotoCoreError
 from botocore.loaders import JSONFileLoader, Loader
+from pydantic_core import from_json
 
 from turnstone.domain.errors import StoreUnavailable
 
@@ -36,14 +36,14 @@ SERVICES = (
 
 
 class DescriptionFiles(JSONFileLoader):  # type: ignore[misc] # botocore has no types
-    """Reads descriptions into plain dicts. Its own reader asks for ordered ones, which take three times as long."""
+    """Reads descriptions into plain dicts. Its own reader asks for ordered ones, which take several times as long."""
 
     def load_file(self, file_path: str) -> dict[str, Any] | None:
         """Return what a file says, packed or not, None if there is none; the path is without its ending."""
         for ending, opened in ((".json", open), (".json.gz", gzip.open)):
             try:
                 with opened(file_path + ending, "rb") as file:
-                    description: dict[str, Any] = json.load(file)
+                    description: dict[str, Any] = from_json(file.read(), cache_strings="keys")
             except FileNotFoundError:
                 continue
             return description

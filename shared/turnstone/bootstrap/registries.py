@@ -43,7 +43,7 @@ class Registries:
 
     @cached_property
     def providers(self) -> Providers:
-        from turnstone.domain.registry import providers
+        from turnstone.domain.providers import providers
         from turnstone.services.registry import Providers
 
         return Providers(providers(self._known.providers))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnstone.config import is_function
 from turnstone.domain.errors import Unauthenticated
-from turnstone.edge.loading import keep_loaded, undisturbed
+from turnstone.edge.loading import for_good, undisturbed
 
 if TYPE_CHECKING:
     from turnstone.domain.caller import Caller
@@ -23,8 +23,8 @@ class Authorizer:
     def __init__(self, module: str) -> None:
         self._identify: Identify | None = None
         if is_function(module):
-            self._identify = _loaded()
-            keep_loaded()
+            with for_good():
+                self._identify = _loaded()
 
     def __call__(self, event: Event, _: Any) -> dict[str, Any]:
         """Return who calls, and that this caller may call the API.

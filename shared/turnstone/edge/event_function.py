@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from turnstone.config import LambdaSettings, is_function, load_settings
-from turnstone.edge.loading import keep_loaded, undisturbed
+from turnstone.edge.loading import for_good, undisturbed
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.core import Core
@@ -19,8 +19,8 @@ class EventFunction:
         self._loads = loads
         self._core: Core | None = None
         if is_function(module):
-            self._core = self._loaded()
-            keep_loaded()
+            with for_good():
+                self._core = self._loaded()
 
     @property
     def core(self) -> Core:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from turnstone.config import LambdaSettings, is_function, load_settings
-from turnstone.edge.loading import keep_loaded, undisturbed
+from turnstone.edge.loading import for_good, undisturbed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -33,8 +33,8 @@ class LambdaHandler:
         self._loads = loads
         self._respond: Respond | None = None
         if is_function(module):
-            self._respond = self._loaded()
-            keep_loaded()
+            with for_good():
+                self._respond = self._loaded()
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Return the answer to an event of a REST API's proxy integration."""

@@ -26,6 +26,6 @@ def links_of(route: Route, routes: Sequence[Route]) -> dict[str, Any]:
 def _named_by(route: Route) -> Mapping[str, str]:
     """Return where request and answer tell what the parameters of paths stand for."""
     asked = {name: f"$request.body#/{name}" for name in (route.body.model_fields if route.body else ())}
-    told = {name: f"$response.body#/{name}" for name in (route.reply.model_fields if route.reply else ())}
+    told = {name: f"$response.body#/{name}" for name in getattr(route.reply, "model_fields", ())}
     own = {name: f"$request.path.{name}" for name in PARAMETER.findall(route.path)}
     return {**asked, **told, **own}

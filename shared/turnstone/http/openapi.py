@@ -18,7 +18,7 @@ from turnstone.domain.events import (
 )
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.links import PARAMETER, links_of
-from turnstone.http.routes import Dialect, FileBytes, NoContent, Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import Dialect, FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
 Told = Annotated[
@@ -42,6 +42,11 @@ INFO: Schema = {
     "description": "A home for AI agents, which speaks the Llama Stack Agents API: it stores agents, sessions, turns "
     "and steps, runs the agent loop, and pauses a turn while the client runs its own tools.",
     "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+}
+OF_NO_MODEL: Mapping[object, Schema] = {
+    NoContent: {"204": {"description": "Done"}},
+    Null: {"200": {"description": "Done", "content": {"application/json": {"schema": {"type": "null"}}}}},
+    FileBytes: {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}},
 }
 REFUSALS: Mapping[int, tuple[str, str]] = {
     400: ("InvalidRequest", "The request can't be accepted; what is wrong with it is named."),
@@ -124,7 +129,7 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
 
 def _written(route: Route) -> Iterator[Any]:
     """Yield the types of all that the route writes."""
-    if route.reply not in (NoContent, FileBytes):
+    if route.reply not in OF_NO_MODEL:
         yield route.reply
     if route.chunk is not None:
         yield route.chunk
@@ -169,10 +174,8 @@ def _parameters(route: Route) -> Iterator[Schema]:
 
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
-    if route.reply is NoContent:
-        return {"204": {"description": "Done"}}
-    if route.reply is FileBytes:
-        return {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}
+    if route.reply in OF_NO_MODEL:
+        return {status: dict(told) for status, told in OF_NO_MODEL[route.reply].items()}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
     if answers_of(route) == (TurnStreamReply,):
         content = {}

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
@@ -165,16 +165,16 @@ Answer = Reply | FileReply | PiecesReply | TurnReply | TurnStreamReply | ModelRe
 Dialect = Literal["llama_stack", "openai"]
 
 
-class NoContent(BaseModel):
+class NoContent:
     """What a route answers that is done by its status alone."""
 
-    model_config = ConfigDict(defer_build=True)
+
+class Null:
+    """What a route answers in JSON that is done, too."""
 
 
-class FileBytes(BaseModel):
+class FileBytes:
     """What a route answers that gives a file, of whatever type that is."""
-
-    model_config = ConfigDict(defer_build=True)
 
 
 class Route(NamedTuple):
@@ -199,7 +199,7 @@ class Route(NamedTuple):
     method: str
     path: str
     endpoint: Callable[[Request], Answer]
-    reply: type[BaseModel] | None
+    reply: type[BaseModel | NoContent | Null | FileBytes] | None
     body: type[BaseModel] | None = None
     query: Mapping[str, str | Mapping[str, Any]] = MappingProxyType({})
     headers: Mapping[str, Any] = MappingProxyType({})
@@ -280,6 +280,11 @@ def reply(value: BaseModel, **headers: str) -> Reply:
 def done() -> Reply:
     """Return the answer of a route whose reply is NoContent."""
     return Reply(b"", 204)
+
+
+def null() -> Reply:
+    """Return the answer of a route whose reply is Null."""
+    return Reply(b"null")
 
 
 def joined(head: bytes, values: Iterator[bytes], tail: Callable[[], bytes]) -> Iterator[bytes]:

@@ -4,7 +4,8 @@ from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.catalogue import details_of, listed_model
 from turnstone.domain.errors import InvalidRequest, NotFound, Unsupported
-from turnstone.domain.registry import Model, Provider
+from turnstone.domain.providers import Provider
+from turnstone.domain.registry import Model
 from turnstone.domain.routing import MODELS, KnownModels
 from turnstone.ports import Clock, Inference
 from turnstone.store.registry import RegistryStore

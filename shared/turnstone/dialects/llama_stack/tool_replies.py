@@ -1,4 +1,4 @@
-"""Answers of the Llama Stack API about what a server offers.
+"""Answers of the Llama Stack API about toolgroups and tools.
 
 Source: the types of `llama-stack-client` 0.2.12; beside them, what 0.3.5 knows a tool by (`name`, `input_schema`).
 """
@@ -8,33 +8,16 @@ from typing import Any, Literal
 
 from turnstone.domain.content import Content, text_of
 from turnstone.domain.model import Frozen
-from turnstone.domain.registry import BUILTIN, Model, Provider, Shield, Toolgroup
+from turnstone.domain.registry import BUILTIN, Toolgroup
 from turnstone.domain.tool_runs import ToolResult
 from turnstone.domain.tool_schemas import input_schema_of, parameters_of
 from turnstone.domain.tools import ToolDef, ToolParameter
-from turnstone.domain.turns import SafetyViolation
 
 TOOL_FAILED = 1  # clients tell failures by any code, and by the message
 
 
-class ModelList(Frozen):
-    data: tuple[Model, ...]
-
-
-class ProviderList(Frozen):
-    data: tuple[Provider, ...]
-
-
 class ToolgroupList(Frozen):
     data: tuple[Toolgroup, ...]
-
-
-class ShieldList(Frozen):
-    data: tuple[Shield, ...]
-
-
-class ShieldRun(Frozen):
-    violation: SafetyViolation | None
 
 
 class Tool(Frozen):

@@ -1,0 +1,29 @@
+"""The settings of a client on this machine. Apart from the others, because no server needs them."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from turnstone.config import VISIBLE_ASCII, InvalidSettings, has_host, in_environment, told, variable_of
+
+
+class ClientSettings(BaseModel):
+    """Where a client finds the server, and the key it shows there."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")] = "http://127.0.0.1:8321"
+    api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, repr=False)
+
+
+def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
+    """Return what is given, and what the environment says where nothing is. Raises InvalidSettings."""
+    given = {name: value for name, value in in_environment().items() if name in ClientSettings.model_fields}
+    given |= {name: value for name, value in (("url", url), ("api_key", api_key)) if value is not None}
+    try:
+        settings = ClientSettings.model_validate(given)
+    except ValidationError as error:
+        raise InvalidSettings(told(error)) from None
+    if not has_host(settings.url):
+        raise InvalidSettings(f"{variable_of('url')}: names no host, or a port that there can't be")
+    return settings

@@ -1,0 +1,40 @@
+"""What the Llama Stack API asks and answers about models, and about who provides what.
+
+Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls mean the default.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from turnstone.domain.model import Frozen, JsonObject, NullMeansDefault
+from turnstone.domain.providers import Provider
+from turnstone.domain.registry import Identifier, Model
+from turnstone.domain.routing import MODELS
+
+Resource = Annotated[str, Field(min_length=1, max_length=2_048)]
+
+
+class RegisterModel(NullMeansDefault):
+    model_id: Identifier
+    provider_model_id: Resource | None = None
+    provider_id: str = MODELS
+    metadata: JsonObject = {}
+    model_type: Literal["llm", "embedding"] = "llm"
+
+    def to_model(self) -> Model:
+        return Model(
+            identifier=self.model_id,
+            provider_resource_id=self.provider_model_id or self.model_id,
+            provider_id=self.provider_id,
+            model_type=self.model_type,
+            metadata=self.metadata,
+        )
+
+
+class ModelList(Frozen):
+    data: tuple[Model, ...]
+
+
+class ProviderList(Frozen):
+    data: tuple[Provider, ...]

@@ -1,0 +1,61 @@
+"""What the Llama Stack API asks and answers about shields, and what this server can't keep its word on.
+
+Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls mean the default.
+"""
+
+from pydantic import Field
+
+from turnstone.dialects.llama_stack.registering import refuse_unknown_provider
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.messages import Message
+from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.registry import BEDROCK, LLAMA_GUARD, PATTERN, Identifier, Shield
+from turnstone.domain.turns import SafetyViolation
+
+
+class RegisterShield(NullMeansDefault):
+    shield_id: Identifier
+    provider_shield_id: str | None = None
+    provider_id: str = LLAMA_GUARD
+    params: JsonObject | None = None
+
+    def to_shield(self) -> Shield:
+        """Return the shield. Raises Unsupported or InvalidRequest, naming the field that is wrong."""
+        refuse_unknown_provider(self.provider_id, LLAMA_GUARD, BEDROCK, PATTERN)
+        if self.provider_id == PATTERN:
+            self._refuse_provider_shield(f"a shield of {PATTERN!r} is all in its params")
+        if self.provider_id == BEDROCK:
+            if (self.params or {}).get("checks") is not None:
+                self._refuse_provider_shield("checks need no guardrail")
+            elif not self.provider_shield_id:
+                said = "provider_shield_id: names the guardrail; without one, name checks in params"
+                raise InvalidRequest(said, ("provider_shield_id",))
+        return Shield(
+            identifier=self.shield_id,
+            provider_resource_id=self.shield_id if self.provider_shield_id is None else self.provider_shield_id,
+            provider_id=self.provider_id,
+            params=self.params,
+        )
+
+    def _refuse_provider_shield(self, why: str) -> None:
+        if self.provider_shield_id not in (None, self.shield_id):
+            raise Unsupported(f"provider_shield_id: {why}; leave it out", ("provider_shield_id",))
+
+
+class RunShield(NullMeansDefault):
+    shield_id: str
+    messages: Many[Message] = Field(min_length=1)
+    params: JsonObject = {}
+
+    def refuse_unsupported(self) -> None:
+        """Raise Unsupported for params: a shield has those it was registered with."""
+        if self.params:
+            raise Unsupported("params: a shield has those it was registered with; leave them out", ("params",))
+
+
+class ShieldList(Frozen):
+    data: tuple[Shield, ...]
+
+
+class ShieldRun(Frozen):
+    violation: SafetyViolation | None

@@ -1,0 +1,63 @@
+"""What the Llama Stack API asks about toolgroups and tools, and what this server can't keep its word on.
+
+Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls mean the default.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field, ValidationError
+
+from turnstone.dialects.llama_stack.registering import refuse_unknown_provider
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.model import JsonObject, NullMeansDefault
+from turnstone.domain.registry import BUILTIN, MCP, Identifier, McpEndpoint, Toolgroup
+
+
+class RegisterToolgroup(NullMeansDefault):
+    toolgroup_id: Identifier
+    provider_id: str
+    mcp_endpoint: McpEndpoint | None = None
+    args: JsonObject | None = None
+
+    def to_toolgroup(self) -> Toolgroup:
+        """Return the toolgroup. Raises Unsupported or InvalidRequest, naming the field that is wrong."""
+        refuse_unknown_provider(self.provider_id, BUILTIN, MCP)
+        if "/" in self.toolgroup_id:
+            raise InvalidRequest("toolgroup_id: what follows a slash is the name of a tool", ("toolgroup_id",))
+        if self.provider_id == MCP and self.mcp_endpoint is None:
+            raise InvalidRequest(f"mcp_endpoint: {MCP!r} needs one", ("mcp_endpoint",))
+        if self.provider_id == BUILTIN:
+            for field in ("mcp_endpoint", "args"):
+                if getattr(self, field):
+                    raise Unsupported(f"{field}: a toolgroup of {BUILTIN!r} takes none; leave it out", (field,))
+        return Toolgroup(
+            identifier=self.toolgroup_id,
+            provider_resource_id=self.toolgroup_id,
+            provider_id=self.provider_id,
+            mcp_endpoint=self.mcp_endpoint,
+            args=self.args or None,
+        )
+
+
+class InvokeTool(NullMeansDefault):  # type: ignore[no-redef] # the plugin names a parameter of its own like that
+    tool_name: str = Field(min_length=1, max_length=512)
+    arguments: JsonObject = Field(alias="kwargs")
+
+
+def mcp_endpoint_in(query: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the address of the MCP server whose tools are to be listed, None if none is named.
+
+    Source: the official clients send an object's fields in brackets, `mcp_endpoint[uri]`.
+
+    Raises:
+        InvalidRequest: it is no address.
+    """
+    named = {name: values for name, values in query.items() if name.partition("[")[0] == "mcp_endpoint"}
+    if not named:
+        return None
+    uri = named.get("mcp_endpoint[uri]", [""])[-1]
+    try:
+        return McpEndpoint(uri=uri).uri
+    except ValidationError:
+        said = "mcp_endpoint: send mcp_endpoint[uri]=, an address that begins with http:// or https://"
+        raise InvalidRequest(said, ("mcp_endpoint",)) from None
