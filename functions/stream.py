@@ -28,6 +28,7 @@ def main(port: int) -> None:
         loop="asyncio",  # one request at a time gains less from a quicker one than it takes to load
         access_log=False,
         lifespan="off",
+        ws="none",
         timeout_keep_alive=KEEP_ALIVE_S,
         server_header=False,
     )

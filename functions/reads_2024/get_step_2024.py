@@ -1,7 +1,8 @@
 """GET /agents/step/get: one finished step of a turn, whose ids stand in the query."""
 
+from turnstone.dialects.llama_stack.read_requests_2024 import StepNamed
 from turnstone.dialects.llama_stack.replies_2024 import StepReply2024, step_2024
-from turnstone.dialects.llama_stack.requests_2024 import StepNamed, named_in_query, query_of
+from turnstone.dialects.llama_stack.requests_2024 import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, checked, reply

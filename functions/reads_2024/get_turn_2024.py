@@ -1,7 +1,8 @@
 """GET /agents/turn/get: a turn with every step that has finished, whose ids stand in the query."""
 
+from turnstone.dialects.llama_stack.read_requests_2024 import TurnNamed
 from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
-from turnstone.dialects.llama_stack.requests_2024 import TurnNamed, named_in_query, query_of
+from turnstone.dialects.llama_stack.requests_2024 import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, checked

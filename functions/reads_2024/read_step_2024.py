@@ -1,7 +1,7 @@
 """POST /agents/step/get: one finished step of a turn, as clients of September 2024 ask for it."""
 
+from turnstone.dialects.llama_stack.read_requests_2024 import StepNamed
 from turnstone.dialects.llama_stack.replies_2024 import StepReply2024, step_2024
-from turnstone.dialects.llama_stack.requests_2024 import StepNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply

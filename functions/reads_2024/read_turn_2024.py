@@ -1,7 +1,7 @@
 """POST /agents/turn/get: a turn with every step that has finished, as clients of September 2024 ask for it."""
 
+from turnstone.dialects.llama_stack.read_requests_2024 import TurnNamed
 from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
-from turnstone.dialects.llama_stack.requests_2024 import TurnNamed
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse

@@ -3,8 +3,6 @@
 They are tuples, except for three that would equal others: `Absent` the empty tuple, `Delete` and `Check` each other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

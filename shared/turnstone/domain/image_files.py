@@ -1,7 +1,5 @@
 """Image files, told by how they begin."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

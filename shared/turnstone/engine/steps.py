@@ -98,30 +98,30 @@ class RunAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitClientTools:
-    """The client has to answer the pending calls. `unsaved` is the newest step if the pause has still to store it."""
+class AtRest:
+    """The run is over, and what it came to is to be stored. `unsaved` is the newest step if that is not stored yet."""
 
     state: TurnState
     output: CompletionMessage
     unsaved: Step | None
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
-    """A shield stopped the turn. `unsaved` is the newest step, which the close has to store."""
+class AwaitClientTools(AtRest):
+    """The client has to answer the pending calls."""
 
-    state: TurnState
-    output: CompletionMessage
-    unsaved: Step | None
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """The turn has its answer. `unsaved` is the newest step, which the close has to store."""
+class Blocked(AtRest):
+    """A shield stopped the turn."""
 
-    state: TurnState
-    output: CompletionMessage
-    unsaved: Step | None
+    __slots__ = ()
+
+
+class Finish(AtRest):
+    """The turn has its answer."""
+
+    __slots__ = ()
 
 
 NextStep = RunAgain | AwaitClientTools | Blocked | Finish

@@ -1,7 +1,5 @@
 """What turns keep of tools' answers: the files beside them, and of a long one as much as a model shall read."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64decode
 from collections.abc import Sequence

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from turnstone.dialects.llama_stack.queries import only
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.lists import ORDER_KEY, Wanted, checked_cursor
 from turnstone.domain.model import Frozen
@@ -81,10 +82,3 @@ def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int,
     if not is_number or not at_least <= int(text) <= LARGEST:
         raise InvalidRequest(f"{name}: a whole number from {at_least} on is expected", ("query", name))
     return int(text)
-
-
-def only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
-    values = query.get(name, ())
-    if len(values) > 1:
-        raise InvalidRequest(f"{name}: one value is expected, not {len(values)}", ("query", name))
-    return values[0] if values else None

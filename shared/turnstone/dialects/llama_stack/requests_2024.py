@@ -7,9 +7,9 @@ mean the default.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from turnstone.dialects.llama_stack.lists import only
+from turnstone.dialects.llama_stack.queries import only
 from turnstone.domain.model import Many, NullMeansDefault
-from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef
 
 
 class AgentNamed(NullMeansDefault):
@@ -31,23 +31,6 @@ class SessionWanted(SessionNamed):
     """A session to read, with all its turns or with some of them."""
 
     turn_ids: Many[str] | None = None
-
-
-class TurnNamed(AgentNamed):
-    """A turn; without its session, which clients of that time did not send, it is looked for in all of the agent's."""
-
-    session_id: str | None = None
-    turn_id: str
-
-    def ref(self, tenant: str) -> TurnRef | None:
-        """Return which turn it is, None without its session."""
-        if self.session_id is None:
-            return None
-        return TurnRef(tenant=tenant, agent_id=self.agent_id, session_id=self.session_id, turn_id=self.turn_id)
-
-
-class StepNamed(TurnNamed):
-    step_id: str
 
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
