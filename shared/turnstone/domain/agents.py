@@ -1,14 +1,19 @@
 """An agent: its configuration, what a turn may override of it, and its record."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from turnstone.domain.agent_tools import AgentTool
+from turnstone.domain.late import Late
 from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
 from turnstone.domain.numbers import Count, Flag, Number, Positive, Whole
 from turnstone.domain.tools import ToolDef
+
+if TYPE_CHECKING:
+    from turnstone.domain.agent_tools import AgentTool
+else:
+    AgentTool = Annotated[Any, Late("turnstone.domain.agent_tools", "AgentTool")]
 
 ToolChoice = Literal["auto", "required", "none"]
 ToolPromptFormat = Literal["json", "function_tag", "python_list"]

@@ -50,13 +50,8 @@ class TranslatedTools(NamedTuple):
     client: tuple[ToolDef, ...] = ()
 
 
-NO_TOOLS = TranslatedTools()
-
-
 def translated_tools(config: AgentConfig) -> TranslatedTools:
     """Return the defined tools in today's terms. Raises InvalidRequest for names that clash."""
-    if not config.tools:
-        return NO_TOOLS
     refuse_clashing_names(config)
     return TranslatedTools(
         server=tuple(_offered(tool) for tool in config.tools if not _is_clients(tool)),

@@ -1,9 +1,12 @@
 """The secrets in an agent's tool definitions, apart from them: what is written of the definitions has masks instead."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from __future__ import annotations
 
-from turnstone.domain.agent_tools import AgentTool
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turnstone.domain.agent_tools import AgentTool
 
 Secrets = dict[str, dict[str, Any]]
 

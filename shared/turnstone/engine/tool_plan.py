@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.defined_tools import translated_tools
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.tool_runs import OfferedTool
 from turnstone.domain.tools import ToolCall, ToolDef
@@ -60,8 +59,7 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
     Raises:
         InvalidRequest: two tools have the same name, and nothing says which one is meant.
     """
-    defined = translated_tools(config)
-    client = {tool.name: tool for tool in (*config.client_tools, *defined.client)}
+    client = {tool.name: tool for tool in config.client_tools}
     server: dict[str, OfferedTool] = {}
     for tool in of_groups:
         name = tool.definition.name
@@ -69,7 +67,12 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
             said = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
             raise InvalidRequest(f"{said}; name the tools that are wanted, as group/tool", ("toolgroups",))
         server[name] = tool
-    server |= {tool.definition.name: tool for tool in defined.server}
+    if config.tools:
+        from turnstone.domain.defined_tools import translated_tools  # few agents have any
+
+        defined = translated_tools(config)
+        client |= {tool.name: tool for tool in defined.client}
+        server |= {tool.definition.name: tool for tool in defined.server}
     return ToolOffer(client, {name: tool for name, tool in server.items() if name not in client})
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from turnstone.domain.agent_tools import AgentTool
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.registry import LLAMA_GUARD
@@ -22,6 +21,7 @@ from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.known_shields import KnownShields
 
 if TYPE_CHECKING:
+    from turnstone.domain.agent_tools import AgentTool
     from turnstone.domain.shields import ShieldParams
 
 log = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+import turnstone.domain.defined_tools  # noqa: F401 - agents of that time have some
 from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopK, TopP
 from turnstone.domain.model import Frozen, Many, NullMeansDefault
 from turnstone.domain.numbers import Number, Whole
