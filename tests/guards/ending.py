@@ -118,6 +118,21 @@ CANCELLATIONS = (
 HAND_OVERS = (
     Guard(
         Race.HAND_OVER,
+        "who is told twice at once that its client has left leaves once",
+        (
+            ours(
+                "services/broadcast.py",
+                "            if listener in self._listeners:\n                self._listeners.remove(listener)\n",
+                "            self._listeners.remove(listener)\n",
+            ),
+        ),
+        (
+            "tests/integration/test_broadcast.py::"
+            "test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once",
+        ),
+    ),
+    Guard(
+        Race.HAND_OVER,
         "a run whose lease was given back tells and writes nothing (event, step and close double each other)",
         (
             ours(

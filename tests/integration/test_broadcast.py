@@ -272,3 +272,14 @@ def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_sto
     running.publish(event(1))
     assert running.is_left
     assert numbers(excerpt.broadcast.events) == [0]
+
+
+def test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once() -> None:
+    running, excerpt = TurnBroadcast(REF), Excerpt(REF, 0)
+    excerpt.attach(running)
+    (listener,) = running._listeners
+    excerpt.broadcast.leave(excerpt.broadcast.listen(lambda: None))
+    running.publish(event(1))
+    listener.wake()  # as a thread does that closes the turn meanwhile
+    assert running.is_left
+    assert numbers(running.events) == [1]

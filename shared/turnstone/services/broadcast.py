@@ -77,8 +77,10 @@ class TurnBroadcast:
         return listener
 
     def leave(self, listener: Listener) -> None:
+        """Wake the listener no more; it may have left before."""
         with self.lock:
-            self._listeners.remove(listener)
+            if listener in self._listeners:
+                self._listeners.remove(listener)
 
     def publish(self, *events: TurnEvent | Numbered) -> None:
         """Tell the events; those without a number get the next ones."""
