@@ -375,6 +375,25 @@ def test_what_a_thread_was_to_do_and_did_not_is_raised_to_who_asked() -> None:
     assert threads.run(lambda: 5).result(PATIENCE_S) == 5
 
 
+def test_what_there_was_no_thread_for_is_done_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, gate = DaemonThreads(2, "few"), Gate()
+    with monkeypatch.context() as no_more_threads:
+        no_more_threads.setattr(threading.Thread, "start", no_thread)
+        kept = threads.run(lambda: 1)
+        also_kept = threads.run(lambda: 2)
+    assert not kept.done()
+    assert [threads.run(lambda: 3).result(PATIENCE_S), kept.result(0), also_kept.result(0)] == [3, 1, 2]
+    held = [threads.run(gate.pass_through) for _ in range(2)]
+    eventually(lambda: len([thread for thread in threading.enumerate() if thread.name == "few"]) >= 2)
+    gate.open()
+    for future in held:
+        future.result(PATIENCE_S)
+
+
+def no_thread(_: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_one_whose_work_is_slow_leaves_threads_to_others() -> None:
     threads, gate = DaemonThreads(3, "shared", most_for_one=2), Gate()
     slow = [threads.run(gate.pass_through, "a") for _ in range(6)]

@@ -27,7 +27,7 @@ class DaemonThreads:
         self._name = name
         self._lock = Lock()
         self._threads = 0
-        self._free = 0
+        self._free = 0  # less than none where work waits
         self._work: SimpleQueue[tuple[str, Callable[[], None]]] = SimpleQueue()
         self._busy_for: defaultdict[str, int] = defaultdict(int)
         self._waiting_for: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
@@ -42,19 +42,27 @@ class DaemonThreads:
                     future.set_result(act())
 
         with self._lock:
-            if self._busy_for[on_behalf_of] >= self._most_for_one:
+            if self._busy_for[on_behalf_of] < self._most_for_one:
+                self._busy_for[on_behalf_of] += 1
+                self._free -= 1
+                self._work.put((on_behalf_of, settle))
+            else:
                 self._waiting_for[on_behalf_of].append(settle)
-                return future
-            self._busy_for[on_behalf_of] += 1
-            has_to_begin = self._free == 0 and self._threads < self._most
+            has_to_begin = self._free < 0 and self._threads < self._most
             if has_to_begin:
                 self._threads += 1
-            else:
-                self._free -= 1
-        self._work.put((on_behalf_of, settle))
+                self._free += 1
         if has_to_begin:
-            Thread(target=self._work_on, name=self._name, daemon=True).start()
+            self._begin()
         return future
+
+    def _begin(self) -> None:
+        try:
+            Thread(target=self._work_on, name=self._name, daemon=True).start()
+        except RuntimeError:  # the machine has no more threads now: the work is done when there is one
+            with self._lock:
+                self._threads -= 1
+                self._free -= 1
 
     def _work_on(self) -> None:
         while True:
