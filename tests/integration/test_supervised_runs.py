@@ -43,7 +43,7 @@ LOOK = call("look", "l")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 ROLLED = ["inference", "tool_execution", "inference"]
 TAKEN_OVER = ["Route", "Attend", "Route", "Notify", "Ended"]
-A_MOMENT_S = 60.3  # what is left above the minute in which a worker leaves the turn to the next
+A_MOMENT_S = 60.8  # what is left above the minute in which a worker leaves the turn to the next
 RETRY_AFTER_S = 35
 ENOUGH = 100
 
