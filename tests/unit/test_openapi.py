@@ -45,6 +45,7 @@ from turnstone.domain import errors
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
 from turnstone.domain.model import Frozen
+from turnstone.domain.registry import McpEndpoint
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import (
     Attachment,
@@ -726,3 +727,19 @@ def run(*arguments: str, **variables: str) -> str:
 
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "character", ["\x0b", "\x1c", "\x85", "\xa0", "\u180e", "\u2028", "\u3000", "\ufeff", "ü"], ids=ascii
+)
+def test_document_and_server_agree_on_what_is_white_space(character: str) -> None:
+    # it reads patterns as JSON schemas mean them, who tell white space otherwise than Python and Rust do
+    judge = jsonschema_rs.Draft202012Validator(DOCUMENT["components"]["schemas"]["McpEndpoint"])
+    for uri in (f"https://{character}", f"https://a{character}", f"https://a/{character}"):
+        try:
+            McpEndpoint(uri=uri)
+        except ValidationError:
+            is_taken = False
+        else:
+            is_taken = True
+        assert judge.is_valid({"uri": uri}) is is_taken

@@ -44,7 +44,8 @@ class Model(Registered):
 
 
 class McpEndpoint(Frozen):
-    uri: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
+    # two characters that are white space to some readers of patterns and not to others are named
+    uri: Annotated[str, Field(pattern=r"^https?://[^/\s\x85\uFEFF]+[^\s\x85\uFEFF]*$")]
 
 
 class Toolgroup(Registered):
