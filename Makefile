@@ -8,6 +8,8 @@
 # make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
 # make guards  take every guard against a race out, one after the other, and print which test notices
 # make torture kill the server a hundred times in the midst of streams, and look for what was lost
+# make attack  attack a real server in every known way, at full size, and print which bars it meets
+# make nightly what takes longer than every run may: attack, torture, lost-power and guards
 # make lost-power  lose the power of a disk at forty moments, and look for what was lost
 # make mutants change engine, store and services in many small ways, and tell the changes that no test notices
 PYTHON ?= python3
@@ -41,7 +43,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check build smoke bench bench-load bench-peer torture lost-power guards mutants clean
+.PHONY: run test check build smoke bench bench-load bench-peer torture lost-power guards mutants attack nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -81,6 +83,11 @@ guards: $(DEV_READY)
 
 torture: $(DEV_READY)
 	$(BIN)/python -m tests.e2e.torture $(ARGS)
+
+attack: $(DEV_READY)
+	$(BIN)/python -m tests.attack $(ARGS)
+
+nightly: attack torture lost-power guards
 
 lost-power: $(DEV_READY)
 	$(BIN)/python -m tests.e2e.lost_power $(ARGS)
