@@ -1,18 +1,21 @@
-"""Answers to the calls that a turn waits for: who sits at the terminal is asked, then the tool is run here."""
+"""Answers to the calls that a turn waits for: a person at the terminal approves a call, then the tool runs here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from functions.chat.exhibit import plain_json, plain_name
 from functions.chat.screen import Screen
 from functions.chat.wire import Json
 
 if TYPE_CHECKING:
     from functions.chat.tools import ClientTool
 
-QUESTION = "  run it? [y]es, [n]o, [a]lways: "
+CHOICES = "[y]es, [n]o, [a]lways: "
 DECLINED = "Not executed: the user declined this call."
 NOBODY_TO_ASK = "Not executed: nobody was there who could allow this call."
+MOST_APPROVED = 20_000  # characters: some hundred rows, which terminals keep and a person may still read
+TOO_LONG = f"Not executed: nobody can check arguments of more than {MOST_APPROVED} characters. Make them shorter."
 
 
 @dataclass
@@ -20,7 +23,7 @@ class Answering:
     """Runs the tools that are here, each when it is allowed to.
 
     Attributes:
-        ask: puts a question and returns the line that answers it; None where nobody can be asked.
+        ask: puts a question and returns the line that is typed after it; None where nobody can be asked.
         is_allowed: every tool may be run without a question.
         allowed: the tools that may, by name.
     """
@@ -38,35 +41,46 @@ class Answering:
     def answers(self, calls: Sequence[Json]) -> list[Json]:
         """Return an answer to each call of a tool that is here.
 
-        Raises EOFError if whoever is asked has left, KeyboardInterrupt if they end it.
+        Raises EOFError if the person at the terminal has left, KeyboardInterrupt for Ctrl-C.
         """
         return [self._answer(call) for call in calls]
 
     def _answer(self, call: Json) -> Json:
-        self.screen.call(call, is_whole=True)
         response = {"call_id": call["call_id"], "tool_name": call["tool_name"], "content": self._content(call)}
-        self.screen.response(response, is_whole=False)
+        self.screen.response(response)
         return response
 
     def _content(self, call: Json) -> str:
         name, arguments = call["tool_name"], call["arguments"]
         if not isinstance(arguments, dict):
+            self.screen.exhibit(call)
             return f"Error: the arguments are no JSON object: {arguments}"
-        if not (self.is_allowed or name in self.allowed):
-            if self.ask is None:
-                self.screen.note(f"  {name} was not run: nobody can be asked here; --yes runs tools without asking")
-                return NOBODY_TO_ASK
-            if not self._is_agreed(name, self.ask):
-                return DECLINED
+        if self.is_allowed or name in self.allowed:
+            self.screen.exhibit(call)
+        elif (refusal := self._refusal(call)) is not None:
+            return refusal
         return self.tools[name].run(arguments)
 
-    def _is_agreed(self, name: str, ask: Callable[[str], str]) -> bool:
+    def _refusal(self, call: Json) -> str | None:
+        """Return the answer to a call that may not run, None if a person approved it as it was shown."""
+        if self.ask is None:
+            self.screen.exhibit(call)
+            name = plain_name(call["tool_name"])
+            self.screen.note(f"  {name} was not run: nobody can be asked here; --yes runs tools without asking")
+            return NOBODY_TO_ASK
+        if len(plain_json(call["arguments"])) > MOST_APPROVED:
+            self.screen.note(f"  {plain_name(call['tool_name'])} was not run: its arguments are too long to be checked")
+            return TOO_LONG
+        return None if self._is_approved(call, self.ask) else DECLINED
+
+    def _is_approved(self, call: Json, ask: Callable[[str], str]) -> bool:
         while True:
-            match ask(QUESTION).strip().lower():
+            self.screen.exhibit(call)  # before each question: what was typed may have moved it out of sight
+            match ask(f"  run {plain_name(call['tool_name'])}? {CHOICES}").strip().lower():
                 case "y" | "yes":
                     return True
                 case "n" | "no":
                     return False
                 case "a" | "always":
-                    self.allowed.add(name)
+                    self.allowed.add(call["tool_name"])
                     return True

@@ -1,11 +1,13 @@
 """A chat: turns of one session, each from what is said until it has ended, with the tools run that it waits for."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from functions.chat.answering import Answering
+from functions.chat.exhibit import plain_name
 from functions.chat.interrupts import INTERRUPTS
 from functions.chat.screen import Screen
 from functions.chat.session import AWAITING, ChatSession, TurnState
@@ -30,7 +32,8 @@ class Chat:
     @property
     def how_to_return(self) -> str:
         """The command that goes on with the session."""
-        return f"turnstone chat --session {self.session.agent_id}/{self.session.session_id}{self.options}"
+        named = shlex.quote(f"{self.session.agent_id}/{self.session.session_id}")
+        return f"turnstone chat --session {named}{self.options}"
 
     def say(self, text: str) -> TurnState:
         """Return how the turn stands that this opened, once it has ended or waits for a tool that is not here.
@@ -55,8 +58,9 @@ class Chat:
             if not calls:
                 break
             if missing := self.answering.missing(calls):
+                names = ", ".join(map(plain_name, missing))
                 self.screen.note(
-                    f"· the turn waits for {', '.join(missing)}, which is not here. Come back with a file that has it, "
+                    f"· the turn waits for {names}, which is not here. Come back with a file that has it, "
                     f"{self.how_to_return} --tools FILE.py, or say something else: that ends its waiting."
                 )
                 break

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from functions.chat.chat import Chat
 from functions.chat.client import ChatError
+from functions.chat.interrupts import INTERRUPTS
 from functions.chat.wire import Json, text_of
 
 SHOWN_TURNS = 3
@@ -28,6 +29,28 @@ def read_line(question: str, err: TextIO) -> str:
         print(file=err)
         raise EOFError
     return line
+
+
+def ask_now(question: str, err: TextIO) -> str:
+    """Return the line that is typed after the question is there; what was typed before it is dropped.
+
+    Raises EOFError if no whole line comes, and KeyboardInterrupt.
+    """
+    pressed = INTERRUPTS.count
+    typed = ""
+    with suppress(ImportError):
+        import termios
+
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    print(question, end="", file=err, flush=True)
+    # not through sys.stdin, whose buffer may hold earlier lines
+    with suppress(OSError), open(sys.stdin.fileno(), errors="replace", closefd=False) as terminal:
+        typed = terminal.readline()
+    INTERRUPTS.raise_since(pressed)
+    if not typed.endswith("\n"):
+        print(file=err)
+        raise EOFError
+    return typed
 
 
 class Prompt:

@@ -1,9 +1,12 @@
 """What a chat shows: the answer on standard output as it comes, everything else dimly on standard error."""
 
 import json
+import os
 import re
+from contextlib import suppress
 from typing import Protocol, TextIO
 
+from functions.chat.exhibit import exhibited, plain_json, plain_name
 from functions.chat.wire import Event, Json, text_of
 
 # C0 and C1 but line feed and tab, what turns the direction of writing or ends lines, halves of surrogate pairs
@@ -11,6 +14,8 @@ TAKES_OVER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u
 DIM = "\x1b[2m"
 NORMAL = "\x1b[0m"
 SHOWN_CHARACTERS = 300
+UNKNOWN_SIZE = os.terminal_size((80, 24))
+ROWS_OF_QUESTION = 3
 
 
 class Screen(Protocol):
@@ -20,9 +25,10 @@ class Screen(Protocol):
 
     def event(self, event: Event) -> None: ...
 
-    def call(self, call: Json, *, is_whole: bool) -> None: ...
+    def exhibit(self, call: Json) -> None:
+        """Show a call that is about to run here: whole, however often it was shown before."""
 
-    def response(self, response: Json, *, is_whole: bool) -> None: ...
+    def response(self, response: Json) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -38,8 +44,24 @@ def shortened(text: str) -> str:
     return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "…"
 
 
+def visible_json(text: str) -> str:
+    """Return JSON of the same meaning, with escapes for what could take over a terminal."""
+    return TAKES_OVER.sub(lambda found: json.dumps(found[0])[1:-1].replace("\x7f", "\\u007f"), text)
+
+
+def rows_of(call: Json, err: TextIO) -> list[str]:
+    """Return rows that show the whole call on the terminal, and say so if it is longer than the terminal."""
+    size = UNKNOWN_SIZE
+    with suppress(OSError, ValueError):
+        size = os.get_terminal_size(err.fileno())
+    rows = exhibited(call, size.columns or UNKNOWN_SIZE.columns)
+    if len(rows) + ROWS_OF_QUESTION > (size.lines or UNKNOWN_SIZE.lines):
+        rows.append(f"  the call of {plain_name(call['tool_name'])} takes {len(rows)} rows: scroll up to its first one")
+    return rows
+
+
 class JsonScreen:
-    """Prints the events as the server sent them, a line each, and what people are told on standard error."""
+    """Prints the events of the server, a line each, and what people are told on standard error."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
@@ -49,13 +71,12 @@ class JsonScreen:
         pass
 
     def event(self, event: Event) -> None:
-        print(event.text, file=self._out, flush=True)
+        print(visible_json(event.text), file=self._out, flush=True)
 
-    def call(self, call: Json, *, is_whole: bool) -> None:
-        if is_whole:
-            self.note(f"· tool {call['tool_name']} {json.dumps(call['arguments'])}")
+    def exhibit(self, call: Json) -> None:
+        self.note("\n".join(rows_of(call, self._err)))
 
-    def response(self, response: Json, *, is_whole: bool) -> None:
+    def response(self, response: Json) -> None:
         pass
 
     def note(self, text: str) -> None:
@@ -92,27 +113,23 @@ class TextScreen:
             case {"event_type": "step_progress", "delta": {"type": "text", "text": str(text)}}:
                 self._say(text)
             case {"event_type": "step_progress", "step_type": "tool_execution", "delta": {"tool_call": dict(call)}}:
-                self.call(call, is_whole=False)
+                self._call(call)
             case {"event_type": "step_complete", "step_details": dict(step)}:
                 self._ended.add(str(step_id))
                 self._end_step(step)
             case {"event_type": "turn_complete", "turn": {"output_message": dict(message)}}:
                 self._end_turn(message)
 
-    def call(self, call: Json, *, is_whole: bool) -> None:
-        """Show a call of a tool, once."""
-        if call["call_id"] not in self._called:
-            self._called.add(call["call_id"])
-            arguments = call["arguments"]
-            told = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-            self.note(f"· tool {call['tool_name']} {told if is_whole else shortened(told)}")
+    def exhibit(self, call: Json) -> None:
+        self._called.add(_sign_of(call))
+        for row in rows_of(call, self._err):
+            self.note(row)
 
-    def response(self, response: Json, *, is_whole: bool) -> None:
+    def response(self, response: Json) -> None:
         """Show what a tool answered, once."""
-        if response["call_id"] not in self._answered:
-            self._answered.add(response["call_id"])
-            told = text_of(response["content"])
-            self.note(f"  = {told if is_whole else shortened(told)}")
+        if (sign := _sign_of(response)) not in self._answered:
+            self._answered.add(sign)
+            self.note(f"  = {shortened(text_of(response['content']))}")
 
     def note(self, text: str) -> None:
         """Show something that is not the answer."""
@@ -138,16 +155,26 @@ class TextScreen:
         match step:
             case {"step_type": "inference", "model_response": {"stop_reason": reason}}:
                 self._last_said, self._said, self._expected = self._said, "", ""
+                self._called.clear()  # the ids of calls are unlike each other within one inference at most
+                self._answered.clear()
                 if reason == "out_of_tokens":
                     self.note("· the answer was cut off: the model was at its limit of tokens")
             case {"step_type": "tool_execution"}:
                 for call in step["tool_calls"]:
-                    self.call(call, is_whole=False)
+                    self._call(call)
                 for response in step["tool_responses"]:
-                    self.response(response, is_whole=False)
+                    self.response(response)
             case {"step_type": "shield_call", "violation": {"violation_level": level} as violation}:
                 shield_id = (violation.get("metadata") or {}).get("shield_id", "")
-                self.note(f"· shield {shield_id} {'stopped this' if level == 'error' else f'says {level}'}")
+                self.note(
+                    f"· shield {plain_name(str(shield_id))} {'stopped this' if level == 'error' else f'says {level}'}"
+                )
+
+    def _call(self, call: Json) -> None:
+        """Show a call that the server runs, or that was answered here, once."""
+        if (sign := _sign_of(call)) not in self._called:
+            self._called.add(sign)
+            self.note(f"· tool {shortened(plain_name(call['tool_name']))} {shortened(plain_json(call['arguments']))}")
 
     def _end_turn(self, message: Json) -> None:
         answer = text_of(message["content"])
@@ -164,3 +191,8 @@ class TextScreen:
         if not self._is_at_margin:
             print(file=self._out, flush=True)
         self._is_at_margin = True
+
+
+def _sign_of(told: Json) -> str:
+    """Return what tells a call, or the answer to one, from every other."""
+    return json.dumps([told["call_id"], told.get("tool_name"), told.get("arguments"), told.get("content")])

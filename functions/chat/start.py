@@ -15,7 +15,7 @@ from functions.chat.answering import Answering
 from functions.chat.chat import Chat
 from functions.chat.client import ChatError, Client
 from functions.chat.interrupts import INTERRUPTS
-from functions.chat.prompt import Prompt, read_line, show_turns
+from functions.chat.prompt import Prompt, ask_now, show_turns
 from functions.chat.screen import JsonScreen, Screen, TextScreen, visible
 from functions.chat.session import ChatSession, make_agent, open_session
 from functions.chat.wire import Json
@@ -85,7 +85,9 @@ def _screen(asked: argparse.Namespace) -> Screen:
 
 def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:
     tools = _tools(asked.tools, screen)
-    ask = (lambda question: read_line(question, sys.stderr)) if sys.stdin.isatty() else None
+    # calls are shown on standard error: whoever does not see them can't approve one
+    can_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    ask = (lambda question: ask_now(question, sys.stderr)) if can_ask else None
     session = _session(asked, client, [tool.definition for tool in tools.values()], screen)
     given = {"--url": asked.url, "--tools": asked.tools}
     options = "".join(f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)

@@ -50,17 +50,23 @@ class Terminal:
         shown: everything it wrote so far.
     """
 
-    def __init__(self, url: str, *arguments: str | Path, **environment: str) -> None:
+    def __init__(self, url: str, *arguments: str | Path, errors_to: Path | None = None, **environment: str) -> None:
+        """Prepare a chat; its standard error goes to the terminal, too, unless a file for it is given."""
         self._command = chat_command(*arguments)
+        self._errors_to = errors_to
         self._environment = chat_environment(url, **environment)
         self._read_up_to = 0
         self.shown = ""
 
     def __enter__(self) -> Self:
         self._terminal, inner = pty.openpty()
-        self._process = subprocess.Popen(
-            self._command, env=self._environment, cwd=ROOT, preexec_fn=lambda: os.login_tty(inner)
-        )
+
+        def log_in() -> None:
+            os.login_tty(inner)
+            if self._errors_to is not None:
+                os.dup2(os.open(self._errors_to, os.O_WRONLY | os.O_CREAT), 2)
+
+        self._process = subprocess.Popen(self._command, env=self._environment, cwd=ROOT, preexec_fn=log_in)
         os.close(inner)
         return self
 

@@ -31,8 +31,8 @@ def get_weather(city: str) -> dict[str, object]:
     return {"city": city, "sky": "rain"}
 '''
 RESULT = '{"city":"Oslo","sky":"rain"}'
-QUESTION = "run it? [y]es, [n]o, [a]lways: "
-CALL = 'tool get_weather {"city": "Oslo"}'
+QUESTION = "run get_weather? [y]es, [n]o, [a]lways: "
+CALL = '· tool get_weather\n  | "city": "Oslo"\n  '
 RETURN = re.compile(r"turnstone chat --session ([\w-]+/[\w-]+)")
 
 
@@ -175,10 +175,9 @@ def test_nothing_is_coloured_for_who_asked_for_none(server: ServerProcess) -> No
 def test_a_person_allows_and_declines_the_calls_of_tools(server: ServerProcess, tools: Path) -> None:
     with Terminal(server.url, "--model", "asks", "--tools", tools) as terminal:
         terminal.say("one")
-        terminal.expect(CALL)
-        terminal.expect(QUESTION)
+        assert terminal.expect(QUESTION).endswith(CALL)
         terminal.type("what?\n")
-        terminal.expect(QUESTION)
+        assert terminal.expect(QUESTION).endswith(CALL)
         terminal.type("n\n")
         terminal.expect("told: Not executed: the user declined this call.")
         terminal.say("two")
@@ -195,6 +194,23 @@ def test_a_person_allows_and_declines_the_calls_of_tools(server: ServerProcess, 
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 0
+
+
+def test_a_question_that_is_not_seen_is_not_asked(server: ServerProcess, tools: Path, tmp_path: Path) -> None:
+    errors = tmp_path / "errors"
+    with Terminal(server.url, "weather?", "--model", "asks", "--tools", tools, errors_to=errors) as terminal:
+        terminal.type("y\n")
+        assert terminal.ended() == 0
+    assert "told: Not executed: nobody was there who could allow this call." in terminal.shown
+    assert "--yes" in errors.read_text()
+
+
+def test_half_a_line_approves_nothing(server: ServerProcess, tools: Path) -> None:
+    with Terminal(server.url, "weather?", "--model", "asks", "--tools", tools) as terminal:
+        terminal.expect(QUESTION)
+        terminal.type(f"y{CTRL_D}{CTRL_D}")
+        terminal.expect("the turn waits for its tools")
+        assert terminal.ended() != 0
 
 
 def test_the_few_commands_do_what_they_say(server: ServerProcess) -> None:

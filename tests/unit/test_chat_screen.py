@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.chat.screen import TextScreen, shortened, visible
+from functions.chat.screen import JsonScreen, TextScreen, shortened, visible
 from functions.chat.wire import Event, events_in, text_of
 
 
@@ -121,19 +121,55 @@ def test_a_call_and_its_answer_are_shown_once() -> None:
     assert shown.beside[1:] == ["  = noon"]
 
 
-def test_what_a_person_was_asked_about_is_not_shown_again() -> None:
+def test_what_a_person_was_asked_about_is_not_shown_again_by_its_step() -> None:
     shown = Shown()
-    shown.screen.call(CALL, is_whole=True)
-    shown.screen.response({"call_id": "c", "content": "noon"}, is_whole=False)
+    shown.screen.exhibit(CALL)
+    shown.screen.response({"call_id": "c", "tool_name": "current_time", "content": "noon"})
     before = list(shown.beside)
     shown.tell(executed(CALL, "noon"))
     assert shown.beside == before
 
 
-def test_a_person_is_asked_about_the_whole_call_however_long_it_is() -> None:
+def test_a_person_is_shown_each_call_whole_though_its_id_was_shown_before() -> None:
     shown = Shown()
-    shown.screen.call({**CALL, "arguments": {"path": "x" * 900}}, is_whole=True)
-    assert "x" * 900 in shown.beside[0]
+    shown.tell(executed(CALL, "noon"))
+    before = len(shown.beside)
+    for arguments in (CALL["arguments"], {"timezone": "x" * 900}):
+        shown.screen.exhibit({**CALL, "arguments": arguments})
+    asked = "".join(line.strip("| ") for line in shown.beside[before:])
+    assert asked.count("· tool current_time") == 2
+    assert "x" * 900 in asked
+
+
+def test_a_call_and_its_answer_under_an_earlier_id_are_shown() -> None:
+    shown = Shown()
+    shown.tell(executed(CALL, "noon"), inferred("", "again"))
+    shown.tell(
+        {**executed(CALL, "noon"), "step_id": "u"}, {**executed({**CALL, "arguments": {}}, "one"), "step_id": "v"}
+    )
+    assert [line.split()[-1] for line in shown.beside] == [
+        '"Europe/Oslo"}',
+        "noon",
+        '"Europe/Oslo"}',
+        "noon",
+        "{}",
+        "one",
+    ]
+
+
+def test_the_name_of_a_call_takes_one_line() -> None:
+    shown = Shown()
+    shown.tell(executed({**CALL, "tool_name": "x\n  run y? "}, "noon"))
+    assert len(shown.beside) == 2
+
+
+def test_the_servers_events_keep_their_meaning_and_obey_no_one() -> None:
+    text = json.dumps({"text": "\x7f\x9b2J\u202e\u2028 ü"}, ensure_ascii=False)
+    out = io.StringIO()
+    JsonScreen(out, io.StringIO()).event(Event(text, {}))
+    assert json.loads(out.getvalue()) == json.loads(text)
+    assert not [char for char in out.getvalue() if char in "\x7f\x9b\u202e\u2028"]
+    assert "ü" in out.getvalue()
 
 
 def test_an_answer_that_was_cut_off_says_so() -> None:

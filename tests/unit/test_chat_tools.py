@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from functions.chat.answering import DECLINED, NOBODY_TO_ASK, Answering
+from functions.chat.answering import DECLINED, MOST_APPROVED, NOBODY_TO_ASK, TOO_LONG, Answering
 from functions.chat.client import ChatError
 from functions.chat.docstrings import described
 from functions.chat.screen import TextScreen
@@ -222,6 +222,13 @@ def test_a_tool_runs_only_if_it_is_allowed_to() -> None:
 
 def test_always_is_about_one_tool() -> None:
     assert answered(["a\n", "n\n"], call("1"), call("2"), call("3", "b")) == (["done", "done", DECLINED], 2)
+
+
+def test_nobody_is_asked_about_more_than_a_person_can_read() -> None:
+    long = call(arguments={"text": "x" * MOST_APPROVED})
+    assert answered([], long) == ([TOO_LONG], 0)
+    assert answered(None, long, is_allowed=True) == (["done"], 1)
+    assert answered(["a\n"], call("1"), {**long, "call_id": "2"}) == (["done", "done"], 2)
 
 
 def test_arguments_that_are_no_object_are_answered_to_the_model_without_a_question() -> None:
