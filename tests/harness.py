@@ -63,13 +63,21 @@ class ProcessDied(Exception):
 
 
 class FakeClock:
-    """Stands still unless `at` is set."""
+    """Stands still unless `at` is set, which lets time pass; `set_back` sets the time without any passing."""
 
     def __init__(self) -> None:
         self.at = datetime(2026, 1, 1, tzinfo=UTC)
+        self._set_back_s = 0.0
 
     def now(self) -> datetime:
         return self.at
+
+    def monotonic_s(self) -> float:
+        return self.at.timestamp() + self._set_back_s
+
+    def set_back(self, seconds: float) -> None:
+        self.at -= timedelta(seconds=seconds)
+        self._set_back_s += seconds
 
     def advance(self, seconds: float) -> None:
         self.at += timedelta(seconds=seconds)

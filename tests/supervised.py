@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -47,6 +48,9 @@ class JumpingClock:
     def now(self) -> datetime:
         return datetime.now(UTC) + self._ahead
 
+    def monotonic_s(self) -> float:
+        return time.monotonic() + self._ahead.total_seconds()
+
     def advance(self, seconds: float) -> None:
         self._ahead += timedelta(seconds=seconds)
 
@@ -60,6 +64,9 @@ class SlowClock:
 
     def now(self) -> datetime:
         return self._clock.now() - self._behind
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
 
 
 class TableLine:

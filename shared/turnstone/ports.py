@@ -255,7 +255,10 @@ class Jobs(Protocol):
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """Return the time, aware, in UTC."""
+        """Return the time, aware, in UTC. It may be set back or forward at any moment."""
+
+    def monotonic_s(self) -> float:
+        """Return seconds from some moment on, which pass evenly however the time is set; for this process only."""
 
 
 class IdGenerator(Protocol):

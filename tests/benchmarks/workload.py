@@ -51,6 +51,9 @@ class SteadyClock:
         self.at += timedelta(milliseconds=1)
         return self.at
 
+    def monotonic_s(self) -> float:
+        return self.at.timestamp()
+
 
 @dataclass(frozen=True)
 class SeededIds:

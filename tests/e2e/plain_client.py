@@ -19,8 +19,9 @@ Json = dict[str, Any]
 class PlainClient:
     """Speaks the Agents API over kept connections, while the `with` block lasts. It retries nothing by itself."""
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S) -> None:
-        self._http = httpx.Client(base_url=url, timeout=timeout_s)
+    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, authorization: str | None = None) -> None:
+        headers = {"authorization": authorization} if authorization else None
+        self._http = httpx.Client(base_url=url, timeout=timeout_s, headers=headers)
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +46,9 @@ class PlainClient:
         assert response.status_code == 200, response.text
         answer: Json = response.json()
         return answer
+
+    def status_of(self, path: str) -> int:
+        return self._http.get(path).status_code
 
     def port(self) -> int:
         """Return the port that its connection has on this side."""

@@ -130,7 +130,7 @@ CLEAN_UPS = (
     Guard(
         Race.SWEEP,
         "a turn under a live lease is left alone",
-        (ours("services/recovery.py", "if session.lock.is_live(now):", "if False:"),),
+        (ours("services/recovery.py", "if lock.is_live(now):", "if False:"),),
         (f"{SWEEPER}test_a_turn_that_runs_is_left_alone[sqlite]",),
     ),
     Guard(

@@ -137,8 +137,28 @@ HEIRS = (
     Guard(
         Race.TWO_HEIRS,
         "an heir: the lease is over",
-        (ours("services/recovery.py", "if session.lock.is_live(now):", "if False:"),),
+        (ours("services/recovery.py", "if lock.is_live(now):", "if False:"),),
         (f"{LEASES}test_until_its_lease_is_over_a_turn_is_left_alone",),
     ),
 )
-LEASINGS = (*LOST_LEASES, *DEAD_WRITERS, *HEIRS)
+SET_BACK = (
+    Guard(
+        Race.TWO_TURNS,
+        "a lease that nobody renews ends though the clock was set back",
+        (ours("services/lease_watch.py", "until <= now + self._duration", "until"),),
+        (f"{LEASES}test_a_lease_that_nobody_renews_ends_in_its_time_though_the_clock_was_set_back",),
+    ),
+    Guard(
+        Race.TWO_TURNS,
+        "a lease that is renewed is watched anew",
+        (
+            ours(
+                "services/lease_watch.py",
+                "if watched is None or (watched.fence, watched.lease_until) != (lock.fence, until):",
+                "if watched is None:",
+            ),
+        ),
+        (f"{LEASES}test_a_lease_that_is_renewed_stays_though_the_clock_was_set_back",),
+    ),
+)
+LEASINGS = (*LOST_LEASES, *DEAD_WRITERS, *HEIRS, *SET_BACK)

@@ -11,13 +11,13 @@ OPENINGS = (
     Guard(
         Race.TWO_TURNS,
         "a new turn: nobody else runs one under a live lease",
-        (ours("services/turns.py", "if lock.is_live(now) or is_mine:", "if is_mine:"),),
+        (ours("services/turns.py", "return is_live or self", "return self"),),
         (f"{LEASES}test_until_its_lease_is_over_a_turn_is_left_alone",),
     ),
     Guard(
         Race.TWO_TURNS,
         "a new turn: this process runs none itself",
-        (ours("services/turns.py", "if lock.is_live(now) or is_mine:", "if lock.is_live(now):"),),
+        (ours("services/turns.py", "return is_live or self._deps.leases.is_held(ref, lock.fence)", "return is_live"),),
         (f"{LEASES}test_a_turn_that_lives_here_is_not_declared_dead_by_a_clock_that_jumped",),
     ),
     Guard(

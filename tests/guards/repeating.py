@@ -181,8 +181,8 @@ RETRIES = (
                 "services/joining.py",
                 "        self._deps.follow(ref)  # first: who joins again, because the supervisor could "
                 "not be told, finds it followed\n"
-                "        self._deps.supervisor.watch(ref, session.lock)\n",
-                "        self._deps.supervisor.watch(ref, session.lock)\n        self._deps.follow(ref)\n",
+                "        self._deps.supervisor.watch(ref, lock)\n",
+                "        self._deps.supervisor.watch(ref, lock)\n        self._deps.follow(ref)\n",
             ),
         ),
         (f"{FOLLOWING}test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_waiting",),

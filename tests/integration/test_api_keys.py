@@ -32,6 +32,9 @@ class MovedClock:
     def now(self) -> datetime:
         return self.time
 
+    def monotonic_s(self) -> float:
+        return self.time.timestamp()
+
 
 @dataclass
 class Place:

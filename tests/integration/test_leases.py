@@ -1,6 +1,7 @@
 """Who may write to a running turn: the process that holds its lease, and nobody who held it before."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 
@@ -9,6 +10,7 @@ import pytest
 from tests.fakes.scripted import Says, Scripted, call
 from tests.harness import (
     LEASE_S,
+    FakeClock,
     Gate,
     Harness,
     Held,
@@ -34,15 +36,18 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import StoreUnavailable, TurnRunning
 from turnstone.domain.events import TurnStarted
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState
+from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.domain.turns import TurnStatus
 from turnstone.services.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.lease_watch import MOST_WATCHED, LeaseWatch
+from turnstone.services.leases import RENEWALS_PER_LEASE
 from turnstone.services.recovery import MAX_TAKEOVERS
 
 Serve = Callable[..., Harness]
 ROLL = call("roll", "c1")
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 SHORT_LEASE_S = 0.3
+HOUR_S = 3_600.0
 
 
 @pytest.fixture
@@ -76,6 +81,77 @@ def test_until_its_lease_is_over_a_turn_is_left_alone(serve: Serve) -> None:
     assert rival.supervisor.watched[broadcast.ref] == server.header(ref).lock.lease_until
     thinking.open()
     assert outline(server.hear(broadcast)).endswith("complete")
+
+
+def test_a_lease_that_nobody_renews_ends_in_its_time_though_the_clock_was_set_back(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    ref, broadcast = running(server, thinking)
+    rival, heir = server.another(["ok"], DICE), server.another(["taken over"], DICE)
+    server.clock.set_back(HOUR_S)
+    with pytest.raises(TurnRunning):
+        rival.start(ref)
+    heir.attend_open()
+    assert heir.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=LEASE_S)}
+    server.clock.advance(LEASE_S - 0.001)
+    with pytest.raises(TurnRunning):
+        rival.start(ref)
+    server.clock.advance(0.001)
+    assert outline(rival.say(ref)).endswith("complete")
+    turns = [state.turn_id for state in server.states(ref)]
+    assert (len(turns), turns) == (2, sorted(turns))
+    heir.attend_due()
+    thinking.open()
+    assert outline(server.hear(broadcast)).endswith("failed:lease_lost")
+    server.assert_whole(ref)
+
+
+def test_a_lease_that_is_renewed_stays_though_the_clock_was_set_back(serve: Serve) -> None:
+    thinking = Held()
+    server = serve([thinking], DICE)
+    ref, broadcast = running(server, thinking)
+    rival = server.another(tools=DICE)
+    for _ in range(4):
+        server.clock.set_back(HOUR_S)
+        for _ in range(RENEWALS_PER_LEASE):
+            with pytest.raises(TurnRunning):
+                rival.start(ref)
+            rival.attend_open()
+            server.clock.advance(LEASE_S / RENEWALS_PER_LEASE)
+        fence = server.header(ref).lock.fence
+        server.core.turn_store.renew(broadcast.ref, fence, server.clock.now() + timedelta(seconds=LEASE_S + HOUR_S))
+    thinking.open()
+    assert outline(server.hear(broadcast)).endswith("complete")
+    server.assert_whole(ref)
+
+
+def test_a_turn_is_watched_for_no_longer_than_leases_last_though_the_clock_was_set_back(serve: Serve) -> None:
+    thinking = Held()
+    server = serve([thinking], DICE)
+    ref, by = server.session(), attempt("a request", key="k")
+    broadcast = server.start(ref, by=by)
+    thinking.wait()
+    reader = server.another(tools=DICE)
+    server.clock.set_back(HOUR_S)
+    joined = reader.start(ref, by=by)
+    assert reader.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=LEASE_S)}
+    thinking.open()
+    assert outline(server.hear(broadcast)).endswith("complete")
+    joined.close()
+
+
+def test_only_so_many_leases_are_watched() -> None:
+    clock = FakeClock()
+    watch = LeaseWatch(clock, timedelta(seconds=LEASE_S))
+    lock = SessionLock().taken("t", clock.now() + timedelta(seconds=HOUR_S))
+    refs = [TurnRef(tenant="t", agent_id="a", session_id=str(n), turn_id="t") for n in range(MOST_WATCHED + 1)]
+    for ref in refs:
+        watch.seen(ref, lock, clock.now())
+    clock.advance(LEASE_S)
+    over = [ref for ref in (refs[-1], refs[1]) if not watch.seen(ref, lock, clock.now()).is_live(clock.now())]
+    assert over == [refs[-1], refs[1]]
+    assert watch.seen(refs[0], lock, clock.now()).is_live(clock.now())
+    assert not watch.seen(refs[2], lock.model_copy(update={"fence": 9}), clock.now()).is_abandoned(clock.now())
 
 
 @pytest.mark.parametrize("late", ["late answer", ROLL], ids=["at the close", "at a step"])

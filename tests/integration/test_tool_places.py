@@ -43,6 +43,9 @@ class StoppedClock:
     def now(self) -> datetime:
         return datetime(2026, 1, 2, tzinfo=UTC)
 
+    def monotonic_s(self) -> float:
+        return 0.0
+
 
 def local(text: str, **settings: Any) -> EveryToolKind:
     return local_tool_kinds(

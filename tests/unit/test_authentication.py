@@ -20,9 +20,13 @@ CACHED_FOR = timedelta(seconds=10)
 class MovedClock:
     def __init__(self) -> None:
         self.time = datetime(2026, 1, 1, tzinfo=UTC)
+        self.set_back_s = 0.0
 
     def now(self) -> datetime:
         return self.time
+
+    def monotonic_s(self) -> float:
+        return self.time.timestamp() + self.set_back_s
 
 
 class KnownTokens:
@@ -130,6 +134,28 @@ def test_a_token_that_expires_is_not_known_for_longer(
     assert authenticator.known("Bearer short") == ANN
     clock.time += timedelta(seconds=1)
     assert authenticator.known("Bearer short") is None
+
+
+def test_a_token_is_asked_about_in_time_though_the_clock_was_set_back(
+    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+) -> None:
+    authenticator.identify("Bearer good")
+    tokens.identities.clear()
+    clock.time -= timedelta(hours=1)
+    clock.set_back_s = 3_600
+    assert authenticator.known("Bearer good") == ANN
+    clock.time += CACHED_FOR
+    with pytest.raises(Unauthenticated):
+        authenticator.identify("Bearer good")
+
+
+def test_a_token_is_asked_about_in_time_though_its_process_was_frozen(
+    authenticator: Authenticator, tokens: KnownTokens, clock: MovedClock
+) -> None:
+    authenticator.identify("Bearer good")
+    clock.time += CACHED_FOR
+    clock.set_back_s = -CACHED_FOR.total_seconds()
+    assert authenticator.known("Bearer good") is None
 
 
 def test_without_a_moment_every_request_is_looked_up(tokens: KnownTokens, clock: MovedClock) -> None:

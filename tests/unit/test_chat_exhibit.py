@@ -30,21 +30,13 @@ def test_the_rows_say_what_the_arguments_are(arguments: dict[str, Any], columns:
     fields: list[str] = []
     for row in rows:
         assert cells_of(row) < columns
-        if row.startswith(FURTHER_ROW) and fields and not _is_whole(fields[-1]):
+        if row.startswith(FURTHER_ROW):
             fields[-1] += row.removeprefix(FURTHER_ROW)
         else:
-            assert row.startswith(FIRST_ROW)
+            assert row.startswith(f'{FIRST_ROW}"')
             fields.append(row.removeprefix(FIRST_ROW))
     assert head == "· tool run"
     assert {k: v for field in fields for k, v in json.loads(f"{{{field}}}").items()} == arguments
-
-
-def _is_whole(field: str) -> bool:
-    try:
-        json.loads(f"{{{field}}}")
-    except ValueError:
-        return False
-    return True
 
 
 @given(TEXTS)

@@ -59,6 +59,18 @@ def test_what_is_registered_here_is_known_at_once_and_elsewhere_soon(store: Sqli
     assert (here.knows("m"), there.knows("m")) == (False, True)
 
 
+def test_what_is_known_is_read_again_in_time_though_the_clock_was_set_back(
+    store: SqliteRangeStore, clock: FakeClock
+) -> None:
+    here, there = Place(store, clock), Place(store, clock)
+    assert not there.knows("m")
+    here.register(model("m"))
+    clock.set_back(3_600)
+    assert not there.knows("m")
+    clock.advance(REMEMBERED_FOR.total_seconds())
+    assert there.knows("m")
+
+
 def test_tenants_share_nothing(store: SqliteRangeStore, clock: FakeClock) -> None:
     place = Place(store, clock)
     place.register(model("m"))

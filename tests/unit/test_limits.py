@@ -8,7 +8,7 @@ import pytest
 from turnstone.domain.access import Stamp
 from turnstone.domain.errors import DayLimitReached
 from turnstone.domain.usage import Tokens
-from turnstone.services.limits import MOST_TENANTS, DayLimit
+from turnstone.services.limits import LOOK_EVERY, MOST_TENANTS, DayLimit
 from turnstone.store.usage import Spent
 
 EVENING = datetime(2026, 5, 4, 23, 59, 55, tzinfo=UTC)
@@ -17,9 +17,13 @@ EVENING = datetime(2026, 5, 4, 23, 59, 55, tzinfo=UTC)
 class Clock:
     def __init__(self) -> None:
         self.at = EVENING
+        self.set_back_s = 0.0
 
     def now(self) -> datetime:
         return self.at
+
+    def monotonic_s(self) -> float:
+        return self.at.timestamp() + self.set_back_s
 
 
 class Store:
@@ -62,6 +66,18 @@ def test_what_is_known_is_good_for_ten_seconds_for_each_tenant() -> None:
         assert store.looks == looks
     limit.check("another")
     assert store.looks == 3
+
+
+def test_what_is_known_is_looked_up_in_time_though_the_clock_was_set_back() -> None:
+    limit, store, clock = limited(tokens=0)
+    limit.check("t")
+    clock.at -= timedelta(hours=1)
+    clock.set_back_s = 3_600
+    limit.check("t")
+    assert store.looks == 1
+    clock.at += LOOK_EVERY
+    limit.check("t")
+    assert store.looks == 2
 
 
 def test_tenants_without_number_take_no_memory_without_end() -> None:

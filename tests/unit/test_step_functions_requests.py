@@ -51,6 +51,9 @@ class Clock:
     def now(self) -> datetime:
         return self.at
 
+    def monotonic_s(self) -> float:
+        return self.at.timestamp()
+
 
 class StepFunctions:
     """Answers as the service does: names are unique, an equal start of a running execution is taken for it."""

@@ -28,9 +28,9 @@ class LocalSupervisor:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = Condition()
-        self._due: list[tuple[datetime, int, TurnRef]] = []
+        self._due: list[tuple[float, int, TurnRef]] = []  # by a clock that nobody sets
         self._pushed = count()
-        self._earliest: dict[TurnRef, datetime] = {}
+        self._earliest: dict[TurnRef, float] = {}
         self._is_closed = False
         self._thread: Thread | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
@@ -49,13 +49,15 @@ class LocalSupervisor:
     def wake(self, token: str) -> None:
         """Nothing waits with a token here."""
 
-    def _attend_at(self, turn: TurnRef, due_at: datetime) -> None:
+    def _attend_at(self, turn: TurnRef, at: datetime) -> None:
+        left_s = (at - self._clock.now()).total_seconds()
+        due_s = self._clock.monotonic_s() + left_s
         with self._changed:
             known = self._earliest.get(turn)
-            if known is not None and known <= due_at:
+            if known is not None and known <= due_s:
                 return
-            self._earliest[turn] = due_at
-            heapq.heappush(self._due, (due_at, next(self._pushed), turn))
+            self._earliest[turn] = due_s
+            heapq.heappush(self._due, (due_s, next(self._pushed), turn))
             self._changed.notify()
 
     def close(self) -> None:
@@ -84,13 +86,13 @@ class LocalSupervisor:
                 if not self._due:
                     self._changed.wait()
                     continue
-                due_at, _, turn = self._due[0]
-                wait_s = (due_at - self._clock.now()).total_seconds()
+                due_s, _, turn = self._due[0]
+                wait_s = due_s - self._clock.monotonic_s()
                 if wait_s > 0:
                     self._changed.wait(wait_s)
                     continue
                 heapq.heappop(self._due)
-                if self._earliest.get(turn) == due_at:
+                if self._earliest.get(turn) == due_s:
                     del self._earliest[turn]
                     return turn
             return None

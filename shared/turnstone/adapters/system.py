@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from os import urandom
+from time import monotonic
 
 from turnstone.domain.ids import milliseconds, order_key, uuid7
 
@@ -9,6 +10,9 @@ from turnstone.domain.ids import milliseconds, order_key, uuid7
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def monotonic_s(self) -> float:
+        return monotonic()
 
 
 class RandomIds:

@@ -1,14 +1,15 @@
 """Who sends a request, by the token in its `Authorization` header."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from threading import Lock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import Unauthenticated
 from turnstone.domain.identity import Identity
+from turnstone.domain.moments import Moment
 from turnstone.ports import Clock
 
 SCHEME = "Bearer"
@@ -29,6 +30,11 @@ class Tokens(Protocol):
         """
 
 
+class _Cached(NamedTuple):
+    identity: Identity
+    asked_at: Moment
+
+
 class Authenticator:
     """Knows callers by their tokens, for some time also without asking again. Keeps hashes of tokens, never tokens."""
 
@@ -37,13 +43,18 @@ class Authenticator:
         self._tokens = tokens
         self._clock = clock
         self._cached_for = cached_for
-        self._cached: dict[bytes, tuple[Caller, datetime]] = {}
+        self._cached: dict[bytes, _Cached] = {}
         self._caching = Lock()
 
     def known(self, authorization: str | None) -> Caller | None:
         """Return whom the header names if that was asked a moment ago. Never waits. Raises Unauthenticated."""
         cached = self._cached.get(_digest(_token_in(authorization)))
-        return cached[0] if cached is not None and self._clock.now() < cached[1] else None
+        if cached is None:
+            return None
+        now = self._now()
+        until = cached.identity.valid_until
+        is_good = cached.asked_at.is_within(self._cached_for, now) and (until is None or now.at < until)
+        return cached.identity.caller if is_good else None
 
     def identify(self, authorization: str | None) -> Caller:
         """Return whom the header names.
@@ -56,24 +67,24 @@ class Authenticator:
         return self._asked(_token_in(authorization)) if caller is None else caller
 
     def _asked(self, token: str) -> Caller:
-        now = self._clock.now()
+        asked_at = self._now()  # before the answer, which may take its time
         try:
             identity = self._tokens.identity(token)
         except Unauthenticated:
             raise Unauthenticated(SCHEME) from None
-        until = now + self._cached_for
-        if identity.valid_until is not None:
-            until = min(until, identity.valid_until)
-        if now < until:
-            self._cache(_digest(token), identity.caller, until)
+        if self._cached_for > timedelta(0):
+            self._cache(_digest(token), _Cached(identity, asked_at))
         return identity.caller
 
-    def _cache(self, digest: bytes, caller: Caller, until: datetime) -> None:
+    def _now(self) -> Moment:
+        return Moment(self._clock.now(), self._clock.monotonic_s())
+
+    def _cache(self, digest: bytes, answer: _Cached) -> None:
         with self._caching:
             self._cached.pop(digest, None)
             while len(self._cached) >= MOST_CACHED:
                 del self._cached[next(iter(self._cached))]  # the one cached first
-            self._cached[digest] = caller, until
+            self._cached[digest] = answer
 
 
 def _token_in(authorization: str | None) -> str:

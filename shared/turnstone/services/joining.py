@@ -44,8 +44,9 @@ class Joining:
     def _expected(self, ref: TurnRef, session: Session) -> TurnBroadcast:
         """Wait for a turn that another process runs, or ran: whoever takes it over here will tell it all."""
         broadcast = self._deps.broadcasts.expect(ref)
+        lock = self._deps.leases.seen(ref, session.lock, self._deps.clock.now())
         self._deps.follow(ref)  # first: who joins again, because the supervisor could not be told, finds it followed
-        self._deps.supervisor.watch(ref, session.lock)
+        self._deps.supervisor.watch(ref, lock)
         return broadcast
 
 

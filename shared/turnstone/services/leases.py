@@ -3,13 +3,15 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from threading import Condition, Lock, Thread
 
 from turnstone.domain.errors import LeaseLost, StoreUnavailable
 from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions import SessionLock
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import Clock
+from turnstone.services.lease_watch import LeaseWatch
 from turnstone.store.turns import TurnStore
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class LeaseKeeper:
         self._turns = turns
         self._clock = clock
         self.duration = duration
+        self._watch = LeaseWatch(clock, duration)
         self._changed = Condition()
         self._held: set[Lease] = set()
         self._thread: Thread | None = None
@@ -86,6 +89,10 @@ class LeaseKeeper:
         """Tell whether this process runs the turn under that fence."""
         with self._changed:
             return any(lease.ref == ref and lease.fence == fence for lease in self._held)
+
+    def seen(self, ref: TurnRef, lock: SessionLock, now: datetime) -> SessionLock:
+        """Return the lock as it was read just now; for its lease see `LeaseWatch`."""
+        return self._watch.seen(ref, lock, now)
 
     def give_back(self, lease: Lease) -> None:
         """End the lease, by who has it in hand: its run may not write any more.

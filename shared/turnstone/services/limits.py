@@ -5,6 +5,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from turnstone.domain.errors import DayLimitReached
+from turnstone.domain.moments import Moment
 from turnstone.ports import Clock
 from turnstone.store.usage import UsageStore
 
@@ -17,7 +18,7 @@ class _Known(NamedTuple):
 
     day: date
     tokens: int
-    at: datetime
+    at: Moment
 
 
 class DayLimit:
@@ -44,15 +45,16 @@ class DayLimit:
             raise DayLimitReached(self._most_tokens, midnight - now)
 
     def _spent(self, tenant: str, now: datetime) -> int:
+        moment = Moment(now, self._clock.monotonic_s())
         with self._lock:
             known = self._known.get(tenant)
-        if known is not None and known.day == now.date() and now - known.at < LOOK_EVERY:
+        if known is not None and known.day == now.date() and known.at.is_within(LOOK_EVERY, moment):
             return known.tokens
         tokens = sum(spent.total_tokens for spent in self._store.of_tenant(tenant, now.date()))
         with self._lock:
             if len(self._known) >= MOST_TENANTS:
                 self._known.clear()
-            self._known[tenant] = _Known(now.date(), tokens, now)
+            self._known[tenant] = _Known(now.date(), tokens, moment)
         return tokens
 
 

@@ -103,8 +103,9 @@ class Recovery:
                 self._tell_listeners(ref, state)
                 return Outlook(state.status, session.lock.await_until)
             return self._give_up(ref, session, given_up(state, TurnStatus.EXPIRED, now))
-        if session.lock.is_live(now):
-            return Outlook(state.status, session.lock.lease_until)
+        lock = self._deps.leases.seen(ref, session.lock, now)
+        if lock.is_live(now):
+            return Outlook(state.status, lock.lease_until)
         if self._deps.leases.is_held(ref, session.lock.fence):
             # this process stood still for a while, but it still runs the turn
             self._deps.turns.renew(ref, session.lock.fence, now + self._deps.leases.duration)

@@ -148,7 +148,7 @@ class TurnRunner:
     def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
         """Have the turn taken over once its lease is over, because this process can't go on with it."""
         try:
-            self._deps.supervisor.watch(ref, lock)
+            self._deps.supervisor.watch(ref, self._deps.leases.seen(ref, lock, self._deps.clock.now()))
         except StoreUnavailable as unavailable:
             log.warning("turn %s is left to its lease: %s", ref.turn_id, unavailable)
 

@@ -19,7 +19,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.messages import ToolResponseMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState, Session
+from turnstone.domain.sessions import LockState, Session, SessionLock
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
 from turnstone.services.access import AccessRules, check_session
@@ -113,9 +113,8 @@ class Turns:
         offer = supported_offer(config, tools.offered, partial(self._deps.inference.capabilities, route.targets))
         self._deps.shields.refuse_unusable(ref.tenant, config)
         lock = view.session.lock
-        is_mine = lock.order is not None and self._deps.leases.is_held(turn_of(ref, lock.order), lock.fence)
-        if lock.is_live(now) or is_mine:
-            raise TurnRunning(str(lock.order))
+        if lock.order is not None and self._is_running(turn_of(ref, lock.order), lock, now):
+            raise TurnRunning(lock.order)
         self._deps.limits.of_day.check(ref.tenant)
         state = self._new_state(view.session, new, now)
         session = view.session.used(now)
@@ -144,6 +143,11 @@ class Turns:
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, token)
         return broadcast
+
+    def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
+        """Tell whether a process runs the turn: this one, or another one as far as its lease tells."""
+        is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
+        return is_live or self._deps.leases.is_held(ref, lock.fence)
 
     def _resume(
         self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt

@@ -2,13 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from threading import Lock
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.moments import Moment
 from turnstone.ports import Clock, RangeStore
 from turnstone.records import Absent, Put, Record, RevIs
 from turnstone.store.keys import directory_key
@@ -16,15 +17,14 @@ from turnstone.store.keys import directory_key
 REMEMBERED_FOR = timedelta(seconds=10)
 MOST_TENANTS = 1_000
 MAX_BYTES = 256 * 1024
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
 Entries = Mapping[str, Mapping[str, Any]]
 
 
 class Known(NamedTuple):
-    """What was read, and from which revision on it may be read again."""
+    """What was read, when, and from which revision on it may be read again; None where it is to be read again."""
 
     entries: Entries
-    until: datetime
+    read_at: Moment | None
     rev: int
 
 
@@ -53,7 +53,7 @@ class Directory:
 
     def learn(self, tenant: str, record: Record | None) -> Entries:
         """Take note of what was read, unless it is known to have changed since."""
-        known = Known(entries_of(record), self._clock.now() + REMEMBERED_FOR, record.rev if record else 0)
+        known = Known(entries_of(record), self._now(), record.rev if record else 0)
         with self._lock:
             if known.rev < (self._known[tenant].rev if tenant in self._known else 0):
                 return known.entries
@@ -67,11 +67,16 @@ class Directory:
         """Have it read again; what was read before that revision is not taken note of any more."""
         with self._lock:
             before = self._known.pop(tenant, None)
-            self._known[tenant] = Known({}, LONG_AGO, max(rev, before.rev if before else 0))
+            self._known[tenant] = Known({}, None, max(rev, before.rev if before else 0))
 
     def _fresh(self, tenant: str) -> Entries | None:
         known = self._known.get(tenant)
-        return known.entries if known is not None and self._clock.now() < known.until else None
+        if known is None or known.read_at is None or not known.read_at.is_within(REMEMBERED_FOR, self._now()):
+            return None
+        return known.entries
+
+    def _now(self) -> Moment:
+        return Moment(self._clock.now(), self._clock.monotonic_s())
 
 
 def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[str, Any]) -> Put:
