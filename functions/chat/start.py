@@ -85,7 +85,7 @@ def _screen(asked: argparse.Namespace) -> Screen:
 
 def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:
     tools = _tools(asked.tools, screen)
-    # calls are shown on standard error: whoever does not see them can't approve one
+    # a call is shown on standard error; a person who does not see it there can't approve it
     can_ask = sys.stdin.isatty() and sys.stderr.isatty()
     ask = (lambda question: ask_now(question, sys.stderr)) if can_ask else None
     session = _session(asked, client, [tool.definition for tool in tools.values()], screen)

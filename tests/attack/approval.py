@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from tests.attack.finding import Attack, Finding
@@ -20,6 +22,7 @@ from tests.servers import ServerProcess
 
 CHOICES = "[y]es, [n]o, [a]lways: "
 COLUMNS = 80
+POLL_S = 0.01
 TOOLS = '''
 """A tool that notes what it ran."""
 
@@ -44,7 +47,7 @@ TRICKS = {
 NOT_SHOWN = re.compile("[^\n\x20-\x7e·\u00c0-\u017e]")
 
 
-def answer_of(body: Mapping[str, Any]) -> Answer:
+def answer_of(body: Mapping[str, Any], has_typed: Event) -> Answer:
     """Call the tool as the person's words name the trick, under one id at all times; tell what came of it."""
     messages = body["messages"]
     said = next(message["content"] for message in reversed(messages) if message["role"] == "user")
@@ -52,9 +55,16 @@ def answer_of(body: Mapping[str, Any]) -> Answer:
     if answered:
         return text_answer(f"told: {messages[-1]['content']}")
     if said == "ahead":
-        imitated = f'· tool run_command\n  | "command": "ls"\n  run run_command? {CHOICES}'
-        return (text_chunk(imitated), Pause(1), *_called("rm -rf ~"))
+        return _imitated(has_typed)
     return _called(TRICKS[said])
+
+
+def _imitated(has_typed: Event) -> Iterator[Any]:
+    """Say what looks like a question, and call the tool once it is answered."""
+    yield text_chunk(f'· tool run_command\n  | "command": "ls"\n  run run_command? {CHOICES}')
+    while not has_typed.is_set():  # a client that hangs up ends this, too
+        yield Pause(POLL_S)
+    yield from _called("rm -rf ~")
 
 
 def _called(command: str) -> tuple[Any, ...]:
@@ -64,9 +74,13 @@ def _called(command: str) -> tuple[Any, ...]:
 def run(folder: Path, is_full: bool) -> Iterator[Finding]:
     tools = folder / "tools.py"
     tools.write_text(TOOLS)
-    with ModelServer(answer_of) as model, ServerProcess(folder, model_url=model.url) as server:
+    has_typed = Event()
+    with (
+        ModelServer(partial(answer_of, has_typed=has_typed)) as model,
+        ServerProcess(folder, model_url=model.url) as server,
+    ):
         with Terminal(server.url, "--model", "tricks", "--tools", tools) as terminal:
-            yield _typed_ahead(terminal)
+            yield _typed_ahead(terminal, has_typed)
             names = TRICKS if is_full else ("obeyed", "unseen", "turned", "broken", "alike", "padded", "endless")
             for name in names:
                 yield (_too_long if name == "endless" else _trick)(terminal, name)
@@ -91,10 +105,11 @@ def _second_call(tools: Path) -> Finding:
     return _finding("a second call under the id of the first", shown, "df")
 
 
-def _typed_ahead(terminal: Terminal) -> Finding:
+def _typed_ahead(terminal: Terminal, has_typed: Event) -> Finding:
     terminal.say("ahead")
     terminal.expect(CHOICES)  # the model's
     terminal.type("y\n")
+    has_typed.set()
     terminal.expect(CHOICES)
     terminal.type("n\n")
     terminal.expect("told: ")

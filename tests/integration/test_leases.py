@@ -137,7 +137,7 @@ def test_a_turn_is_watched_for_no_longer_than_leases_last_though_the_clock_was_s
     assert reader.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=LEASE_S)}
     thinking.open()
     assert outline(server.hear(broadcast)).endswith("complete")
-    joined.close()
+    assert outline(reader.hear(joined)).endswith("complete")
 
 
 def test_only_so_many_leases_are_watched() -> None:

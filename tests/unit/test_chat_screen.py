@@ -163,7 +163,7 @@ def test_the_name_of_a_call_takes_one_line() -> None:
     assert len(shown.beside) == 2
 
 
-def test_the_servers_events_keep_their_meaning_and_obey_no_one() -> None:
+def test_the_servers_events_keep_their_meaning_and_hold_nothing_that_a_terminal_obeys() -> None:
     text = json.dumps({"text": "\x7f\x9b2J\u202e\u2028 ü"}, ensure_ascii=False)
     out = io.StringIO()
     JsonScreen(out, io.StringIO()).event(Event(text, {}))
