@@ -430,6 +430,25 @@ def test_watching_again_only_brings_the_time_forward(supervisors: list[LocalSupe
     assert not seen.wait(0.2), "the later times are forgotten"
 
 
+class SetClock(SystemClock):
+    """The machine's clock, set by so much."""
+
+    off = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.off
+
+
+def test_the_local_supervisor_attends_in_time_though_the_clock_was_set_back(supervisors: list[LocalSupervisor]) -> None:
+    clock, attended = SetClock(), threading.Event()
+    supervisor = LocalSupervisor(clock)
+    supervisors.append(supervisor)
+    supervisor.watch(ref_of("t"), waits_until(clock.now() + timedelta(milliseconds=50)))
+    clock.off = -timedelta(hours=1)
+    supervisor.start(lambda turn: attended.set(), [])
+    assert attended.wait(5)
+
+
 def test_the_local_supervisor_tries_again_when_the_store_was_unavailable(
     supervisors: list[LocalSupervisor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
