@@ -19,15 +19,15 @@ def unexpected(crash: BaseException) -> None:
 
 
 def started(executor: TurnExecutor, run: Callable[[], None]) -> None:
-    with executor.place() as place:
+    with executor.place("acme") as place:
         place.start(run, unexpected)
 
 
 def test_as_many_places_are_taken_as_there_are_and_no_more() -> None:
     executor = TurnExecutor(2)
-    with executor.place(), executor.place(), pytest.raises(Overloaded), executor.place():
+    with executor.place("acme"), executor.place("acme"), pytest.raises(Overloaded), executor.place("acme"):
         pytest.fail("there is no third place")
-    with executor.place(), executor.place():
+    with executor.place("acme"), executor.place("acme"):
         pass
 
 
@@ -47,12 +47,12 @@ def test_whoever_has_a_place_runs_at_once_however_many_there_are() -> None:
 
 def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
     executor = TurnExecutor(1)
-    with pytest.raises(ValueError, match="not stored"), executor.place():
+    with pytest.raises(ValueError, match="not stored"), executor.place("acme"):
         raise ValueError("not stored")
-    with executor.place() as place:
+    with executor.place("acme") as place:
         place.give_back()
         place.give_back()
-    with executor.place(), pytest.raises(Overloaded), executor.place():
+    with executor.place("acme"), pytest.raises(Overloaded), executor.place("acme"):
         pytest.fail("a place was given back twice")
 
 
@@ -61,7 +61,7 @@ def test_who_drains_learns_how_many_run_and_whether_they_end_in_time() -> None:
     started(executor, thinking.pass_through)
     started(executor, thinking.pass_through)
     assert executor.refuse_more() == 2
-    with pytest.raises(Overloaded), executor.place():
+    with pytest.raises(Overloaded), executor.place("acme"):
         pytest.fail("it takes no more")
     assert executor.wait(SHORT_S) is False
     thinking.open()
@@ -77,7 +77,7 @@ def test_a_crash_is_heard_once_the_place_is_free() -> None:
     def fail() -> None:
         raise crash
 
-    with executor.place() as place:
+    with executor.place("acme") as place:
         place.start(fail, lambda problem: heard.append((problem, executor._taken)))
     eventually(lambda: heard == [(crash, 0)])
     executor.wait(PATIENCE_S)

@@ -26,6 +26,7 @@ from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.services.awaiting import Awaited, GivenUp
 from turnstone.services.daemon_threads import DaemonThreads
+from turnstone.services.executor import TurnExecutor
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import NOT_JUDGED, STOPPED, Shieldings
 from turnstone.services.shields import Shields
@@ -48,7 +49,7 @@ class Place:
         registry = RegistryStore(self.store, "shield", Shield, directory.forget)
         known = KnownShields(directory, configured or {})
         self.shieldings = Shieldings(known, self.kinds, self._route)
-        self.shields = Shields(registry, known, self.shieldings, self.clock)
+        self.shields = Shields(registry, known, self.shieldings, self.clock, TurnExecutor(8))
 
     @property
     def reads(self) -> int:

@@ -215,7 +215,7 @@ class Core:
     def executor(self) -> TurnExecutor:
         from turnstone.services.executor import TurnExecutor
 
-        return TurnExecutor(self._settings.max_running_turns)
+        return TurnExecutor(self._settings.max_running_turns, self._settings.tenant_turns)
 
     @cached_property
     def broadcasts(self) -> Broadcasts:
@@ -246,7 +246,7 @@ class Core:
     def _registries(self) -> Registries:
         from turnstone.bootstrap.registries import Registries
 
-        return Registries(self._ports, self._settings)
+        return Registries(self._ports, self._settings, lambda: self.executor)
 
     @cached_property
     def _rules(self) -> AccessRules:

@@ -19,6 +19,7 @@ TurnstoneError
 ├── IdempotencyMismatch        the key was used for another body
 ├── BodyTooLarge               more bytes than the server takes
 ├── Overloaded                 as many turns run as the server takes
+│   └── TenantOverloaded       as many run as the server takes of one tenant
 ├── LimitReached               as many tokens are spent as this server allows
 │   ├── TurnLimitReached       by one turn
 │   └── DayLimitReached        by a tenant in a day
@@ -186,6 +187,20 @@ class Overloaded(TurnstoneError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"{limit} turns are running, which is all this server takes; try again shortly")
         self.limit = limit
+
+
+class TenantOverloaded(Overloaded):
+    """As many turns and questions of the tenant run as the server takes of one tenant."""
+
+    def __init__(self, share: int, limit: int) -> None:
+        super().__init__(limit)
+        self.share = share
+
+    def __str__(self) -> str:
+        return (
+            f"{self.share} turns and questions of this tenant are running, which is the share of this tenant of the "
+            f"{self.limit} places of this server (the limit max_tenant_turns); try again when one of them has ended"
+        )
 
 
 class LimitReached(TurnstoneError):
