@@ -16,7 +16,8 @@ OF_CLIENTS = frozenset({"api_key", "url"})  # whose variables may be exported in
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
-TokenLimit = Annotated[int | None, BeforeValidator(none_in), Field(ge=1, le=1_000_000_000_000)]
+TokenLimit = Annotated[Annotated[int, Field(ge=1, le=1_000_000_000_000)] | None, BeforeValidator(none_in)]
+TimeLimit = Annotated[Annotated[float, Field(gt=0, le=YEAR_S, allow_inf_nan=False)] | None, BeforeValidator(none_in)]
 
 SAID_BETTER = {
     "extra_forbidden": "there is no such setting",
@@ -57,10 +58,10 @@ class Settings(BaseModel):
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
     max_tenant_turns: int | None = Field(default=None, ge=1, le=4_096)
-    max_infer_iters: int = Field(default=100, ge=1, le=10_000)
+    max_infer_iters: int = Field(default=100, ge=10, le=10_000)  # 10 is the default of the official clients
     summaries: bool = False
     max_turn_tokens: TokenLimit = 5_000_000
-    max_turn_seconds: Annotated[Seconds | None, BeforeValidator(none_in), Field(gt=0, le=YEAR_S)] = 3_600
+    max_turn_seconds: TimeLimit = 3_600
     max_day_tokens: TokenLimit = None
     tool_timeout_seconds: Seconds = Field(default=60, gt=0, le=900)
     max_tool_output: int = Field(default=32_000, ge=100, le=1_000_000)

@@ -72,6 +72,10 @@ class Core:
         if for_changes and name == "agents":
             _ = self._refuse
 
+    @property
+    def max_infer_iters(self) -> int:
+        return self._settings.max_infer_iters
+
     @cached_property
     def agents(self) -> Agents:
         from turnstone.services.agents import Agents
@@ -256,13 +260,14 @@ class Core:
 
     @cached_property
     def _refuse(self) -> Callable[[str, AgentConfig], None]:
-        from turnstone.services.refusals import refuse_at_creation
+        from turnstone.services.refusals import refuse_at_creation, refuse_many_iterations
         from turnstone.services.tenant_tools import offered_at_creation
 
         offered = partial(offered_at_creation, self._registries.known_toolgroups, self._ports.tools)
         routing = self._registries.routing
 
         def refuse(tenant: str, config: AgentConfig) -> None:
+            refuse_many_iterations(config.max_infer_iters, self._settings.max_infer_iters)
             refuse_at_creation(config, offered)
             routing.refuse_unknown(tenant, config.model)
 

@@ -1,6 +1,6 @@
 """A turn: its steps as the wire shows them, and the state the wire never shows."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -237,6 +237,18 @@ class TurnState(Frozen):
     def token_factor(self, otherwise: float) -> float:
         """Return how many tokens its model counts for each that we estimate, as far as it told."""
         return factor_of((trace.usage for trace in self.traces if trace.usage is not None), otherwise)
+
+    @property
+    def running_time(self) -> timedelta:
+        """Time that its finished steps took; waits for its client and for another process are no part of it."""
+        took, until = timedelta(), self.turn.started_at
+        for step, trace in zip(self.turn.steps, self.traces, strict=False):
+            if step.completed_at is None or step.completed_at <= until:
+                continue
+            if not trace.is_from_client:
+                took += step.completed_at - max(step.started_at or until, until)
+            until = step.completed_at
+        return took
 
     @property
     def last_moment(self) -> datetime:

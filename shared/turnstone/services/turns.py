@@ -28,7 +28,7 @@ from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
 from turnstone.services.launch import Launch, RunnerDeps
-from turnstone.services.refusals import supported_offer
+from turnstone.services.refusals import refuse_many_iterations, supported_offer
 from turnstone.services.replay import numbered, told_before_resume
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
@@ -107,6 +107,7 @@ class Turns:
 
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()
+        refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.overrides.applied_to(view.agent.agent_config)
         route = self._deps.route(ref.tenant, config.model)
         tools = self._deps.tools.of(ref, attempt.provider_data)
