@@ -1,5 +1,6 @@
 """What every domain model is made of: three base classes, and objects of JSON that anything may be in."""
 
+import math
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -50,6 +51,15 @@ def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     if isinstance(value, list | tuple):
         return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value)
     return False
+
+
+def is_finite(value: Any) -> bool:
+    """Tell whether JSON can hold every number in the value, whose nesting is not too deep."""
+    if isinstance(value, dict):
+        return all(is_finite(inner) for inner in value.values())
+    if isinstance(value, list | tuple):
+        return all(is_finite(inner) for inner in value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def refuse_too_deep(value: Any) -> Any:

@@ -12,7 +12,7 @@ from turnstone.domain.failures import Failure
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall, ToolResponse
-from turnstone.domain.usage import Tokens, added, factor_of
+from turnstone.domain.usage import Stored, Tokens, added, factor_of
 
 
 class StepCommon(Frozen):
@@ -117,10 +117,10 @@ class TokenUsage(Frozen):
         is_estimated: whether the provider told nothing, so that all are estimates of ours.
     """
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
-    estimated_prompt_tokens: int = 0
+    prompt_tokens: Stored = 0
+    completion_tokens: Stored = 0
+    total_tokens: Stored = 0
+    estimated_prompt_tokens: Stored = 0
     is_estimated: bool = False
 
     @property
