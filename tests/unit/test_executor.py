@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from threading import Barrier
 
 import pytest
 
 from tests.harness import PATIENCE_S, Gate, eventually
-from turnstone.domain.errors import Overloaded
+from turnstone.domain.errors import Overloaded, TenantOverloaded
 from turnstone.services.executor import TurnExecutor
 
 SHORT_S = 0.05
@@ -83,3 +84,31 @@ def test_a_crash_is_heard_once_the_place_is_free() -> None:
     executor.wait(PATIENCE_S)
     started(executor, lambda: None)
     assert executor.wait(PATIENCE_S)
+
+
+def test_a_tenant_takes_its_share_even_while_nobody_else_asks_and_leaves_the_rest_to_others() -> None:
+    executor = TurnExecutor(4, share=3)
+    with ExitStack() as taken:
+        for _ in range(3):
+            taken.enter_context(executor.place("greedy"))
+        with pytest.raises(TenantOverloaded, match="the share of this tenant of the 4 places") as refused:
+            taken.enter_context(executor.place("greedy"))
+        assert refused.value.share == 3
+        taken.enter_context(executor.place("modest"))
+        with pytest.raises(Overloaded, match="all this server takes"):
+            taken.enter_context(executor.place("third"))
+    with executor.place("greedy"):
+        pass
+
+
+def test_a_share_is_free_again_when_its_turns_have_ended() -> None:
+    executor, thinking = TurnExecutor(2, share=1), Gate()
+    with executor.place("a") as place:
+        place.start(thinking.pass_through, unexpected)
+    with pytest.raises(TenantOverloaded), executor.place("a"):
+        pytest.fail("its only place is taken")
+    thinking.open()
+    assert executor.wait(PATIENCE_S)
+    with executor.place("a"):
+        pass
+    assert not executor._taken_by
