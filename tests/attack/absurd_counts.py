@@ -75,8 +75,8 @@ def charged(client: PlainClient, name: str) -> Finding:
         return Finding(f"usage: {name}", status, "200, 200", is_met=False)
     total = strict(report)["total"]
     is_met = turn.status_code == 200 and total["estimated_inferences"] == 1 and 0 < total["total_tokens"] < DAY_TOKENS
-    told = f"{status}, {min(total['total_tokens'], 10**18):.3g} tokens"
-    return Finding(f"usage: {name}", told, f"200, 200, an estimate below {DAY_TOKENS}", is_met)
+    measured = f"{status}, {min(total['total_tokens'], 10**18):.3g} tokens"
+    return Finding(f"usage: {name}", measured, f"200, 200, an estimate below {DAY_TOKENS}", is_met)
 
 
 def priced(client: PlainClient) -> Finding:
@@ -99,11 +99,11 @@ def valid(what: str, answer: httpx.Response, status: int) -> Finding:
 
 def strict(answer: httpx.Response) -> Any:
     """Return the JSON of an answer, of a tool call's arguments too. Raises ValueError if it is none."""
-    told = json.loads(answer.text, parse_constant=refuse)
-    for choice in told.get("choices", ()) if isinstance(told, dict) else ():
+    body = json.loads(answer.text, parse_constant=refuse)
+    for choice in body.get("choices", ()) if isinstance(body, dict) else ():
         for call in choice["message"].get("tool_calls") or ():
             json.loads(call["function"]["arguments"], parse_constant=refuse)
-    return told
+    return body
 
 
 def refuse(constant: str) -> NoReturn:

@@ -57,8 +57,8 @@ def ended(client: PlainClient, model: str) -> Finding:
     took_s = time.monotonic() - began
     detail: Json = answer.json()
     is_met = answer.status_code == 429 and "max_turn_seconds" in str(detail) and took_s <= SOON_S
-    told = f"{answer.status_code} after {took_s:.1f} s"
-    return Finding(f"a model that {model} for ever", told, f"429, at most {SOON_S:g} s", is_met)
+    measured = f"{answer.status_code} after {took_s:.1f} s"
+    return Finding(f"a model that {model} for ever", measured, f"429, at most {SOON_S:g} s", is_met)
 
 
 def endless_model(body: Mapping[str, Any]) -> Answer:

@@ -69,8 +69,8 @@ def places_of_turns(greedy: Tenant, modest: Tenant, session: str) -> Iterator[Fi
         stack.enter_context(greedy.sending("POST", CHAT, chat("hang"), times=PLACES - TURNS))
         refused = greedy.refusal(lambda: greedy.call("POST", CHAT, chat("instant")))
         is_met = refused.status_code == 503 and "retry-after" in refused.headers and SHARE in refused.text
-        told = f"{refused.status_code}, {refused.text[:60]}"
-        yield Finding(f"{PLACES} turns and questions of one tenant", told, f"503, {SHARE}", is_met)
+        measured = f"{refused.status_code}, {refused.text[:60]}"
+        yield Finding(f"{PLACES} turns and questions of one tenant", measured, f"503, {SHARE}", is_met)
         yield answered("another tenant's turn meanwhile", lambda: modest.call("POST", f"{session}/turn", said("hello")))
         yield answered("another tenant's question meanwhile", lambda: modest.call("POST", CHAT, chat("instant")))
         embed = {"model": "instant", "input": "hello"}
@@ -79,7 +79,7 @@ def places_of_turns(greedy: Tenant, modest: Tenant, session: str) -> Iterator[Fi
 
 
 class Waiting:
-    """A request that waits for somebody else, and a request of another tenant to the same route."""
+    """A request that waits for another server, and a request of another tenant to the same route."""
 
     def __init__(self, asked: Callable[[], httpx.Response], *sent: Any) -> None:
         self.asked = asked
@@ -169,8 +169,8 @@ class Tenant:
     def sending(self, method: str, path: str, body: Any = None, *, times: int) -> Iterator[None]:
         """Send a request so often, over a connection each, and read no answer within the block."""
         sent = b"" if body is None else json.dumps({**body, "stream": True} if "messages" in body else body).encode()
-        told = {**self._headers, "host": HOST, "content-type": "application/json", "content-length": str(len(sent))}
-        head = "".join(f"{name}: {value}\r\n" for name, value in told.items())
+        headers = {**self._headers, "host": HOST, "content-type": "application/json", "content-length": str(len(sent))}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         with ExitStack() as stack:
             for _ in range(times):
                 line = stack.enter_context(socket.create_connection((HOST, self._port)))

@@ -16,8 +16,8 @@ log = logging.getLogger(__name__)
 class TurnExecutor:
     """Runs at most `capacity` turns at a time and refuses more, rather than let them queue behind slow models.
 
-    A tenant runs its share of them at most, even while nobody else asks: a place that a slow model holds could not be
-    had back for a tenant that comes later.
+    A tenant runs its share of them at most, even while no other tenant asks: a place that a slow model holds could
+    not be had back for a tenant that comes later.
     """
 
     def __init__(self, capacity: int, share: int | None = None) -> None:

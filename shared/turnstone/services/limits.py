@@ -74,7 +74,7 @@ class Limits(NamedTuple):
     turn_seconds: float | None
 
     def runs_until(self, state: TurnState, now: datetime) -> datetime | None:
-        """Return the time until which the turn may run if it goes on now, None for any."""
+        """Return the time until which the turn may run if it starts or resumes now, None for any."""
         if self.turn_seconds is None:
             return None
         return now + timedelta(seconds=self.turn_seconds) - state.running_time
