@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route
 def get_docs(request: Request) -> Reply:
     from turnstone.edge.documents import page_reply  # it takes longer to load than all that serves
 
-    return page_reply(__name__.rpartition(".")[0], request.scheme)
+    return page_reply(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
 
 
 ROUTE = Route("GET", "/v1/docs", get_docs, None)

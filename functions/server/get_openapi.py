@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route
 def get_openapi(request: Request) -> Reply:
     from turnstone.edge.documents import document_reply  # it takes longer to load than all that serves
 
-    return document_reply(__name__.rpartition(".")[0], request.scheme)
+    return document_reply(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
 
 
 ROUTE = Route("GET", "/v1/openapi.json", get_openapi, None)

@@ -24,6 +24,11 @@ class AuthSettings(Settings):
     jwt_claims: Annotated[Mapping[str, str], BeforeValidator(claims_in)] = {"principal": "sub"}
     jwt_tenant: str | None = None
 
+    @property
+    def tenant_turns(self) -> int:
+        """Places that one tenant may take: all of them where all callers are the same."""
+        return self.max_running_turns if self.auth == "off" else super().tenant_turns
+
     def contradictions(self) -> list[str]:
         """Return what else is wrong: with the way callers prove who they are."""
         wrong = super().contradictions()

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.setting_values import places_in
+from turnstone.setting_values import none_in, places_in
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -16,6 +16,8 @@ OF_CLIENTS = frozenset({"api_key", "url"})  # whose variables may be exported in
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
 ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
+TokenLimit = Annotated[Annotated[int, Field(ge=1, le=1_000_000_000_000)] | None, BeforeValidator(none_in)]
+TimeLimit = Annotated[Annotated[float, Field(gt=0, le=YEAR_S, allow_inf_nan=False)] | None, BeforeValidator(none_in)]
 
 SAID_BETTER = {
     "extra_forbidden": "there is no such setting",
@@ -35,7 +37,11 @@ class Settings(BaseModel):
     Attributes:
         context_tokens: what a model is sent at most, in estimated tokens, where its window is not known.
         summaries: have the model sum up the turns that its window has no room for any more.
-        max_turn_tokens: after how many tokens a turn asks the model no more, None for any number.
+        max_running_turns: places for turns and direct questions to models, tools and shields.
+        max_tenant_turns: places that one tenant may take; None for three quarters of them.
+        max_infer_iters: bound of what an agent or a turn may ask for under this name.
+        max_turn_tokens: tokens after which a turn asks the model no more, None for any number.
+        max_turn_seconds: running time after which a turn fails, waits for its client apart; None for any time.
         tool_timeout_seconds: how long a tool of the server may take.
         max_tool_output: how many characters of a tool's answer a model is shown; all of it is kept.
         public_url: what the addresses of attachments begin with, up to and without /v1; none: paths of this server.
@@ -51,9 +57,12 @@ class Settings(BaseModel):
     ephemeral_ttl_s: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
+    max_tenant_turns: int | None = Field(default=None, ge=1, le=4_096)
+    max_infer_iters: int = Field(default=100, ge=10, le=10_000)  # 10 is the default of the official clients
     summaries: bool = False
-    max_turn_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
-    max_day_tokens: int | None = Field(default=None, ge=1, le=1_000_000_000_000)
+    max_turn_tokens: TokenLimit = 5_000_000
+    max_turn_seconds: TimeLimit = 3_600
+    max_day_tokens: TokenLimit = None
     tool_timeout_seconds: Seconds = Field(default=60, gt=0, le=900)
     max_tool_output: int = Field(default=32_000, ge=100, le=1_000_000)
     public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$")] | None = None
@@ -64,6 +73,17 @@ class Settings(BaseModel):
 
     def contradictions(self) -> list[str]:
         """Return what is wrong with settings that are right by themselves, each time naming a variable."""
+        if self.max_tenant_turns is not None and self.max_tenant_turns > self.max_running_turns:
+            places = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
+            return [f"{variable_of('max_tenant_turns')}: must not be above {places}", *self._wrong_model_url()]
+        return self._wrong_model_url()
+
+    @property
+    def tenant_turns(self) -> int:
+        """Places that one tenant may take."""
+        return self.max_tenant_turns or max(1, self.max_running_turns * 3 // 4)
+
+    def _wrong_model_url(self) -> list[str]:
         if self.model_url in (None, OFFLINE) or has_host(str(self.model_url)):
             return []
         return [f"{variable_of('model_url')}: names no host, or a port that there can't be"]

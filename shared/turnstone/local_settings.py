@@ -47,4 +47,6 @@ class LocalSettings(AuthSettings):
             wrong.append(f"{variable_of('allow_open')}: means nothing unless {PREFIX}AUTH is off")
         if self.auth == "off" and "auth_cache_seconds" in self.model_fields_set:
             wrong.append(f"{variable_of('auth_cache_seconds')}: means nothing while {PREFIX}AUTH is off")
+        if self.auth == "off" and self.max_tenant_turns is not None:
+            wrong.append(f"{variable_of('max_tenant_turns')}: means nothing while {PREFIX}AUTH is off")
         return wrong

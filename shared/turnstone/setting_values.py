@@ -14,6 +14,11 @@ CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespace
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
+def none_in(given: object) -> object:
+    """Return None for the text `none`, which turns a limit off, and everything else as it is."""
+    return None if given == "none" else given
+
+
 def claims_in(given: object) -> dict[str, str]:
     """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
     pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []

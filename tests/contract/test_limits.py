@@ -318,6 +318,16 @@ def test_a_number_that_is_not_finite_is_refused(server: Served, number: str) -> 
     assert "repetition_penalty" in refused(server, posted("/v1/agents", (NUMBER % number).encode()), 400)
 
 
+@pytest.mark.parametrize(("body", "field"), [(KEPT, "kept"), (IGNORED, "unknown")])
+@pytest.mark.parametrize("number", ["1e999", "-1e999", '[0, {"a": 1e999}]'])
+def test_a_number_that_is_not_finite_is_refused_wherever_it_stands(
+    server: Served, body: str, field: str, number: str
+) -> None:
+    said = refused(server, posted("/v1/agents", (body % number).encode()), 400)
+    assert field in said
+    assert "finite" in said
+
+
 @pytest.mark.parametrize("body", [NUMBER, KEPT, IGNORED], ids=["as a number", "in a free form", "in an ignored field"])
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
 def test_a_word_that_is_no_json_is_refused(server: Served, body: str, word: str) -> None:

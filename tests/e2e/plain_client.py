@@ -41,8 +41,12 @@ class PlainClient:
         """Return the whole answer, whatever its status. An underscore in a header's name stands for a dash."""
         return self._http.post(path, json=body, headers=named(headers))
 
+    def ask(self, path: str) -> httpx.Response:
+        """Return the whole answer to a GET, whatever its status."""
+        return self._http.get(path)
+
     def get(self, path: str) -> Json:
-        response = self._http.get(path)
+        response = self.ask(path)
         assert response.status_code == 200, response.text
         answer: Json = response.json()
         return answer

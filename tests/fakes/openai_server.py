@@ -57,6 +57,7 @@ class ModelServer:
         split: int | None = None,
         port: int = 0,
         listed: HttpAnswer = BUILT_IN_LIST,
+        embed: Callable[[dict[str, Any]], Answer] = embeddings_answer,
     ) -> None:
         """Prepare a server.
 
@@ -66,11 +67,13 @@ class ModelServer:
             split: send event streams in HTTP chunks of so many bytes; None sends one chunk per event.
             port: 0 takes a free one.
             listed: the answer to `GET /v1/models`.
+            embed: what to answer to a body that asks for embeddings.
         """
         self._answer = script if callable(script) else one_after_the_other(script)
         self._strict = strict
         self._split = split
         self._listed = listed
+        self._embed = embed
         self.port = port
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -180,7 +183,7 @@ class ModelServer:
         request = json.loads(body)
         self.requests.append(request)
         self.headers.append(headers)
-        return embeddings_answer(request)
+        return self._embed(request)
 
     async def _send_stream(
         self, items: Iterable[Item], reader: asyncio.StreamReader, writer: asyncio.StreamWriter

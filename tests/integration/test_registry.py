@@ -36,6 +36,7 @@ from turnstone.domain.tool_runs import ToolAsker
 from turnstone.domain.tools import ToolDef
 from turnstone.ports import RangeStore
 from turnstone.records import Operation
+from turnstone.services.executor import TurnExecutor
 from turnstone.services.known_toolgroups import KnownToolgroups
 from turnstone.services.tool_answers import ToolAnswers
 from turnstone.services.toolboxes import Toolboxes
@@ -208,7 +209,7 @@ def toolgroups(tmp_path: Path, tools: ScriptedTools) -> Iterator[Toolgroups]:
     directory = Directory(sqlite, clock)
     answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
     boxes = Toolboxes(KnownToolgroups(directory, tools, {}), tools, answers, timeout_s=5)
-    yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup, directory.forget), boxes, clock)
+    yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup, directory.forget), boxes, clock, TurnExecutor(8))
     sqlite.close()
 
 

@@ -281,7 +281,7 @@ def test_the_authorizer_can_start_with_its_settings(auth: str, monkeypatch: pyte
     for name in [name for name in os.environ if name.startswith(PREFIX)]:
         monkeypatch.delenv(name)
     for name, value in variables(template(**AUTHS[auth]).functions["Authorize"]).items():
-        monkeypatch.setenv(name, value if isinstance(value, str) else "given")
+        monkeypatch.setenv(name, str(value) if isinstance(value, str | int) else "given")
     settings = load_settings(AuthorizerSettings)
     assert settings.auth == ("jwt" if auth == "jwt" else "api_keys")
     if auth == "jwt":
@@ -340,12 +340,13 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
         kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
         assert given <= set(kind.model_fields)
-        assert {"table", "bucket", "state_machine_arn"} <= given
+        assert {"table", "bucket", "state_machine_arn", "max_infer_iters"} <= given
         asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields", "Tools"}
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
-        assert (name in RUNNING_TURNS) == ({"summaries", "max_turn_tokens", "max_day_tokens"} <= given)
+        limits = {"summaries", "max_turn_tokens", "max_turn_seconds", "max_day_tokens"}
+        assert (name in RUNNING_TURNS) == (limits <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
 

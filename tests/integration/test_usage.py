@@ -21,8 +21,8 @@ from turnstone.domain.registry import Model
 from turnstone.domain.turns import NewTurn, TokenUsage, TurnStatus
 from turnstone.domain.usage_report import UsageReport, UsageWanted
 from turnstone.http.errors import error_reply, failure_reply
-from turnstone.records import Range
-from turnstone.store.keys import USAGE_SHARDS, usage_partitions
+from turnstone.records import Put, Range
+from turnstone.store.keys import USAGE_SHARDS, usage_key, usage_partitions
 from turnstone.store.ranges import all_records
 from turnstone.store.usage import KEPT
 
@@ -210,6 +210,23 @@ def turn_of(server: Server, caller: Caller, agent_id: str) -> SessionRef:
     new = NewTurn(messages=(UserMessage(content="hello"),))
     server.hear(server.turns.start(caller, ref, new, attempt()))
     return ref
+
+
+@pytest.mark.parametrize("stored", [10**310, 10**18])
+def test_numbers_that_were_stored_before_they_were_bounded_are_no_error_and_use_nothing_up(
+    make: Make, stored: int
+) -> None:
+    server = make("a", "b", max_day_tokens=1_000)
+    ref = server.session()
+    server.say(ref)
+    record = server.records.get(usage_key(ref, server.clock.now().date()))
+    assert record is not None
+    absurd = record.body.replace(b'"prompt_tokens":10', b'"prompt_tokens":%d' % stored)
+    assert absurd != record.body
+    server.records.write([Put(record.key, absurd, record.attributes)])
+    assert tokens(usage(server)) == (1, 0, 5)
+    server.say(ref)
+    assert tokens(usage(server)) == (2, 20, 10)
 
 
 # ---- limits

@@ -190,6 +190,9 @@ def test_calls_that_may_not_be_are_dropped_and_an_answer_of_nothing_else_fails()
             {"inputTokens": 3, "outputTokens": 2, "cacheReadInputTokens": 100, "cacheWriteInputTokens": 10},
             (113, 2, 115),
         ),
+        *(({"inputTokens": 3, name: 10**310}, None) for name in ("outputTokens", "cacheReadInputTokens")),
+        ({"inputTokens": -3, "outputTokens": 2}, None),
+        ({"inputTokens": 3, "outputTokens": True}, None),
     ],
 )
 def test_what_a_cache_gave_or_took_is_part_of_the_prompt(usage: object, expected: tuple[int, int, int] | None) -> None:

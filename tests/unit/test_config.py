@@ -98,6 +98,40 @@ def test_every_problem_is_named_and_no_value_is_shown(environment: SetEnvironmen
     assert "abc" not in told
 
 
+def test_a_tenant_takes_three_quarters_of_the_places_unless_told_and_all_where_callers_are_the_same(
+    environment: SetEnvironment,
+) -> None:
+    environment(PLACE)
+    assert load_settings(LambdaSettings).tenant_turns == 48
+    environment(TURNSTONE_MAX_TENANT_TURNS="64")
+    assert load_settings(LambdaSettings).tenant_turns == 64
+    for places, share in ((1, 1), (2, 1), (3, 2), (4, 3), (5, 3), (100, 75)):
+        assert LocalSettings(auth="api_keys", max_running_turns=places).tenant_turns == share
+        assert LocalSettings(max_running_turns=places).tenant_turns == places
+
+
+def test_a_share_that_means_nothing_is_refused(environment: SetEnvironment) -> None:
+    environment(TURNSTONE_MAX_TENANT_TURNS="9", TURNSTONE_MAX_RUNNING_TURNS="8")
+    with pytest.raises(InvalidSettings) as refused:
+        load_settings(LocalSettings)
+    told = "TURNSTONE_MAX_TENANT_TURNS: must not be above TURNSTONE_MAX_RUNNING_TURNS, which is 8"
+    assert str(refused.value).split("; ") == [
+        told,
+        "TURNSTONE_MAX_TENANT_TURNS: means nothing while TURNSTONE_AUTH is off",
+    ]
+
+
+def test_limits_of_turns_have_defaults_that_none_turns_off(environment: SetEnvironment) -> None:
+    limits = ("max_turn_tokens", "max_turn_seconds", "max_day_tokens")
+    assert [getattr(load_settings(LocalSettings), name) for name in limits] == [5_000_000, 3_600, None]
+    environment({f"TURNSTONE_{name.upper()}": "none" for name in limits})
+    assert [getattr(load_settings(LocalSettings), name) for name in limits] == [None, None, None]
+    environment({f"TURNSTONE_{name.upper()}": "0" for name in limits}, TURNSTONE_MAX_INFER_ITERS="9")
+    with pytest.raises(InvalidSettings) as refused:
+        load_settings(LocalSettings)
+    assert all(f"TURNSTONE_{name.upper()}: " in str(refused.value) for name in (*limits, "max_infer_iters"))
+
+
 @pytest.mark.parametrize("name", ["TABLE", "BUCKET", "STATE_MACHINE_ARN", "MODEL_API_KEY_SECRET", "ROUTE_MODULE"])
 def test_a_server_on_one_machine_refuses_what_only_a_lambda_has(environment: SetEnvironment, name: str) -> None:
     environment({f"TURNSTONE_{name}": "x"})

@@ -109,6 +109,41 @@ def test_after_slow_work_quick_work_is_done_one_by_one_again() -> None:
     run(test)
 
 
+def test_a_tenant_whose_work_is_slow_occupies_its_share_of_the_threads_and_no_more() -> None:
+    async def test(_: Lane) -> None:
+        lane, may_end = Lane(MOST, "test", most_for_one=MOST - 1), Event()
+        slow = [asyncio.ensure_future(lane.do(may_end.wait, on_behalf_of="greedy")) for _ in range(5 * MOST)]
+        for _ in range(3):
+            assert await lane.do(get_ident, on_behalf_of="modest")
+        others = asyncio.ensure_future(lane.do(may_end.wait, on_behalf_of="modest"))
+        await asyncio.sleep(4 * PATIENCE_S)
+        assert not any(work.done() for work in (*slow, others))
+        may_end.set()
+        assert await all_of(*slow, others) == [True] * (5 * MOST + 1)
+        assert await lane.do(get_ident, on_behalf_of="greedy")
+        assert not lane._under_way
+        assert not lane._waiting
+
+    run(test)
+
+
+def test_work_of_several_tenants_is_done_in_turns() -> None:
+    done: list[str] = []
+
+    async def test(lane: Lane) -> None:
+        may_begin = Event()
+        first = asyncio.ensure_future(lane.do(may_begin.wait))
+        waiting = [lane.do(done.append, "much", on_behalf_of="much") for _ in range(100)]
+        waiting.append(lane.do(done.append, "little", on_behalf_of="little"))
+        under_way = [asyncio.ensure_future(work) for work in waiting]
+        await asyncio.sleep(0)
+        may_begin.set()
+        await all_of(first, *under_way)
+        assert done.index("little") <= 1
+
+    run(test)
+
+
 def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
     async def test(lane: Lane) -> None:
         may_end = Event()

@@ -1,6 +1,7 @@
 """A model's answer, put together from the chunks of an OpenAI chat-completions stream."""
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -175,7 +176,9 @@ def test_a_whole_answer_is_read_like_a_chunk():
     [
         ({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 4}, (1, 2, 4)),
         ({"prompt_tokens": 1, "completion_tokens": 2}, (1, 2, 3)),
-        ({"prompt_tokens": None, "completion_tokens": "2"}, (0, 0, 0)),
+        ({"prompt_tokens": None, "completion_tokens": 2}, (0, 2, 2)),
+        ({"prompt_tokens": 10**9, "completion_tokens": 10**9}, (10**9, 10**9, 2 * 10**9)),
+        ({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 10**310}, (1, 2, 3)),
     ],
 )
 def test_usage_comes_with_or_without_choices(usage: dict, expected: tuple[int, int, int]):
@@ -183,6 +186,13 @@ def test_usage_comes_with_or_without_choices(usage: dict, expected: tuple[int, i
     wanted = TokenUsage(**dict(zip(names, expected, strict=True)))
     assert read(chunk("stop"), {"choices": [], "usage": usage}).usage == wanted
     assert read({**chunk("stop"), "usage": usage}, {"choices": [], "usage": None}).usage == wanted
+
+
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
+@pytest.mark.parametrize("absurd", ["2", True, -1, 1.0, 1e308, math.inf, math.nan, 10**9 + 1, 10**310, [], {}])
+def test_a_number_of_tokens_that_cannot_be_makes_the_usage_one_that_was_not_reported(name: str, absurd: object):
+    usage = {"prompt_tokens": 3, "completion_tokens": 4, name: absurd}
+    assert read(chunk("stop"), {"choices": [], "usage": usage}).usage is None
 
 
 @pytest.mark.parametrize("data", ["{", "[]", "1", "nonsense", "[" * 100_000])

@@ -21,6 +21,8 @@ def test_vectors_are_put_in_order_and_tokens_taken_from_where_they_are_told() ->
     assert embedded_in(told, 2) == Embedded(((1.0, 2.5), (3.0, 4.0)), 5)
     assert embedded_in(answer((0, [1]), usage={"total_tokens": 6}), 1).tokens == 6
     assert embedded_in(answer((0, [1])), 1).tokens is None
+    assert embedded_in(answer((0, [1]), usage={"prompt_tokens": 10**310, "total_tokens": 7}), 1).tokens == 7
+    assert embedded_in(answer((0, [1]), usage={"prompt_tokens": float("inf"), "total_tokens": -1}), 1).tokens is None
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,9 @@ def test_vectors_are_put_in_order_and_tokens_taken_from_where_they_are_told() ->
         answer((0, [1]), (0, [2])),
         answer((0, [1]), (1, [2])),
         b"[" * 100_000,
+        b'{"data": [{"index": 1e999, "embedding": [1]}]}',
+        b'{"data": [{"index": 0, "embedding": [%s]}]}' % (b"9" * 400),
+        answer((0, [0] * 100_001)),
     ],
 )
 def test_what_is_not_one_vector_for_each_text_is_a_failure(told: bytes) -> None:

@@ -36,6 +36,7 @@ from tests.contract.test_bad_input import (
     places_in,
     written,
 )
+from turnstone.config import Settings
 from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
@@ -283,9 +284,22 @@ def test_a_model_has_two_schemas_only_where_it_is_read_and_written_differently()
 
 def test_what_null_stands_for_is_told() -> None:
     fields = DOCUMENT["components"]["schemas"]["AgentConfig-Input"]["properties"]
-    as_text = {"type": "string", "pattern": "^([1-9][0-9]{0,8})$"}
-    count = {"anyOf": [{"type": "integer", "minimum": 1}, as_text]}
+    as_text = {"type": "string", "pattern": "^([1-9][0-9]{0,1}|100)$"}
+    count = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 100}, as_text]}
     assert fields["max_infer_iters"] == {"anyOf": [count, {"type": "null"}], "default": 10}
+
+
+def test_the_bound_of_the_server_is_in_the_document_for_requests_and_not_for_answers() -> None:
+    assert openapi_document(ROUTES, max_infer_iters=Settings().max_infer_iters) == DOCUMENT
+    schemas = openapi_document(ROUTES, max_infer_iters=2_345)["components"]["schemas"]
+    read = {"AgentConfig-Input", "AgentConfig2024", "CreateTurn"}
+    for name in read:
+        choices = schemas[name]["properties"]["max_infer_iters"]["anyOf"]
+        whole, text, *_ = choices[0].get("anyOf", choices)
+        assert whole["maximum"] == 2_345
+        taken = [number for number in range(3_000) if re.search(text["pattern"], str(number))]
+        assert taken == list(range(1, 2_346))
+    assert schemas["AgentConfig-Output"]["properties"]["max_infer_iters"] == {"minimum": 1, "type": "integer"}
 
 
 class Described(Frozen):

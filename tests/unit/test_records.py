@@ -257,9 +257,10 @@ def nested(depth: int) -> dict[str, Any]:
         *(json.dumps(nested(depth)) for depth in (MAX_DEPTH, MAX_DEPTH + 1, 194, 200, 400)),
         '{"a": "\\ud800"}',
         '{"a": NaN}',
+        '{"a": [{"b": -1e999}]}',
         '{"a": ' + "9" * 5_000 + "}",
     ],
-    ids=["deep", "too deep", "194 deep", "200 deep", "400 deep", "half a character", "NaN", "long number"],
+    ids=["deep", "too deep", "194 deep", "200 deep", "400 deep", "half a character", "NaN", "infinity", "long number"],
 )
 def test_whatever_a_model_writes_as_arguments_can_be_stored_and_read(written: str) -> None:
     answer = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call_from_json("c1", "f", written),))

@@ -24,8 +24,10 @@ from turnstone.domain.routing import ModelRoute, Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.services import shielding
 from turnstone.services.awaiting import Awaited, GivenUp
 from turnstone.services.daemon_threads import DaemonThreads
+from turnstone.services.executor import TurnExecutor
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import NOT_JUDGED, STOPPED, Shieldings
 from turnstone.services.shields import Shields
@@ -48,7 +50,7 @@ class Place:
         registry = RegistryStore(self.store, "shield", Shield, directory.forget)
         known = KnownShields(directory, configured or {})
         self.shieldings = Shieldings(known, self.kinds, self._route)
-        self.shields = Shields(registry, known, self.shieldings, self.clock)
+        self.shields = Shields(registry, known, self.shieldings, self.clock, TurnExecutor(8))
 
     @property
     def reads(self) -> int:
@@ -104,6 +106,30 @@ def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
     for name in "abc":
         place.register(name)
     assert place.judge("a", "b", "c") == [Verdict()] * 3
+
+
+def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
+    store: SqliteRangeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shielding, "AT_ONCE", 3)
+    monkeypatch.setattr(shielding, "AT_ONCE_FOR_A_TENANT", 2)
+    gate, modest = Gate(), Caller(tenant="modest", principal="ann")
+
+    def hang(_: ShieldQuestion) -> Verdict:
+        gate.pass_through()
+        return Verdict()
+
+    place = Place(store, slow=hang, quick=clean)
+    place.register("slow")
+    place.shields.register(modest, registered("quick", timeout_seconds=5, on_failure="allow"), attempt())
+    greedy = threading.Thread(target=place.judge, args=["slow"] * 5)
+    greedy.start()
+    gate.wait()
+    with closing(place.shieldings.of(modest.tenant).judge(["quick"], QUESTION)) as verdicts:
+        judged = list(verdicts)
+    gate.open()
+    greedy.join()
+    assert judged == [Verdict()]
 
 
 def test_a_violation_says_who_found_it_as_bad_as_registered_with_words_for_the_user(store: SqliteRangeStore) -> None:

@@ -35,6 +35,26 @@ def test_tokens_cost_by_the_million_and_nothing_known_where_no_price_is() -> Non
     assert ONE.cost_usd(None) is None
 
 
+@pytest.mark.parametrize("stored", [10**310, 10**15 + 1, -1])
+def test_a_stored_number_that_no_model_can_have_reached_is_read_as_none(stored: int) -> None:
+    fields = f'{{"inferences": 2, "prompt_tokens": {stored}, "completion_tokens": 7}}'
+    tokens = Tokens.model_validate_json(fields)
+    assert (tokens.inferences, tokens.total_tokens, tokens.cost_usd(PRICES)) == (2, 7, pytest.approx(0.00007))
+    assert TokenUsage.model_validate_json(fields).spent.total_tokens == 7
+
+
+def test_sums_of_possible_numbers_are_kept_however_large() -> None:
+    most = Tokens(prompt_tokens=10**15)
+    assert most.plus(most).prompt_tokens == 2 * 10**15
+
+
+def test_a_cost_beyond_all_numbers_is_unknown() -> None:
+    count = UsageCount([TODAY])
+    count.add(TODAY, "a", "s", {"m": ONE})
+    dear = Prices(input=1.7e308, output=1.7e308)
+    assert count.report(lambda _: dear, has_sessions=False).total.cost_usd is None
+
+
 def test_a_day_begins_with_nothing_and_goes_on_with_what_it_has() -> None:
     first = spent_by(None, {"m": ONE}, NOON)
     again = spent_by(first, {"m": ONE, "n": ONE}, NOON)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from turnstone.adapters.bedrock_names import Aliases
-from turnstone.adapters.openai_answer import PartialCall, count_of, mapping_of, mended
+from turnstone.adapters.openai_answer import PartialCall, counts_of, mapping_of, mended
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.tools import ToolCall, call_from_json
@@ -89,12 +89,12 @@ class ConverseAnswer:
     def _read_start(self, block: Mapping[str, Any]) -> None:
         use = mapping_of(mapping_of(block.get("start")).get("toolUse"))
         if use and use.get("type") != "server_tool_use":
-            index = count_of(block.get("contentBlockIndex"))
+            index = _index_of(block)
             self._calls[index] = PartialCall(index, str(use.get("toolUseId") or ""), str(use.get("name") or ""))
 
     def _read_delta(self, block: Mapping[str, Any]) -> str:
         delta = mapping_of(block.get("delta"))
-        call = self._calls.get(count_of(block.get("contentBlockIndex")))
+        call = self._calls.get(_index_of(block))
         if "toolUse" in delta and call is not None:
             call.arguments.append(str(mapping_of(delta["toolUse"]).get("input") or ""))
         text = mended(delta.get("text") or "")
@@ -137,7 +137,9 @@ def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def usage_from_wire(usage: object) -> TokenUsage | None:
-    """Return the usage, None if none is told. What was read from a cache, or written to it, is part of the prompt.
+    """Return the usage, None if none is reported, or a number that no model can have reached.
+
+    What was read from a cache, or written to it, is part of the prompt.
 
     Source: the Bedrock user guide on prompt caching: `inputTokens` are only those beside the cache.
     """
@@ -145,13 +147,19 @@ def usage_from_wire(usage: object) -> TokenUsage | None:
     if not counts:
         return None
     prompt = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-    prompt_tokens = sum(count_of(counts.get(name)) for name in prompt)
-    completion_tokens = count_of(counts.get("outputTokens"))
+    prompt_tokens, completion_tokens = counts_of(counts, *prompt), counts_of(counts, "outputTokens")
+    if prompt_tokens is None or completion_tokens is None:
+        return None
     return TokenUsage(
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         total_tokens=prompt_tokens + completion_tokens,
     )
+
+
+def _index_of(block: Mapping[str, Any]) -> int:
+    index = block.get("contentBlockIndex")
+    return index if isinstance(index, int) else 0
 
 
 def _texts_in(block: Mapping[str, Any]) -> Iterator[str]:

@@ -37,7 +37,7 @@ def wait_before_retry(response: BaseHTTPResponse) -> float | None:
         return None
     try:
         wait_s = Retry().get_retry_after(response) or 0.0
-    except InvalidHeader:
+    except (InvalidHeader, ValueError, OverflowError):  # the last two for numbers of thousands of digits, and years
         wait_s = 0.0
     return wait_s if wait_s <= LONGEST_WAIT_S else None
 

@@ -6,7 +6,7 @@ chunk, arguments as an object, or split a surrogate pair over two chunks. All of
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -15,6 +15,7 @@ from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages import CompletionMessage, Message
 from turnstone.domain.tools import ToolCall, call_from_json
 from turnstone.domain.turns import TokenUsage
+from turnstone.domain.usage import reported_count
 from turnstone.ports import Inferred
 
 END_OF_STREAM = "[DONE]"
@@ -196,15 +197,26 @@ def server_message(payload: object) -> str | None:
 
 
 def usage_from_wire(usage: object) -> TokenUsage | None:
-    """Return the usage, None if the server reports none; a count it leaves out is 0 or, for the total, the sum."""
+    """Return the usage, None if the server reports none, or a number that no model can have reached.
+
+    A count that is left out is 0 or, for the total, the sum.
+    """
     if not isinstance(usage, dict) or not usage:
         return None
-    prompt_tokens, completion_tokens = count_of(usage.get("prompt_tokens")), count_of(usage.get("completion_tokens"))
+    prompt_tokens, completion_tokens = counts_of(usage, "prompt_tokens"), counts_of(usage, "completion_tokens")
+    if prompt_tokens is None or completion_tokens is None:
+        return None
     return TokenUsage(
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
-        total_tokens=count_of(usage.get("total_tokens")) or prompt_tokens + completion_tokens,
+        total_tokens=reported_count(usage.get("total_tokens")) or prompt_tokens + completion_tokens,
     )
+
+
+def counts_of(usage: Mapping[str, Any], *names: str) -> int | None:
+    """Return the sum of these counts, of which one that is left out is 0; None if one of them can't be."""
+    counts = [reported_count(usage[name]) for name in names if usage.get(name) is not None]
+    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def text_from_wire(content: object) -> str:
@@ -219,10 +231,6 @@ def mended(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def count_of(value: object) -> int:
-    return max(value, 0) if isinstance(value, int) else 0
 
 
 def mapping_of(value: object) -> dict[str, Any]:

@@ -8,14 +8,16 @@ import math
 from typing import Any
 
 from turnstone.adapters.model_access import ModelAccess
-from turnstone.adapters.openai_answer import count_of, mapping_of
+from turnstone.adapters.openai_answer import mapping_of
 from turnstone.adapters.openai_compatible import SILENCE_TIMEOUT_S, OpenAICompatibleInference
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.inference import Embedded, EmbeddingRequest
 from turnstone.domain.messages import UserMessage
+from turnstone.domain.usage import reported_count
 from turnstone.ports import InferenceRequest
 
 Vector = tuple[float, ...]
+MOST_DIMENSIONS = 100_000  # more than any model makes; 64 MB of numbers would become a gigabyte of vectors
 
 
 class OpenAICompatibleEmbeddings:
@@ -40,18 +42,19 @@ def embedded_in(answer: bytes, count: int) -> Embedded:
     """Return what the server's answer holds. Raises ModelFailed if it is not one vector for each of so many texts."""
     try:
         told = mapping_of(json.loads(answer))
-        entries = sorted((int(entry["index"]), _vector(entry["embedding"])) for entry in told["data"])
-    except (ValueError, TypeError, KeyError, RecursionError) as exc:
+        listed = {int(entry["index"]): entry["embedding"] for entry in told["data"]}
+        if set(listed) != set(range(count)) or len(told["data"]) != count:
+            raise ModelFailed(f"the model server answered with {len(told['data'])} embeddings for {count} texts")
+        vectors = tuple(_vector(listed[index]) for index in range(count))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
         raise ModelFailed("the model server answered with something that holds no embeddings") from exc
-    if [index for index, _ in entries] != list(range(count)):
-        raise ModelFailed(f"the model server answered with {len(entries)} embeddings for {count} texts")
     usage = mapping_of(told.get("usage"))
-    tokens = count_of(usage.get("prompt_tokens")) or count_of(usage.get("total_tokens"))
-    return Embedded(tuple(vector for _, vector in entries), tokens or None)
+    tokens = reported_count(usage.get("prompt_tokens")) or reported_count(usage.get("total_tokens"))
+    return Embedded(vectors, tokens or None)
 
 
 def _vector(values: Any) -> Vector:
-    if not isinstance(values, list) or not values:
+    if not isinstance(values, list) or not 0 < len(values) <= MOST_DIMENSIONS:
         raise ValueError("no vector")
     vector = tuple(map(float, values))
     if not all(map(math.isfinite, vector)):

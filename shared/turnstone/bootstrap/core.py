@@ -72,6 +72,10 @@ class Core:
         if for_changes and name == "agents":
             _ = self._refuse
 
+    @property
+    def max_infer_iters(self) -> int:
+        return self._settings.max_infer_iters
+
     @cached_property
     def agents(self) -> Agents:
         from turnstone.services.agents import Agents
@@ -215,7 +219,7 @@ class Core:
     def executor(self) -> TurnExecutor:
         from turnstone.services.executor import TurnExecutor
 
-        return TurnExecutor(self._settings.max_running_turns)
+        return TurnExecutor(self._settings.max_running_turns, self._settings.tenant_turns)
 
     @cached_property
     def broadcasts(self) -> Broadcasts:
@@ -246,7 +250,7 @@ class Core:
     def _registries(self) -> Registries:
         from turnstone.bootstrap.registries import Registries
 
-        return Registries(self._ports, self._settings)
+        return Registries(self._ports, self._settings, lambda: self.executor)
 
     @cached_property
     def _rules(self) -> AccessRules:
@@ -256,13 +260,14 @@ class Core:
 
     @cached_property
     def _refuse(self) -> Callable[[str, AgentConfig], None]:
-        from turnstone.services.refusals import refuse_at_creation
+        from turnstone.services.refusals import refuse_at_creation, refuse_many_iterations
         from turnstone.services.tenant_tools import offered_at_creation
 
         offered = partial(offered_at_creation, self._registries.known_toolgroups, self._ports.tools)
         routing = self._registries.routing
 
         def refuse(tenant: str, config: AgentConfig) -> None:
+            refuse_many_iterations(config.max_infer_iters, self._settings.max_infer_iters)
             refuse_at_creation(config, offered)
             routing.refuse_unknown(tenant, config.model)
 

@@ -9,9 +9,12 @@ from turnstone.config import OFFLINE, InvalidSettings
 from turnstone.domain.errors import InvalidRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from turnstone.bootstrap.adapters import AnyPorts
     from turnstone.config import Settings
     from turnstone.domain.routing import KnownModels
+    from turnstone.services.executor import TurnExecutor
     from turnstone.services.known_shields import KnownShields
     from turnstone.services.known_toolgroups import KnownToolgroups
     from turnstone.services.registry import Models, Providers
@@ -27,9 +30,11 @@ if TYPE_CHECKING:
 class Registries:
     """The registries over some ports."""
 
-    def __init__(self, ports: AnyPorts, settings: Settings) -> None:
+    def __init__(self, ports: AnyPorts, settings: Settings, executor: Callable[[], TurnExecutor]) -> None:
+        """Load nothing yet; the executor is loaded with the services that run tools and shields outside of turns."""
         self._ports = ports
         self._settings = settings
+        self._executor = executor
 
     @cached_property
     def models(self) -> Models:
@@ -58,7 +63,7 @@ class Registries:
         from turnstone.store.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "toolgroup", Toolgroup, self.directory.forget)
-        return Toolgroups(store, self.toolboxes, self._ports.clock)
+        return Toolgroups(store, self.toolboxes, self._ports.clock, self._executor())
 
     @cached_property
     def toolboxes(self) -> Toolboxes:
@@ -92,7 +97,7 @@ class Registries:
         from turnstone.store.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "shield", Shield, self.directory.forget)
-        return Shields(store, self._known_shields, self.shieldings, self._ports.clock)
+        return Shields(store, self._known_shields, self.shieldings, self._ports.clock, self._executor())
 
     @cached_property
     def shieldings(self) -> Shieldings:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def build_limits(ports: AnyPorts, settings: Settings) -> Limits:
-    """Return how many tokens may be spent."""
+    """Return what a turn, and a tenant in a day, may take."""
     of_day = DayLimit(UsageStore(ports.store), ports.clock, settings.max_day_tokens)
-    return Limits(settings.max_turn_tokens, of_day)
+    return Limits(settings.max_turn_tokens, of_day, settings.max_infer_iters, settings.max_turn_seconds)
 
 
 def build_summarizer(turns: TurnStore, settings: Settings) -> Summarizer | None:

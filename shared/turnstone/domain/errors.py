@@ -19,9 +19,11 @@ TurnstoneError
 ├── IdempotencyMismatch        the key was used for another body
 ├── BodyTooLarge               more bytes than the server takes
 ├── Overloaded                 as many turns run as the server takes
-├── LimitReached               as many tokens are spent as this server allows
-│   ├── TurnLimitReached       by one turn
-│   └── DayLimitReached        by a tenant in a day
+│   └── TenantOverloaded       as many run as the server takes of one tenant
+├── LimitReached               as much is spent as this server allows
+│   ├── TurnLimitReached       tokens, by one turn
+│   ├── TurnTimeReached        running time, by one turn
+│   └── DayLimitReached        tokens, by a tenant in a day
 ├── ModelError                 inference did not produce an answer
 │   ├── ModelFailed            the model refused or broke
 │   └── ModelTimedOut          the model was silent for too long
@@ -188,8 +190,22 @@ class Overloaded(TurnstoneError):
         self.limit = limit
 
 
+class TenantOverloaded(Overloaded):
+    """As many turns and questions of the tenant run as the server takes of one tenant."""
+
+    def __init__(self, share: int, limit: int) -> None:
+        super().__init__(limit)
+        self.share = share
+
+    def __str__(self) -> str:
+        return (
+            f"{self.share} turns and questions of this tenant are running, which is the share of this tenant of the "
+            f"{self.limit} places of this server (the limit max_tenant_turns); try again when one of them has ended"
+        )
+
+
 class LimitReached(TurnstoneError):
-    """As many tokens are spent as this server allows."""
+    """As much is spent as this server allows."""
 
     may_be_repeated = False
 
@@ -203,6 +219,17 @@ class TurnLimitReached(LimitReached):
             "(the limit max_turn_tokens); its finished steps are kept"
         )
         self.limit_tokens = limit_tokens
+
+
+class TurnTimeReached(LimitReached):
+    """A turn has run for as long as one may."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(
+            f"this turn has run for {limit_s:g} s, waits for its client apart, which is as long as a turn may run "
+            "(the limit max_turn_seconds); its finished steps are kept"
+        )
+        self.limit_s = limit_s
 
 
 class DayLimitReached(LimitReached):

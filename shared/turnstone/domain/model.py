@@ -1,5 +1,7 @@
 """What every domain model is made of: three base classes, and objects of JSON that anything may be in."""
 
+import math
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -50,6 +52,21 @@ def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     if isinstance(value, list | tuple):
         return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value)
     return False
+
+
+def place_of_infinity(value: Any) -> tuple[str | int, ...] | None:
+    """Return the place of a number that JSON can't hold, such as 1e999 once it is read, None if there is none."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ()
+    inside: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    for name, inner in inside:
+        if (place := place_of_infinity(inner)) is not None:
+            return (name, *place)
+    return None
 
 
 def refuse_too_deep(value: Any) -> Any:

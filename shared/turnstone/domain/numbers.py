@@ -36,6 +36,18 @@ def _told(schema: dict[str, Any], said: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [schema, said]}, mode="validation")
 
 
+def counts_up_to(most: int) -> str:
+    """Return the pattern of the texts of the whole numbers from 1 to this one."""
+    digits = str(most)
+    shorter = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"] if len(digits) > 1 else []
+    below = [
+        f"{digits[:place]}[{lowest}-{int(digit) - 1}]" + "[0-9]" * (len(digits) - place - 1)
+        for place, digit in enumerate(digits)
+        if int(digit) > (lowest := 0 if place else 1)
+    ]
+    return "|".join((*shorter, *below, digits))
+
+
 def _text(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^({pattern})$"}
 

@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import from_json
 
 from turnstone.domain.content import Content
-from turnstone.domain.model import Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep
+from turnstone.domain.model import Frozen, JsonObject, JsonValue, Many, NullMeansDefault, is_too_deep, place_of_infinity
 from turnstone.domain.numbers import Flag
 from turnstone.domain.object_schemas import ObjectSchema, names_in
 
@@ -82,6 +82,6 @@ def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCal
         arguments = from_json(arguments_json or "{}", allow_inf_nan=False)
     except (ValueError, TypeError):
         arguments = arguments_json
-    if not isinstance(arguments, dict) or is_too_deep(arguments):
+    if not isinstance(arguments, dict) or is_too_deep(arguments) or place_of_infinity(arguments) is not None:
         arguments = arguments_json
     return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments, arguments_json=arguments_json or "{}")

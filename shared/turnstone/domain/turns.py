@@ -1,6 +1,6 @@
 """A turn: its steps as the wire shows them, and the state the wire never shows."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from turnstone.domain.failures import Failure
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall, ToolResponse
-from turnstone.domain.usage import Tokens, added, factor_of
+from turnstone.domain.usage import Stored, Tokens, added, factor_of
 
 
 class StepCommon(Frozen):
@@ -117,10 +117,10 @@ class TokenUsage(Frozen):
         is_estimated: whether the provider told nothing, so that all are estimates of ours.
     """
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    total_tokens: int = 0
-    estimated_prompt_tokens: int = 0
+    prompt_tokens: Stored = 0
+    completion_tokens: Stored = 0
+    total_tokens: Stored = 0
+    estimated_prompt_tokens: Stored = 0
     is_estimated: bool = False
 
     @property
@@ -237,6 +237,18 @@ class TurnState(Frozen):
     def token_factor(self, otherwise: float) -> float:
         """Return how many tokens its model counts for each that we estimate, as far as it told."""
         return factor_of((trace.usage for trace in self.traces if trace.usage is not None), otherwise)
+
+    @property
+    def running_time(self) -> timedelta:
+        """Time that its finished steps took; waits for its client and for another process are no part of it."""
+        took, until = timedelta(), self.turn.started_at
+        for step, trace in zip(self.turn.steps, self.traces, strict=False):
+            if step.completed_at is None or step.completed_at <= until:
+                continue
+            if not trace.is_from_client:
+                took += step.completed_at - max(step.started_at or until, until)
+            until = step.completed_at
+        return took
 
     @property
     def last_moment(self) -> datetime:

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from pydantic import BeforeValidator
 
 from turnstone.domain.model import Frozen
 
@@ -10,8 +12,24 @@ if TYPE_CHECKING:  # who counts tokens needs no prices
     from turnstone.domain.routing import Prices
 
 MILLION = 1_000_000
+MOST_COUNTED = 1_000_000_000  # of one inference; no model takes or says as much
+MOST_STORED = 1_000_000_000_000_000  # of a day, or of a turn
 LEAST_ESTIMATE = 200
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.25, 4.0
+
+
+def reported_count(value: object) -> int | None:
+    """Return a number of tokens as a provider reports it, None for anything but a whole number from 0 to 10^9."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and 0 <= value <= MOST_COUNTED else None  # type: ignore[return-value,operator] # whole
+
+
+def _possible(value: object) -> object:
+    """Return a stored number, 0 for one that no model can have reached: it was stored before counts were bounded."""
+    return 0 if isinstance(value, int) and not 0 <= value <= MOST_STORED else value
+
+
+Stored = Annotated[int, BeforeValidator(_possible)]
 
 
 class Tokens(Frozen):
@@ -21,17 +39,18 @@ class Tokens(Frozen):
         estimated_inferences: how many of them told no tokens, so that ours are counted, which are estimates.
     """
 
-    inferences: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    estimated_inferences: int = 0
+    inferences: Stored = 0
+    prompt_tokens: Stored = 0
+    completion_tokens: Stored = 0
+    estimated_inferences: Stored = 0
 
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
     def plus(self, other: "Tokens") -> "Tokens":
-        return Tokens(**{name: getattr(self, name) + getattr(other, name) for name in Tokens.model_fields})
+        sums = {name: getattr(self, name) + getattr(other, name) for name in Tokens.model_fields}
+        return Tokens.model_construct(**sums)
 
     def cost_usd(self, prices: "Prices | None") -> float | None:
         """Return what they cost in US dollars, None where nobody told the prices."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
+from math import isfinite
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.model import Frozen
@@ -133,5 +134,6 @@ def _summed(by_model: ByModel, prices: Mapping[str, Prices | None]) -> dict[str,
         whole = whole.plus(tokens)
     costs = [tokens.cost_usd(prices[model_id]) for model_id, tokens in by_model.items()]
     known = [cost for cost in costs if cost is not None]
-    cost_usd = round(sum(known), 9) if len(known) == len(costs) else None
+    cost = sum(known)
+    cost_usd = round(cost, 9) if len(known) == len(costs) and isfinite(cost) else None
     return {**whole.model_dump(), "total_tokens": whole.total_tokens, "cost_usd": cost_usd}

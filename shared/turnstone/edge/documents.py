@@ -14,25 +14,25 @@ from turnstone.http.routes import Reply
 CLOSED = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
-def document_reply(family: str, scheme: str | None) -> Reply:
+def document_reply(family: str, scheme: str | None, max_infer_iters: int) -> Reply:
     """Return the document of the routes beside this family, where requests prove by the scheme who sends them."""
-    return Reply(_json(family, scheme))
+    return Reply(_json(family, scheme, max_infer_iters))
 
 
-def page_reply(family: str, scheme: str | None) -> Reply:
+def page_reply(family: str, scheme: str | None, max_infer_iters: int) -> Reply:
     """Return the document as a page of HTML."""
-    return Reply(_page(family, scheme), headers=CLOSED, content_type="text/html; charset=utf-8")
+    return Reply(_page(family, scheme, max_infer_iters), headers=CLOSED, content_type="text/html; charset=utf-8")
 
 
 @lru_cache(maxsize=3)
-def _json(family: str, scheme: str | None) -> bytes:
-    return to_json(_document(family, scheme))
+def _json(family: str, scheme: str | None, max_infer_iters: int) -> bytes:
+    return to_json(_document(family, scheme, max_infer_iters))
 
 
 @lru_cache(maxsize=3)
-def _page(family: str, scheme: str | None) -> bytes:
-    return api_page(_document(family, scheme)).encode()
+def _page(family: str, scheme: str | None, max_infer_iters: int) -> bytes:
+    return api_page(_document(family, scheme, max_infer_iters)).encode()
 
 
-def _document(family: str, scheme: str | None) -> dict[str, Any]:
-    return openapi_document(declared_routes(family), SCHEMES[scheme] if scheme else None)
+def _document(family: str, scheme: str | None, max_infer_iters: int) -> dict[str, Any]:
+    return openapi_document(declared_routes(family), SCHEMES[scheme] if scheme else None, max_infer_iters)

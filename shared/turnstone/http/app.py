@@ -45,6 +45,7 @@ SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
+ROUTE_THREADS_OF_A_TENANT = 6
 PIECES_AT_ONCE = 500
 BYTES_AT_ONCE = 1_000_000
 LEFT_FOR_HAND_OVER = timedelta(seconds=60)
@@ -112,7 +113,8 @@ class _Endpoint:
         self._surroundings = surroundings
         self._application = application
         # a lane of its own, so that no route waits for the threads of one whose model or disk is slow
-        self._lane = Lane(ROUTE_THREADS, f"{route.method} {route.path}")
+        most_for_one = ROUTE_THREADS_OF_A_TENANT if surroundings.has_tenants else None
+        self._lane = Lane(ROUTE_THREADS, f"{route.method} {route.path}", most_for_one)
         self._max_body_bytes = max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,7 +128,7 @@ class _Endpoint:
                 answer = await self._answer(scope, await _body(receive, self._max_body_bytes), caller)
         except ClientDisconnect:
             return
-        status = await self._send(answer, scope, receive, send)
+        status = await self._send(answer, scope, receive, send, caller.tenant if isinstance(caller, Caller) else "")
         took_ms = round((time.perf_counter() - began) * 1_000, 1)
         told = {"status": status, "took_ms": took_ms, "request_id": self._surroundings.request_id(scope)}
         log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms, extra=told)
@@ -163,17 +165,18 @@ class _Endpoint:
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
-            return await self._lane.do(answer_or_error, self._route.endpoint, request, self._route.dialect)
+            arguments = self._route.endpoint, request, self._route.dialect
+            return await self._lane.do(answer_or_error, *arguments, on_behalf_of=caller.tenant)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
             return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.dialect)
 
-    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
         match answer:
             case Reply():
                 return await _send_whole(answer, send)
             case PiecesReply(pieces):
-                return await _send_chunks(JSON, self._drawn(pieces), send)
+                return await _send_chunks(JSON, self._drawn(pieces, tenant), send)
             case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
@@ -212,9 +215,9 @@ class _Endpoint:
         finally:
             timer.cancel()
 
-    async def _drawn(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes]:
+    async def _drawn(self, pieces: Iterator[bytes], tenant: str) -> AsyncGenerator[bytes]:
         """Yield what the iterator yields, drawn from it in the lane because it reads the store."""
-        while chunk := await self._lane.do(_some_of, pieces):
+        while chunk := await self._lane.do(_some_of, pieces, on_behalf_of=tenant):
             yield chunk
 
 

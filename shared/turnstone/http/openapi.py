@@ -16,6 +16,7 @@ from turnstone.domain.events import (
     TurnCompleted,
     TurnStarted,
 )
+from turnstone.domain.numbers import counts_up_to
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.links import PARAMETER, links_of
 from turnstone.http.routes import Dialect, FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
@@ -82,7 +83,9 @@ IDEMPOTENCY_KEY: Schema = {
 ORDER = {method: place for place, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
 
 
-def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Schema] | None = None) -> Schema:
+def openapi_document(
+    routes: Sequence[Route], security_schemes: Mapping[str, Schema] | None = None, max_infer_iters: int = 100
+) -> Schema:
     """Return the OpenAPI 3.1 document of the routes; a caller has to satisfy one of the schemes, if there are any.
 
     Routes whose answer is no JSON of ours are left out. Paths are sorted; one that is an alias of another has
@@ -107,7 +110,8 @@ def openapi_document(routes: Sequence[Route], security_schemes: Mapping[str, Sch
     used = sorted(
         {(s, _envelope(s, route.dialect)) for route in routes for s in _refused_with(route, security_schemes)}
     )
-    named = {**schemas.named, **_envelopes(schemas), **_streams(routes, schemas)}
+    bounded = {name: _with_bound(schema, max_infer_iters) for name, schema in schemas.named.items()}
+    named = {**bounded, **_envelopes(schemas), **_streams(routes, schemas)}
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
@@ -188,6 +192,18 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
         told = {name: {"required": True, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
         success["headers"] = told
     return {"200": success}
+
+
+def _with_bound(schema: Schema, max_infer_iters: int) -> Schema:
+    """Return the schema of a body with the bound of the server in it; that of an answer has none, and stays."""
+    field = schema.get("properties", {}).get("max_infer_iters", {})
+    for choice in field.get("anyOf", ()):
+        for as_sent in choice.get("anyOf", (choice,)):
+            if as_sent["type"] == "integer":
+                as_sent["maximum"] = max_infer_iters
+            elif as_sent["type"] == "string":
+                as_sent["pattern"] = f"^({counts_up_to(max_infer_iters)})$"
+    return schema
 
 
 def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[int]:

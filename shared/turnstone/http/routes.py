@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.model import place_of_infinity
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.http.problems import problems_of
@@ -260,6 +261,8 @@ def json_of(body: bytes) -> object:
         value: object = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidBody([{"loc": (), "msg": f"Invalid JSON: {error}", "type": "json_invalid"}]) from error
+    if (place := place_of_infinity(value)) is not None:
+        raise InvalidBody([{"loc": place, "msg": "Input should be a finite number", "type": "finite_number"}])
     return value
 
 

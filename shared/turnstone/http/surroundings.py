@@ -28,6 +28,14 @@ LAMBDA_HEADER = b"x-amzn-lambda-context"
 
 
 class Surroundings(Protocol):
+    """The host of the server.
+
+    Attributes:
+        has_tenants: whether callers may be of several tenants, none of which may occupy the server alone.
+    """
+
+    has_tenants: bool
+
     def caller(self, scope: Scope) -> Caller | LookUp:
         """Return who sent the request, or what finds that out and may wait meanwhile. Never waits itself.
 
@@ -49,6 +57,7 @@ class OneMachine:
 
     def __init__(self, authenticator: Authenticator | None = None) -> None:
         self._authenticator = authenticator
+        self.has_tenants = authenticator is not None
 
     def caller(self, scope: Scope) -> Caller | LookUp:
         if self._authenticator is None:
@@ -71,6 +80,8 @@ class OneMachine:
 class BehindGateway:
     """A Lambda that is given API Gateway's event: the gateway has checked who calls."""
 
+    has_tenants = True
+
     def caller(self, scope: Scope) -> Caller:
         return caller_of(scope["aws.event"].get("requestContext"))
 
@@ -91,6 +102,8 @@ class BehindAdapter:
     Only the adapter can reach the server, and it replaces what a client sends under these names; a request in which
     one of them stands twice has not come that way.
     """
+
+    has_tenants = True
 
     def caller(self, scope: Scope) -> Caller:
         return caller_of(_json_header(scope, CONTEXT_HEADER))

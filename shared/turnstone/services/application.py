@@ -21,6 +21,15 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
 
 
 class Application(Protocol):
+    """Every use case of a server.
+
+    Attributes:
+        max_infer_iters: bound of what an agent or a turn may ask for under this name.
+    """
+
+    @property
+    def max_infer_iters(self) -> int: ...
+
     @property
     def agents(self) -> Agents: ...
 

@@ -1,35 +1,51 @@
 """Threads that run turns, apart from those that answer requests: a turn goes on when its client leaves."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 
-from turnstone.domain.errors import Overloaded
+from turnstone.domain.errors import Overloaded, TenantOverloaded
 
 log = logging.getLogger(__name__)
 
 
 class TurnExecutor:
-    """Runs at most `capacity` turns at a time and refuses more, rather than let them queue behind slow models."""
+    """Runs at most `capacity` turns at a time and refuses more, rather than let them queue behind slow models.
 
-    def __init__(self, capacity: int) -> None:
+    A tenant runs its share of them at most, even while no other tenant asks: a place that a slow model holds could
+    not be had back for a tenant that comes later.
+    """
+
+    def __init__(self, capacity: int, share: int | None = None) -> None:
+        """Run nothing yet; without a share a tenant may take all places."""
         self._capacity = capacity
+        self._share = capacity if share is None else share
         self._taken = 0
+        self._taken_by: Counter[str] = Counter()
         self._lock = Lock()
         self._is_draining = False
         self._pool = ThreadPoolExecutor(max_workers=capacity, thread_name_prefix="turn")
         self._running: set[Future[None]] = set()
 
     @contextmanager
-    def place(self) -> Iterator["Place"]:
-        """Take a place for a turn; it is given back unless a turn was started in it. Raises Overloaded."""
+    def place(self, tenant: str) -> Iterator["Place"]:
+        """Take a place for a turn or a question of the tenant; it is given back unless a turn was started in it.
+
+        Raises:
+            Overloaded: there is none left, for anybody or for this tenant.
+        """
         with self._lock:
             if self._taken >= self._capacity or self._is_draining:
                 raise Overloaded(self._capacity)
+            if self._taken_by[tenant] >= self._share:
+                raise TenantOverloaded(self._share, self._capacity)
             self._taken += 1
-        place = Place(self._start, self._give_back)
+            self._taken_by[tenant] += 1
+        place = Place(self._start, partial(self._give_back, tenant))
         try:
             yield place
         finally:
@@ -59,9 +75,12 @@ class TurnExecutor:
             self._running.discard(future)
         on_end(future.exception())
 
-    def _give_back(self) -> None:
+    def _give_back(self, tenant: str) -> None:
         with self._lock:
             self._taken -= 1
+            self._taken_by[tenant] -= 1
+            if not self._taken_by[tenant]:
+                del self._taken_by[tenant]
 
 
 class Place:

@@ -71,7 +71,7 @@ class Inferring:
             stop=stop,
         )
         answering = Answering(self._deps.ids.new_id(), self._deps.clock.now(), self._parts(request), stop)
-        with self._executor.place() as place:
+        with self._executor.place(caller.tenant) as place:
             place.start(answering.run, answering.fail)
         return answering
 
@@ -81,6 +81,7 @@ class Inferring:
         Raises:
             InvalidRequest: the model can't make such vectors.
             DayLimitReached: the tenant's turns have spent its tokens of the day.
+            Overloaded: as many answers are given as this server takes, in turns and out of them.
             ModelError: it did not answer, or not with what it should.
         """
         self._deps.day_limit.check(caller.tenant)
@@ -94,7 +95,8 @@ class Inferring:
             targets=route.targets,
             provider_data=provider_data,
         )
-        embedded = self._deps.embeddings.embed(request)
+        with self._executor.place(caller.tenant):
+            embedded = self._deps.embeddings.embed(request)
         expected = wanted.dimensions or route.embedding_dimension
         found = {len(vector) for vector in embedded.vectors}
         if expected is None or found <= {expected}:

@@ -22,13 +22,15 @@ class Lease:
     """The right to write to a turn, as this process believes to hold it.
 
     `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards. `stop`
-    is given when it is lost.
+    is given when it is lost, and when its turn has run until `runs_until`.
     """
 
-    def __init__(self, ref: TurnRef, fence: int) -> None:
+    def __init__(self, ref: TurnRef, fence: int, runs_until: datetime | None = None) -> None:
         self.ref = ref
         self.fence = fence
+        self.runs_until = runs_until
         self.is_lost = False
+        self.is_out_of_time = False
         self.stop = StopSignal()
         self.in_hand = Lock()
 
@@ -36,6 +38,12 @@ class Lease:
         """Have the engine stop, now if it waits for its model, else at its next event."""
         self.is_lost = True
         self.stop.give()
+
+    def stop_in_time(self, now: datetime) -> None:
+        """Have the engine stop waiting if its turn has run for as long as it may."""
+        if self.runs_until is not None and now >= self.runs_until and not self.is_out_of_time:
+            self.is_out_of_time = True
+            self.stop.give()
 
     def check(self) -> None:
         """Raise LeaseLost if a renewal failed, so that the engine stops at its next event."""
@@ -56,9 +64,12 @@ class LeaseKeeper:
         self._thread: Thread | None = None
         self._is_closed = False
 
-    def take(self, ref: TurnRef, fence: int) -> Lease:
-        """Return the lease, which is kept alive from now on, until a `hold` of it is over."""
-        lease = Lease(ref, fence)
+    def take(self, ref: TurnRef, fence: int, runs_until: datetime | None = None) -> Lease:
+        """Return the lease, which is kept alive from now on, until a `hold` of it is over.
+
+        Its engine is stopped at the first renewal after `runs_until`.
+        """
+        lease = Lease(ref, fence, runs_until)
         with self._changed:
             self._held.add(lease)
             if self._thread is None:
@@ -122,7 +133,9 @@ class LeaseKeeper:
                 if self._is_closed:
                     return
                 held = tuple(self._held)
+            now = self._clock.now()
             for lease in held:
+                lease.stop_in_time(now)
                 self._renew(lease)
 
     def _renew(self, lease: Lease) -> None:

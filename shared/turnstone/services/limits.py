@@ -4,8 +4,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from threading import Lock
 from typing import NamedTuple
 
+from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import DayLimitReached
 from turnstone.domain.moments import Moment
+from turnstone.domain.turns import TurnState
 from turnstone.ports import Clock
 from turnstone.store.usage import UsageStore
 
@@ -59,7 +61,28 @@ class DayLimit:
 
 
 class Limits(NamedTuple):
-    """How many tokens may be spent. `turn_tokens` is None where a turn may spend any number."""
+    """What a turn may take.
+
+    Attributes:
+        turn_tokens: tokens that a turn may spend, None for any number.
+        of_day: tokens that a tenant may spend in a day.
+        infer_iters: inferences of a turn at most, whatever its agent says.
+        turn_seconds: running time of a turn at most, None for any time.
+    """
 
     turn_tokens: int | None
     of_day: DayLimit
+    infer_iters: int
+    turn_seconds: float | None
+
+    def runs_until(self, state: TurnState, now: datetime) -> datetime | None:
+        """Return the time until which the turn may run if it starts or resumes now, None for any."""
+        if self.turn_seconds is None:
+            return None
+        return now + timedelta(seconds=self.turn_seconds) - state.running_time
+
+    def applied_to(self, config: AgentConfig) -> AgentConfig:
+        """Return the configuration to run with: an agent stored under a higher bound runs with that of today."""
+        if config.max_infer_iters <= self.infer_iters:
+            return config
+        return config.model_copy(update={"max_infer_iters": self.infer_iters})

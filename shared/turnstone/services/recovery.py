@@ -117,7 +117,7 @@ class Recovery:
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Go on from the last stored step, in this process, under a fence that shuts out the old one."""
         view = self._deps.turns.view(ref, self._deps.read_tokens)
-        with self._executor.place() as place:
+        with self._executor.place(ref.tenant) as place:
             change = taken_over(session, state, now + self._deps.leases.duration)
             committed = self._deps.turns.commit(ref, change)
             going_on = committed.turns[0]

@@ -26,6 +26,13 @@ def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
         refuse_impossible_choice(config, build_offer(config, offered(config.toolgroups)))
 
 
+def refuse_many_iterations(asked: int | None, most: int) -> None:
+    """Raise InvalidRequest for more inferences a turn than this server runs."""
+    if asked is not None and asked > most:
+        said = f"max_infer_iters: this server runs at most {most} inferences a turn, not {asked}"
+        raise InvalidRequest(said, ("max_infer_iters",))
+
+
 def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:
     """Return the tools of a turn of this configuration, if nothing of it is to be refused.
 

@@ -10,6 +10,7 @@ from turnstone.domain.errors import (
     Conflict,
     InvalidRequest,
     LeaseLost,
+    LimitReached,
     ModelError,
     ModelTimedOut,
     NotFound,
@@ -17,6 +18,7 @@ from turnstone.domain.errors import (
     ToolgroupUnavailable,
     TurnLimitReached,
     TurnstoneError,
+    TurnTimeReached,
 )
 from turnstone.domain.events import Numbered, TurnAwaitsInput, TurnCompleted, TurnEvent, TurnFailed, step_completed
 from turnstone.domain.failures import Failure, FailureKind
@@ -45,7 +47,8 @@ class TurnRunner:
 
     def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
         """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
-        lease = self._deps.leases.take(launch.ref, launch.session.lock.fence)
+        runs_until = self._deps.limits.runs_until(launch.state, self._deps.clock.now())
+        lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_until)
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.told)
         run = _Run(self._deps, launch, lease, broadcast)
@@ -175,11 +178,14 @@ class _Run:
             engine = self._engine(state)
             while isinstance(following, RunAgain):
                 state = following.state
+                self.lease.stop_in_time(self._deps.clock.now())
+                if self.lease.is_out_of_time:
+                    return self._failed(state, self._out_of_time())
                 following = self._drained(advance(state, engine))
             if isinstance(following, Finish):
                 following = replace(following, state=self._summed_up(following.state, engine))
         except (ModelError, InvalidRequest, ToolgroupUnavailable, TurnLimitReached) as error:
-            return self._failed(state, error)
+            return self._failed(state, self._out_of_time() if self.lease.is_out_of_time else error)
         return self._settled(following)
 
     def tidy(self) -> None:
@@ -197,7 +203,7 @@ class _Run:
         self._session = self._deps.turns.save_step(self.launch.ref, self._session, state)
 
     def _engine(self, state: TurnState) -> EngineDeps:
-        config = self.launch.config
+        config = self._deps.limits.applied_to(self.launch.config)
         route = self._deps.route(self.launch.ref.tenant, config.model)
         tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
         offer = self.launch.offer or build_offer(config, tools.offered(config.toolgroups))
@@ -221,6 +227,9 @@ class _Run:
             targets=route.targets,
             provider_data=self.launch.provider_data,
         )
+
+    def _out_of_time(self) -> TurnTimeReached:
+        return TurnTimeReached(self._deps.limits.turn_seconds or 0.0)
 
     def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
         """Return the state of the turn that has its answer, with a summary if its session outgrows the window."""
@@ -286,7 +295,7 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
 
 
 def _kind_of(error: TurnstoneError) -> FailureKind:
-    if isinstance(error, TurnLimitReached):
+    if isinstance(error, LimitReached):
         return "limit_reached"
     if isinstance(error, ToolgroupUnavailable):
         return "tools_unavailable"

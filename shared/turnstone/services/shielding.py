@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from turnstone.domain.shields import ShieldParams
 
 log = logging.getLogger(__name__)
-AT_ONCE = 64
+AT_ONCE = 256
+AT_ONCE_FOR_A_TENANT = 64
 Location = tuple[str | int, ...]
 STOPPED = "This was stopped by a safety check."
 NOT_JUDGED = "This can't be answered now, because a safety check did not work. Please try again later."
@@ -39,7 +40,7 @@ class Shieldings:
         self._known = known
         self._kinds = kinds
         self._route = route
-        self._threads = DaemonThreads(AT_ONCE, "shield")
+        self._threads = DaemonThreads(AT_ONCE, "shield", AT_ONCE_FOR_A_TENANT)
 
     def of(self, tenant: str) -> TenantShielding:
         """Return what has the tenant's shields judge."""
@@ -116,7 +117,7 @@ class TenantShielding:
             asked.awaited.fail(ShieldFailed(str(problem)))
             return asked
         own = question._replace(targets=targets, stop=asked.awaited.stop)
-        asked.awaited.begin(self._threads, lambda: shield.judge(own))
+        asked.awaited.begin(self._threads, lambda: shield.judge(own), self._tenant)
         return asked
 
 

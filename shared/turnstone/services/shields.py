@@ -13,6 +13,7 @@ from turnstone.domain.registry import Shield
 from turnstone.domain.turns import SafetyViolation
 from turnstone.domain.verdicts import ShieldQuestion
 from turnstone.ports import Clock
+from turnstone.services.executor import TurnExecutor
 from turnstone.services.known_shields import KnownShields
 from turnstone.services.shielding import Shieldings
 from turnstone.store.registry import RegistryStore
@@ -24,11 +25,19 @@ if TYPE_CHECKING:
 class Shields:
     """Shields registered here, and those that come with the server."""
 
-    def __init__(self, store: RegistryStore[Shield], known: KnownShields, shieldings: Shieldings, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: RegistryStore[Shield],
+        known: KnownShields,
+        shieldings: Shieldings,
+        clock: Clock,
+        executor: TurnExecutor,
+    ) -> None:
         self._store = store
         self._known = known
         self._shieldings = shieldings
         self._clock = clock
+        self._executor = executor
 
     def list(self, caller: Caller) -> tuple[Shield, ...]:
         there = {shield.identifier: shield for shield in self._store.list(caller.tenant)} | {**self._known.configured}
@@ -58,7 +67,7 @@ class Shields:
     ) -> SafetyViolation | None:
         """Return what the shield finds: in the last message if that is the model's, else in all of them.
 
-        Raises NotFound, StoreUnavailable.
+        Raises NotFound, Overloaded, StoreUnavailable.
         """
         if shield_id not in self._known.find(caller.tenant, [shield_id]):
             raise NotFound("shield", shield_id)
@@ -69,7 +78,8 @@ class Shields:
             before=messages[:-1] if is_output else (),
             provider_data=provider_data,
         )
-        with closing(self._shieldings.of(caller.tenant).judge((shield_id,), question)) as verdicts:
+        judging = self._shieldings.of(caller.tenant).judge((shield_id,), question)
+        with self._executor.place(caller.tenant), closing(judging) as verdicts:
             return next(verdicts).violation
 
     def _refuse_configured(self, shield_id: str) -> None:

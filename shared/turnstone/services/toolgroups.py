@@ -26,6 +26,7 @@ from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import Clock
 from turnstone.services.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.executor import TurnExecutor
 from turnstone.services.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
 from turnstone.services.toolboxes import Toolboxes
 from turnstone.store.registry import RegistryStore
@@ -36,10 +37,11 @@ Listed = tuple[Toolgroup, tuple[ToolDef, ...]]
 
 
 class Toolgroups:
-    def __init__(self, store: RegistryStore[Toolgroup], boxes: Toolboxes, clock: Clock) -> None:
+    def __init__(self, store: RegistryStore[Toolgroup], boxes: Toolboxes, clock: Clock, executor: TurnExecutor) -> None:
         self._store = store
         self._boxes = boxes
         self._clock = clock
+        self._executor = executor
 
     def list(self, caller: Caller) -> tuple[Toolgroup, ...]:
         """Return the server's own groups, then those registered. Raises StoreUnavailable."""
@@ -120,7 +122,14 @@ class Toolgroups:
         Raises:
             NotFound: there is no such tool.
             ToolgroupUnavailable: there may be, but who has it can't be asked.
+            Overloaded: the server, or the tenant, has as many turns and questions running as it may.
         """
+        with self._executor.place(caller.tenant):
+            return self._invoked(caller, name, arguments, attempt)
+
+    def _invoked(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt
+    ) -> tuple[ToolResult, bool]:
         asker = ToolAsker(caller.tenant, attempt.provider_data)
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)

@@ -28,7 +28,7 @@ from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
 from turnstone.services.launch import Launch, RunnerDeps
-from turnstone.services.refusals import supported_offer
+from turnstone.services.refusals import refuse_many_iterations, supported_offer
 from turnstone.services.replay import numbered, told_before_resume
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
@@ -107,6 +107,7 @@ class Turns:
 
     def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
         now = self._deps.clock.now()
+        refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.overrides.applied_to(view.agent.agent_config)
         route = self._deps.route(ref.tenant, config.model)
         tools = self._deps.tools.of(ref, attempt.provider_data)
@@ -128,7 +129,7 @@ class Turns:
             change = superseding(change, ended)
             segments = view.segments_with(*ended.segments)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        with self._executor.place() as place:
+        with self._executor.place(ref.tenant) as place:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
             launch = Launch(
                 ref=turn_of(ref, state.order),
@@ -167,7 +168,7 @@ class Turns:
         session = view.session.used(now)
         change = resumed(session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        with self._executor.place() as place:
+        with self._executor.place(ref.tenant) as place:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
             launch = Launch(
                 ref=ref,
