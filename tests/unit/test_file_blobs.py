@@ -49,11 +49,23 @@ def test_putting_again_replaces(blobs: FileBlobStore) -> None:
     assert blobs.get("a") == b"2"
 
 
-def test_what_is_missing_is_unavailable(blobs: FileBlobStore) -> None:
+def test_what_is_missing_is_none(blobs: FileBlobStore) -> None:
     blobs.put("a", b"")
     blobs.delete("a")
     blobs.delete("a")
-    with pytest.raises(StoreUnavailable, match="'a' is missing"):
+    assert blobs.get("a") is None
+
+
+def test_while_the_whole_folder_is_missing_nothing_is_known_of_a_payload(blobs: FileBlobStore, folder: Path) -> None:
+    blobs.put("a", b"")
+    folder.rename(folder.with_name("elsewhere"))
+    with pytest.raises(StoreUnavailable, match="'a'"):
+        blobs.get("a")
+
+
+def test_what_may_not_be_read_is_not_missing(blobs: FileBlobStore, folder: Path) -> None:
+    (folder / "a.blob").mkdir(parents=True)
+    with pytest.raises(StoreUnavailable, match="'a'"):
         blobs.get("a")
 
 
