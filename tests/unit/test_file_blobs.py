@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -87,3 +88,19 @@ def test_a_folder_that_cannot_be_made_is_unavailable(blobs: FileBlobStore, folde
     for call in (lambda: blobs.put("a", b""), lambda: blobs.get("a"), lambda: blobs.delete("a")):
         with pytest.raises(StoreUnavailable):
             call()
+
+
+def test_older_payloads_are_named_and_unfinished_files_of_that_age_removed(blobs: FileBlobStore, folder: Path) -> None:
+    for name in ("a/old", "a/young", "b"):
+        blobs.put(name, b"")
+    old, young = folder / "a" / "old.part", folder / "a" / "young.part"
+    for path in (old, young):
+        path.touch()
+    for path in (old, folder / "a" / "old.blob", folder / "b.blob"):
+        os.utime(path, (0, 0))
+    assert sorted(blobs.older_than(3_600)) == ["a/old", "b"]
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_before_the_first_payload_there_are_no_older_ones(blobs: FileBlobStore) -> None:
+    assert list(blobs.older_than(0)) == []
