@@ -45,6 +45,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
         yield from findings_of_a_paused_turn(server, client, http)
         yield from findings_of_an_agent(server, client, http)
         yield from findings_of_a_missing_folder(server, http, stored)
+        yield from findings_of_a_failure_at_once(server, client, http)
         yield from findings_of_a_failure_midway(server, client, http)
         yield from findings_of_the_log(server, stored)
 
@@ -149,6 +150,21 @@ def findings_of_a_missing_folder(server: ServerProcess, http: httpx.Client, stor
     )
 
 
+def findings_of_a_failure_at_once(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
+    """Have an agent's payload fail to be read, which a list reads only when it is drained."""
+    before = payloads(server)
+    client.post("/v1/agents", {"agent_config": {"model": "offline", "instructions": noise()}})
+    with unreadable(payloads(server) - before):
+        refused = outcome_of(http, "/v1/agents")
+    again = outcome_of(http, "/v1/agents")
+    yield Finding(
+        "a list of agents of which one can't be read now, and afterwards",
+        f"{refused}, {again}",
+        "503 whole, 200 whole",
+        (refused, again) == ("503 whole", "200 whole"),
+    )
+
+
 def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, http: httpx.Client) -> Iterator[Finding]:
     """Have the last payload of a session fail to be read, long after the first bytes of the answer were sent."""
     path = client.open_session("offline", enable_session_persistence=True)
@@ -156,13 +172,10 @@ def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, htt
     for _ in range(TURNS):
         client.post(f"{path}/turn", said(noise() + LONG))
     last = max(payloads(server) - before, key=lambda payload: payload.stat().st_mtime_ns)
-    last.rename(last.with_name("elsewhere"))
-    last.mkdir()
     logged = len(server.log)
-    answer = outcome_of(http, path)
+    with unreadable({last}):
+        answer = outcome_of(http, path)
     lines = [line for line in server.log[logged:].splitlines() if "ERROR" in line or "WARNING" in line]
-    last.rmdir()
-    last.with_name("elsewhere").rename(last)
     again = outcome_of(http, path)
     yield Finding(
         "a payload that fails to be read after the answer's first megabytes",
@@ -170,6 +183,18 @@ def findings_of_a_failure_midway(server: ServerProcess, client: PlainClient, htt
         "broken off, 1 log line; afterwards 200 whole",
         (answer, len(lines), again) == ("broken off", 1, "200 whole"),
     )
+
+
+@contextmanager
+def unreadable(files: set[Path]) -> Iterator[None]:
+    """Have a folder stand in the place of each file, which no right to read everything helps to read."""
+    for file in files:
+        file.rename(file.with_suffix(".elsewhere"))
+        file.mkdir()
+    yield
+    for file in files:
+        file.rmdir()
+        file.with_suffix(".elsewhere").rename(file)
 
 
 def outcome_of(http: httpx.Client, path: str) -> str:
