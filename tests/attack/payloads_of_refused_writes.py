@@ -20,7 +20,7 @@ from tests.servers import ServerProcess, wait_until
 GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer where clients store payloads meanwhile, and the machine may stand still
 PATIENCE_S = 30.0
 REFUSED, REFUSED_IN_FULL = 3, 20
-LEFT, LEFT_IN_FULL = 200, 20_000
+LEFT, LEFT_IN_FULL = 200, 5_000
 WRITERS = 6
 ROOM_BYTES = 1_200_000  # for a payload of `noise`, which the log of the database has outgrown by then
 CITY = {"name": "city", "parameter_type": "string", "description": "The city"}

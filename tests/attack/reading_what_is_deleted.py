@@ -15,7 +15,7 @@ from tests.attack.finding import Attack, Finding
 from tests.e2e.plain_client import PlainClient, said
 from tests.servers import ServerProcess
 
-ROUNDS, ROUNDS_IN_FULL = 4, 20
+ROUNDS, ROUNDS_IN_FULL = 4, 12
 LONG_TURNS = 8
 LONG = "as long as a book " * 20_000  # which is sent in many pieces, and stored in few bytes
 TIMEOUT_S = 30.0
