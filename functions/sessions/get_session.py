@@ -1,7 +1,7 @@
 """GET /v1/agents/{agent_id}/session/{session_id}: a session with its turns, or with those named by `turn_ids`."""
 
 from turnstone.dialects.llama_stack.requests import WantedTurns, turn_ids_in_query
-from turnstone.dialects.llama_stack.turn_replies import SessionWithTurns, session_frame
+from turnstone.dialects.llama_stack.turn_replies import SessionWithTurns, session_head, session_tail
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
@@ -11,8 +11,7 @@ def get_session(request: Request) -> PiecesReply:
     if "turn_ids" in request.query:
         turn_ids = turn_ids_in_query(request.query["turn_ids"])
     session, turns = request.application.sessions.read(request.caller, request.session_ref, turn_ids)
-    head, tail = session_frame(session)
-    return PiecesReply(joined(head, turns, lambda: tail))
+    return PiecesReply(joined(session_head(session), iter(turns), lambda: session_tail(session, turns.lost)))
 
 
 QUERY = {"turn_ids": "Only these turns; repeated, or several of them parted by commas."}

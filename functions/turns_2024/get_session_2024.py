@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.replies_2024 import Session2024, wire_2024
 from turnstone.dialects.llama_stack.requests_2024 import SessionWanted, named_in_query, query_of
-from turnstone.dialects.llama_stack.turn_replies import session_frame
+from turnstone.dialects.llama_stack.turn_replies import session_head, session_tail
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, checked, joined, json_of
@@ -14,8 +14,8 @@ def get_session_2024(request: Request) -> PiecesReply:
     wanted = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
     ref = wanted.ref(request.caller.tenant)
     session, turns = request.application.sessions.read(request.caller, ref, wanted.turn_ids)
-    head, tail = session_frame(session)
-    return PiecesReply(joined(head, map(wire_2024, turns), lambda: tail))
+    wires = map(wire_2024, turns)
+    return PiecesReply(joined(session_head(session), wires, lambda: session_tail(session, turns.lost)))
 
 
 QUERY = query_of(optional=("agent_id", "session_id"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field, IPvAnyAddress
 
 from turnstone.auth_settings import AuthSettings
-from turnstone.config import OFFLINE, PREFIX, VISIBLE_ASCII, ModelUrl, Seconds, variable_of
+from turnstone.config import OFFLINE, PREFIX, VISIBLE_ASCII, YEAR_S, ModelUrl, Seconds, variable_of
 
 USUAL_FILE = Path("turnstone.toml")
 
@@ -18,6 +18,7 @@ class LocalSettings(AuthSettings):
         allow_open: without authentication, answer whoever reaches the server, by whatever name.
         config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
+        payload_grace_seconds: for how long a payload is kept that no record names.
         processes: how many serve; each runs `max_running_turns` at most.
     """
 
@@ -31,6 +32,7 @@ class LocalSettings(AuthSettings):
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
     processes: int = Field(default=1, ge=1, le=64)
+    payload_grace_seconds: Seconds = Field(default=3_600, ge=1, le=YEAR_S)
 
     @property
     def models_file(self) -> Path | None:

@@ -74,8 +74,8 @@ class BlobStore(Protocol):
     def put(self, name: str, body: bytes) -> None:
         """Store the payload durably under a name of ASCII letters, digits, `-`, `_` and `/`; again is harmless."""
 
-    def get(self, name: str) -> bytes:
-        """Return the payload. Raises StoreUnavailable if it is missing."""
+    def get(self, name: str) -> bytes | None:
+        """Return the payload, None if it is missing. Raises StoreUnavailable if that can't be known now."""
 
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""

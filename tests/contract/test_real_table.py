@@ -46,7 +46,7 @@ class ShortLivedBlobs:
         self._names.add(name)
         self._blobs.put(name, body)
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str) -> bytes | None:
         return self._blobs.get(name)
 
     def delete(self, name: str) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic_core import from_json
 
 from tests.either_store import Make
 from tests.fakes.scripted import call
@@ -15,11 +16,11 @@ from turnstone.bootstrap.local import LocalServer
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns import LOST, TurnStatus
 from turnstone.local_settings import LocalSettings
 from turnstone.records import Key, Put
 from turnstone.services.cleaning import SENT_AGAIN_AFTER
-from turnstone.store.keys import job_key, job_shards, open_shard, open_shards, turn_key_of
+from turnstone.store.keys import job_key, job_shards, open_shard, open_shards, turn_key, turn_key_of
 from turnstone.store.turns import TurnStore
 
 LOOK = call("look", "l")
@@ -146,3 +147,19 @@ def test_a_server_starts_and_does_its_work_over_odd_keys_broken_turns_and_broken
     finally:
         server.stop()
         before.close()
+
+
+def test_a_session_is_read_beside_turns_that_nobody_understands(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    server = make(LOOK, "ok", "ok")
+    broken = paused(server)
+    server.say(broken)
+    server.say(broken)
+    ended, last = (state.order for state in server.states(broken)[1:])
+    break_turn(server, broken)
+    server.records.write([Put(turn_key(broken, ended), SECRET.encode(), {"status": "completed"})])
+    _, turns = server.core.sessions.read(LOCAL_CALLER, broken, None)
+    wires = [from_json(wire) for wire in turns]
+    assert [wire["turn_id"] for wire in wires] == [broken.turn_id, ended, last]
+    assert [wire["output_message"]["content"] == LOST for wire in wires] == [True, True, False]
+    assert turns.lost == [broken.turn_id, ended]
+    assert SECRET not in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -49,11 +50,23 @@ def test_putting_again_replaces(blobs: FileBlobStore) -> None:
     assert blobs.get("a") == b"2"
 
 
-def test_what_is_missing_is_unavailable(blobs: FileBlobStore) -> None:
+def test_what_is_missing_is_none(blobs: FileBlobStore) -> None:
     blobs.put("a", b"")
     blobs.delete("a")
     blobs.delete("a")
-    with pytest.raises(StoreUnavailable, match="'a' is missing"):
+    assert blobs.get("a") is None
+
+
+def test_while_the_whole_folder_is_missing_nothing_is_known_of_a_payload(blobs: FileBlobStore, folder: Path) -> None:
+    blobs.put("a", b"")
+    folder.rename(folder.with_name("elsewhere"))
+    with pytest.raises(StoreUnavailable, match="'a'"):
+        blobs.get("a")
+
+
+def test_what_may_not_be_read_is_not_missing(blobs: FileBlobStore, folder: Path) -> None:
+    (folder / "a.blob").mkdir(parents=True)
+    with pytest.raises(StoreUnavailable, match="'a'"):
         blobs.get("a")
 
 
@@ -75,3 +88,19 @@ def test_a_folder_that_cannot_be_made_is_unavailable(blobs: FileBlobStore, folde
     for call in (lambda: blobs.put("a", b""), lambda: blobs.get("a"), lambda: blobs.delete("a")):
         with pytest.raises(StoreUnavailable):
             call()
+
+
+def test_older_payloads_are_named_and_unfinished_files_of_that_age_removed(blobs: FileBlobStore, folder: Path) -> None:
+    for name in ("a/old", "a/young", "b"):
+        blobs.put(name, b"")
+    old, young = folder / "a" / "old.part", folder / "a" / "young.part"
+    for path in (old, young):
+        path.touch()
+    for path in (old, folder / "a" / "old.blob", folder / "b.blob"):
+        os.utime(path, (0, 0))
+    assert sorted(blobs.older_than(3_600)) == ["a/old", "b"]
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_before_the_first_payload_there_are_no_older_ones(blobs: FileBlobStore) -> None:
+    assert list(blobs.older_than(0)) == []

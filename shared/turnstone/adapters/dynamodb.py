@@ -32,6 +32,7 @@ BATCH_KEYS = 100
 BATCH_DELETES = 25
 ATTEMPTS = 6
 BACKOFF_S = 0.02
+SERVER_ERROR = 500  # after which nobody knows whether a write was applied
 PASSING_REASONS = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
@@ -185,7 +186,7 @@ class DynamoRangeStore:
         except ClientError as error:
             return self._settle(error, operations, nonce)
         except BotoCoreError as error:
-            raise StoreUnavailable(f"the table can't be reached: {error}") from error
+            raise StoreUnavailable(f"the table can't be reached: {error}", may_be_applied_later=True) from error
         return True
 
     def _write_one(self, item: dict[str, Any]) -> None:
@@ -251,4 +252,5 @@ def _called(call: Callable[..., Any], **request: Any) -> dict[str, Any]:
 
 def _raise_unavailable(error: ClientError) -> NoReturn:
     code = error.response.get("Error", {}).get("Code", "unknown")
-    raise StoreUnavailable(f"the table refused: {code}") from error
+    is_unsure = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= SERVER_ERROR
+    raise StoreUnavailable(f"the table refused: {code}", may_be_applied_later=is_unsure) from error

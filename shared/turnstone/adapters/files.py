@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ _UNFINISHED = ".part"
 class FileBlobStore:
     """A BlobStore with one file per payload, readable by their owner only.
 
-    A payload appears under its name whole or not at all. After a crash a `.part` file may be left, which nobody reads.
+    A payload appears under its name whole or not at all. After a crash a `.part` file may be left, which is never read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,11 +41,16 @@ class FileBlobStore:
             _write_whole(path, body)
             self._sync_folders(path)
 
-    def get(self, name: str) -> bytes:
-        """Return the payload. Raises StoreUnavailable if it is missing."""
+    def get(self, name: str) -> bytes | None:
+        """Return the payload, None if it is missing. Where the whole folder is missing, nothing is known of it."""
         path = self._path(name)
         with _failures_told(name):
-            return path.read_bytes()
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                if self._folder.is_dir():
+                    return None
+                raise
 
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
@@ -66,6 +72,22 @@ class FileBlobStore:
                 folder.rmdir()
         return is_empty
 
+    def older_than(self, age_s: float) -> Iterator[str]:
+        """Yield the names of payloads that were stored at least so many seconds ago.
+
+        Unfinished files of that age, which a process that died has left, are removed on the way.
+        """
+        latest = time.time() - age_s
+        with _failures_told(str(self._folder)):
+            for folder, _, files in os.walk(self._folder):
+                for path in (Path(folder, name) for name in files):
+                    if not _is_older(path, latest):
+                        continue
+                    if path.suffix == _UNFINISHED:
+                        path.unlink(missing_ok=True)
+                    elif path.suffix == _SUFFIX:
+                        yield path.relative_to(self._folder).with_suffix("").as_posix()
+
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise ValueError(f"a payload can't be named {name!r}")
@@ -86,6 +108,13 @@ def _files_in(folder: Path) -> list[Path]:
         return []
 
 
+def _is_older(path: Path, latest: float) -> bool:
+    try:
+        return path.stat().st_mtime <= latest
+    except FileNotFoundError:
+        return False
+
+
 def _write_whole(path: Path, body: bytes) -> None:
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent, suffix=_UNFINISHED)
     try:
@@ -103,7 +132,5 @@ def _write_whole(path: Path, body: bytes) -> None:
 def _failures_told(name: str) -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError as exc:
-        raise StoreUnavailable(f"the payload {name!r} is missing") from exc
     except OSError as exc:
         raise StoreUnavailable(f"the payload {name!r} can't be stored or read: {exc}") from exc

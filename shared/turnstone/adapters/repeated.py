@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 class Repeated:
     """Acts each time the pause is over; a failure is logged, and tried again after the next one."""
 
-    def __init__(self, act: Callable[[], None], every_s: float) -> None:
+    def __init__(self, act: Callable[[], object], every_s: float) -> None:
         self._act = act
         self._every_s = every_s
         self._is_closed = Event()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -23,11 +25,17 @@ class S3BlobStore:
         """Store the payload. Putting it again makes the object new."""
         self._call("put_object", name, Body=body)
 
-    def get(self, name: str) -> bytes:
-        """Return the payload. Raises StoreUnavailable if it is missing."""
-        answer = self._call("get_object", name)
-        body: bytes = answer["Body"].read()
-        return body
+    def get(self, name: str) -> bytes | None:
+        """Return the payload, None if it is missing; S3 tells that only a role that may list the bucket."""
+        with _failures_told(name):
+            try:
+                answer = self._client.get_object(Bucket=self._bucket, Key=f"{FOLDER}{name}")
+                body: bytes = answer["Body"].read()
+            except ClientError as error:
+                if _code_of(error) == "NoSuchKey":
+                    return None
+                raise
+            return body
 
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
@@ -47,10 +55,19 @@ class S3BlobStore:
         return self._asked(verb, name, Key=f"{FOLDER}{name}", **more)
 
     def _asked(self, verb: str, name: str, **request: Any) -> Any:
-        try:
+        with _failures_told(name):
             return getattr(self._client, verb)(Bucket=self._bucket, **request)
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "unknown")
-            raise StoreUnavailable(f"the payload {name!r} can't be stored or read: {code}") from error
-        except BotoCoreError as error:
-            raise StoreUnavailable(f"the bucket can't be reached: {error}") from error
+
+
+@contextmanager
+def _failures_told(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        raise StoreUnavailable(f"the payload {name!r} can't be stored or read: {_code_of(error)}") from error
+    except BotoCoreError as error:
+        raise StoreUnavailable(f"the bucket can't be reached: {error}") from error
+
+
+def _code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "unknown"))

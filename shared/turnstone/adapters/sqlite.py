@@ -30,6 +30,9 @@ _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ?
 _EXPIRED = """SELECT rowid FROM items
     WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%') AND json_extract(attributes, '$.ttl') <= ?
     LIMIT 1000"""
+_LAST_ROW = "SELECT max(rowid) FROM items"
+_POINTERS = """SELECT body FROM items
+    WHERE rowid > ? AND rowid <= ? AND json_extract(attributes, '$.codec') IN ('blob', 'zlib+blob')"""
 _DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?"
 
 
@@ -124,6 +127,16 @@ class SqliteRangeStore:
             with self._file.writing() as connection:
                 connection.executemany(_DROP, [(rowid, moment) for (rowid,) in found])
         return len(found)
+
+    def pointers(self, after: int, limit: int) -> tuple[list[bytes], int | None]:
+        """Return the bodies that stand for payloads among the next `limit` rows, and where to continue.
+
+        The second is None at the end. A record that is written while rows are read may be missed.
+        """
+        with self._file.reading() as connection:
+            (last,) = connection.execute(_LAST_ROW).fetchone()
+            found = connection.execute(_POINTERS, (after, after + limit)).fetchall()
+        return [body for (body,) in found], after + limit if last is not None and after + limit < last else None
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""

@@ -19,6 +19,7 @@ from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.refs import TurnRef
 from turnstone.local_settings import LocalSettings
 from turnstone.store.oversize import OversizeStore
+from turnstone.store.payload_sweep import PayloadSweep
 
 LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one
 log = logging.getLogger(__name__)
@@ -32,7 +33,8 @@ class LocalServer:
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
         self._sqlite = SqliteRangeStore(settings.data_dir / "turnstone.db")
-        store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
+        blobs = FileBlobStore(settings.data_dir / "blobs")
+        store = OversizeStore(self._sqlite, blobs)
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
         models = local_models(settings)
@@ -56,6 +58,8 @@ class LocalServer:
         self._stop_by: float | None = None
         self._clock = clock
         self._sweeps = Repeated(self._sweep, SWEEP_EVERY_S)
+        payload_sweep = PayloadSweep(self._sqlite, blobs, settings.payload_grace_seconds)
+        self._payload_sweeps = Repeated(payload_sweep.run, min(SWEEP_EVERY_S, settings.payload_grace_seconds))
 
     def start(self) -> None:
         """Attend to the turns, and do the jobs, that were open when the last process ended, and from now on."""
@@ -63,6 +67,7 @@ class LocalServer:
         cleaning = self.core.cleaning
         self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
         self._sweeps.start()
+        self._payload_sweeps.start()
 
     def begin_to_stop(self) -> None:
         """Take no more turns; from now on the running ones have their time to finish."""
@@ -77,6 +82,7 @@ class LocalServer:
             self.begin_to_stop()
         have_ended = self.core.executor.wait(max(0.0, (self._stop_by or 0.0) - time.monotonic()))
         self._sweeps.close()
+        self._payload_sweeps.close()
         self._jobs.close()
         self._supervisor.close()
         self.core.leases.close()

@@ -33,6 +33,7 @@ TurnstoneError
 ├── ToolgroupUnavailable       whoever has a toolgroup's tools can't be asked which there are
 ├── ShieldFailed               a shield could not judge; what it is told to do then is done
 ├── LeaseLost                  this process may no longer write to the turn
+├── ContentLost                stored content is missing or damaged, and no retry brings it back
 ├── StoreUnavailable           the store can't be read or written now
 ├── IssuerUnavailable          the keys that callers' tokens are signed with can't be had now
 └── Conflict                   a condition of a write did not hold
@@ -303,8 +304,30 @@ class LeaseLost(TurnstoneError):
         self.turn_id = turn_id
 
 
+class ContentLost(TurnstoneError):
+    """Stored content is missing or damaged, and no retry brings it back."""
+
+    may_be_repeated = False
+
+    def __init__(self, kind: str, identifier: str) -> None:
+        super().__init__(
+            f"the content of {kind} {identifier!r} is lost: the server's stored copy is missing or damaged; "
+            "only a backup of the server's data brings it back"
+        )
+        self.kind = kind
+        self.identifier = identifier
+
+
 class StoreUnavailable(TurnstoneError):
-    """The store can't be read or written now."""
+    """The store can't be read or written now.
+
+    Attributes:
+        may_be_applied_later: whether the store may still apply a write after this was raised for it.
+    """
+
+    def __init__(self, message: str, *, may_be_applied_later: bool = False) -> None:
+        super().__init__(message)
+        self.may_be_applied_later = may_be_applied_later
 
 
 class IssuerUnavailable(TurnstoneError):

@@ -14,6 +14,7 @@ FailureKind = Literal[
     "gone",
     "handed_over",
     "store_unavailable",
+    "content_lost",
     "internal",
 ]
 

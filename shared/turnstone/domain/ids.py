@@ -3,7 +3,7 @@
 Source: RFC 9562, section 5.7.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,6 +26,15 @@ def uuid7(unix_ms: int, randomness: bytes) -> str:
 def uuid7_milliseconds(text: str) -> int:
     """Return the millisecond a UUIDv7 was made in."""
     return UUID(text).int >> 80
+
+
+def moment_of(text: str) -> datetime:
+    """Return the time a UUIDv7 was made at, the beginning of 1970 for any other text."""
+    try:
+        is_ordered = UUID(text).version == 7
+    except ValueError:
+        is_ordered = False
+    return _EPOCH + timedelta(milliseconds=uuid7_milliseconds(text) if is_ordered else 0)
 
 
 def order_key(at: datetime, previous: str | None, randomness: bytes) -> str:

@@ -8,9 +8,12 @@ from pydantic import Field
 
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.content import Content, Url
+from turnstone.domain.errors import ContentLost
 from turnstone.domain.failures import Failure
+from turnstone.domain.ids import moment_of
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.usage import Stored, Tokens, added, factor_of
 
@@ -198,6 +201,7 @@ class TurnState(Frozen):
         takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
         steps_at_takeover: how many steps there were when it was last taken over.
         steps_at_first_takeover: how many there were when it first was; what was told after them may have been lost.
+        is_lost: its content is lost, and this only stands in its place.
         token: what wakes the supervisor that waits with the turn for its client; gone when the turn moves on.
         rev: revision of the record this was read from, 0 before it is stored.
     """
@@ -213,12 +217,18 @@ class TurnState(Frozen):
     takeovers: int = 0
     steps_at_takeover: int = 0
     steps_at_first_takeover: int | None = None
+    is_lost: bool = False
     token: str | None = None
     rev: int = 0
 
     @property
     def turn_id(self) -> str:
         return self.turn.turn_id
+
+    def check_content(self) -> None:
+        """Raise ContentLost if the turn's content is lost."""
+        if self.is_lost:
+            raise ContentLost("turn", self.turn_id)
 
     @property
     def inference_count(self) -> int:
@@ -277,7 +287,8 @@ class TurnState(Frozen):
 
     def given_up(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
         """Return the state of the turn that ended without an answer; its finished steps stay."""
-        turn = self.turn.model_copy(update={"output_message": silent_output("end_of_turn"), "completed_at": at})
+        output = self.turn.output_message if self.is_lost else silent_output("end_of_turn")
+        turn = self.turn.model_copy(update={"output_message": output, "completed_at": at})
         return self.model_copy(update={"turn": turn, "status": status, "failure": failure, "pending_calls": ()})
 
 
@@ -291,3 +302,23 @@ class NewTurn(Frozen):
 def silent_output(stop_reason: Literal["end_of_turn", "end_of_message"] = "end_of_message") -> CompletionMessage:
     """Return the output message of a turn that has said nothing yet."""
     return CompletionMessage(content="", stop_reason=stop_reason)
+
+
+LOST = "[The content of this turn is lost: the server's stored copy of it is missing or damaged.]"
+
+
+def lost_turn(ref: TurnRef, status: TurnStatus) -> TurnState:
+    """Return what stands in the place of a turn whose content is lost: its ids, the time it began, and a word on that.
+
+    When it ended is lost, too. One that has ended shows the time it began: a turn without an end counts as open.
+    """
+    began_at = moment_of(ref.turn_id)
+    turn = Turn(
+        turn_id=ref.turn_id,
+        session_id=ref.session_id,
+        input_messages=(),
+        output_message=CompletionMessage(content=LOST, stop_reason="end_of_turn"),
+        started_at=began_at,
+        completed_at=began_at if status.is_terminal else None,
+    )
+    return TurnState(turn=turn, order=ref.turn_id, status=status, is_lost=True)

@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
-from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply
+from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
 from turnstone.http.lane import Lane
 from turnstone.http.routes import (
     Answer,
@@ -59,6 +59,8 @@ def build_app(
     lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
 ) -> Router:
     """Return the ASGI app that serves the routes."""
+    for server in ("uvicorn.error", "mangum.http"):
+        logging.getLogger(server).addFilter(in_one_line)
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)

@@ -6,14 +6,14 @@ The only place with an `except Exception`: whatever nobody expected becomes a 50
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from turnstone.domain import errors
 from turnstone.domain.caller import Caller
-from turnstone.http.routes import Answer, Dialect, InvalidBody, Reply, Request
+from turnstone.http.routes import Answer, Dialect, InvalidBody, PiecesReply, Reply, Request
 
 if TYPE_CHECKING:
     from turnstone.domain.failures import Failure, FailureKind
@@ -29,6 +29,7 @@ STATUS: dict[type[Exception], int] = {
     errors.TurnConflict: 409,
     errors.IdempotencyMismatch: 409,
     errors.LeaseLost: 409,
+    errors.ContentLost: 410,
     errors.BodyTooLarge: 413,
     errors.UnknownClient: 426,
     errors.LimitReached: 429,
@@ -50,6 +51,7 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "limit_reached": 429,
     "tools_unavailable": 502,
     "store_unavailable": 503,
+    "content_lost": 410,
     "internal": 500,
 }
 # Source: the OpenAI API reference; what is not here is the caller's mistake below 500, the server's from there on
@@ -64,11 +66,30 @@ ISSUER_MESSAGE = "the keys of the tokens' issuer can't be had now, try again sho
 def answer_or_error(
     endpoint: Callable[[Request], Answer], request: Request, dialect: Dialect = "llama_stack"
 ) -> Answer:
-    """Return the endpoint's answer, or the reply that tells what went wrong."""
+    """Return the endpoint's answer, or the reply that tells what went wrong.
+
+    An answer in pieces is returned with its first one made.
+    """
     try:
-        return endpoint(request)
+        answer = endpoint(request)
+        if isinstance(answer, PiecesReply):
+            return PiecesReply(_begun(next(answer.pieces, b""), answer.pieces))
+        return answer
     except Exception as error:  # noqa: BLE001 - the table's last row
         return error_reply(error, dialect)
+
+
+def _begun(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from others
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """Have a log say in one line that an answer broke off, without a traceback where the reason is no bug."""
+    problem = record.exc_info[1] if record.exc_info else None
+    if isinstance(problem, errors.TurnstoneError):
+        record.msg, record.args, record.exc_info = "an answer broke off: %s", (problem,), None
+    return True
 
 
 def caller_or_error(look_up: Callable[[], Caller], dialect: Dialect = "llama_stack") -> Caller | Reply:

@@ -55,6 +55,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     403: ("Forbidden", "Who asks may not talk to this server."),
     404: ("NotFound", "There is no such thing, or the caller may not see it."),
     409: ("Conflict", "The session, the turn or the Idempotency-Key is in a state that forbids this."),
+    410: ("ContentLost", "The server's stored copy is missing or damaged; no repetition brings it back."),
     413: ("BodyTooLarge", "The body has more bytes than the server takes."),
     426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
     500: ("InternalError", "Something nobody expected went wrong."),
@@ -219,6 +220,8 @@ def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[
         statuses |= {404, 503}
     if route.method == "POST":
         statuses |= {409, 503} if route.stores else {503}
+    if 404 in statuses:
+        statuses |= {410}
     if TurnReply in answers_of(route):
         statuses |= set(FAILURE_STATUS.values())
     return sorted(statuses)
@@ -242,7 +245,7 @@ def _refusal(status: int, dialect: Dialect, security_schemes: Mapping[str, Schem
     elif status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
-    headers = RETRY_HEADERS if status in (401, 404, 409, 429) or status >= 500 else {}
+    headers = RETRY_HEADERS if status in (401, 404, 409, 410, 429) or status >= 500 else {}
     if status == 401 and "bearer" in security_schemes:
         headers = {**CHALLENGE, **headers}
     return {**answer, "headers": headers} if headers else answer

@@ -291,8 +291,11 @@ def null() -> Reply:
 
 
 def joined(head: bytes, values: Iterator[bytes], tail: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield a JSON text whose list is made of values that are JSON already; what follows is made after them."""
-    yield head
-    for index, value in enumerate(values):
-        yield b"," + value if index else value
+    """Yield a JSON text whose list is made of values that are JSON already; what follows is made after them.
+
+    The first piece has the first value with it, so that what can't be read at all is known before anything is sent.
+    """
+    yield head + next(values, b"")
+    for value in values:
+        yield b"," + value
     yield tail()

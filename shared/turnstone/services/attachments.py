@@ -17,7 +17,7 @@ class Attachments:
     clock: Clock
 
     def read(self, caller: Caller, ref: SessionRef, attachment_id: str) -> ProducedFile:
-        """Return the file. Raises NotFound for it or its session."""
+        """Return the file. Raises NotFound for it or its session, ContentLost."""
         attached = self.store.find(ref, attachment_id)
         check_session(self.rules, caller, attached.session, attached.agent_stamp, self.clock.now())
         return attached.file

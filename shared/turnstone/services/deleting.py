@@ -35,18 +35,18 @@ class Deleting:
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
         """Delete the agent with all its sessions, whosever they are. Raises NotFound, Forbidden."""
-        stored = self._deps.agents.get(caller.tenant, agent_id)
-        self._rules.check_deletion(caller, stored.stamp, "agent", agent_id)
+        order, stamp = self._deps.agents.place(caller.tenant, agent_id)
+        self._rules.check_deletion(caller, stamp, "agent", agent_id)
         now = self._deps.clock.now()
         job = Job(
             kind="clean_agent",
             tenant=caller.tenant,
             agent_id=agent_id,
-            order=stored.order,
+            order=order,
             since=now,
             due_at=now,
         )
-        self._deps.agents.delete(caller.tenant, stored, job)
+        self._deps.agents.delete(caller.tenant, agent_id, order, job)
         self._deps.stop_runs(lambda turn: (turn.tenant, turn.agent_id) == (caller.tenant, agent_id))
         sent(self._deps.jobs, job)
 

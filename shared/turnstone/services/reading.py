@@ -18,10 +18,16 @@ class TurnReader:
         self._clock = clock
 
     def read(self, caller: Caller, ref: TurnRef) -> TurnState:
-        """Return the turn with every step that has finished, and where its life stands. Raises NotFound."""
+        """Return the turn with every step that has finished, and where its life stands.
+
+        Raises:
+            NotFound: the turn, its session or its agent.
+            ContentLost: the turn's content, or the agent's.
+        """
         session, state, agent_stamp = self._turns.visit(ref)
         check_session(self._rules, caller, session, agent_stamp, self._clock.now())
         attend_if_due(self._supervisor, self._clock, ref, session)
+        state.check_content()
         return state
 
     def locate(self, tenant: str, agent_id: str, turn_id: str) -> TurnRef:

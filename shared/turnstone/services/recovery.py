@@ -110,6 +110,8 @@ class Recovery:
             # this process stood still for a while, but it still runs the turn
             self._deps.turns.renew(ref, session.lock.fence, now + self._deps.leases.duration)
             return Outlook(state.status, now + self._deps.leases.duration)
+        if state.is_lost:
+            return self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
         if state.takeovers_in_vain >= MAX_TAKEOVERS:
             return self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
         return self._take_over(ref, session, state, now)

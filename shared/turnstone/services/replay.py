@@ -1,7 +1,7 @@
 """A stored turn told again, as the events its stream had; a step's deltas come as one."""
 
 from turnstone.domain.content import text_of
-from turnstone.domain.errors import NotFound
+from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.events import (
     Numbered,
     StepProgressed,
@@ -36,6 +36,8 @@ def numbered(state: TurnState) -> tuple[Numbered, ...]:
             pass
         case TurnStatus.AWAITING_INPUT:
             told.append(Numbered(TurnAwaitsInput(turn=state.turn), next_number))
+        case TurnStatus.COMPLETED if state.is_lost:
+            told.append(Numbered(told_as_failed(state), next_number))
         case TurnStatus.COMPLETED:
             told.append(Numbered(TurnCompleted(turn=state.turn), next_number))
         case TurnStatus.FAILED | TurnStatus.EXPIRED | TurnStatus.CANCELLED:
@@ -75,6 +77,9 @@ def replayed_since_resume(state: TurnState) -> tuple[TurnEvent, ...]:
 
 def told_as_failed(state: TurnState) -> TurnFailed:
     """Return the event that tells why the ended turn has no answer."""
+    if state.is_lost and state.failure is None:
+        message = str(ContentLost("turn", state.turn_id))
+        return TurnFailed(turn_id=state.turn_id, failure=Failure(kind="content_lost", message=message))
     failure = state.failure or Failure(kind="ended", message=f"turn {state.turn_id!r} is {state.status}")
     return TurnFailed(turn_id=state.turn_id, failure=failure)
 

@@ -1,6 +1,5 @@
 """Sessions: open, read, list."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from turnstone.domain.access import stamp_of
@@ -14,7 +13,7 @@ from turnstone.services.access import AccessRules, check_session
 from turnstone.services.attention import attend_if_due
 from turnstone.services.listing import Listing
 from turnstone.store.agents import AgentStore
-from turnstone.store.sessions import SessionStore
+from turnstone.store.sessions import SessionStore, SessionTurns
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +53,8 @@ class Sessions:
         )
         return self._store.create(caller.tenant, session.used(now), attempt, now)
 
-    def read(
-        self, caller: Caller, ref: SessionRef, turn_ids: tuple[str, ...] | None
-    ) -> tuple[Session, Iterator[bytes]]:
-        """Return the session and its turns as wire JSON, oldest first. Raises NotFound."""
+    def read(self, caller: Caller, ref: SessionRef, turn_ids: tuple[str, ...] | None) -> tuple[Session, SessionTurns]:
+        """Return the session and its turns as wire JSON, oldest first. Raises NotFound, ContentLost."""
         session, agent_stamp, turns = self._store.read(ref, turn_ids)
         check_session(self._rules, caller, session, agent_stamp, self._clock.now())
         attend_if_due(self._deps.supervisor, self._clock, ref, session)

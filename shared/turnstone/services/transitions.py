@@ -83,6 +83,8 @@ def cancelled(state: TurnState, now: datetime) -> TurnState:
 
 
 def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
+    if state.is_lost:
+        reason = "its stored content is lost"
     failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reason}")
     return state.given_up(status, failure, now)
 

@@ -36,10 +36,12 @@ class TurnEvents:
 
         Raises:
             NotFound: the turn, its session or its agent.
+            ContentLost: the turn's content.
         """
         session, state, agent_stamp = self._turns.visit(ref)
         check_session(self._rules, caller, session, agent_stamp, self._attending[1].now())
         attend_if_due(*self._attending, ref, session)
+        state.check_content()
         excerpt = Excerpt(ref, after)
         if not self._is_attached(excerpt) and excerpt.tell_state(state):
             self._following.look(ref, partial(self._goes_on, excerpt), excerpt.broadcast.close)

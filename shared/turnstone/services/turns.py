@@ -87,6 +87,7 @@ class Turns:
 
         Raises:
             NotFound: the turn, its session or its agent.
+            ContentLost: the turn's content, or the agent's.
             CallsMismatch: the responses are not exactly those to the pending calls.
             TurnNotAwaiting: the turn runs, or has ended.
             Overloaded: the server runs as many turns as it takes.
@@ -157,6 +158,7 @@ class Turns:
         state = view.state
         if state is None:
             raise NotFound("turn", ref.turn_id)
+        state.check_content()
         if state.status is not TurnStatus.AWAITING_INPUT:
             raise TurnNotAwaiting(state.turn_id, state.status)
         if view.session.lock.is_overdue(now):
@@ -197,7 +199,8 @@ class Turns:
         view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
         if earlier := self._earlier(waiting, view, attempt, is_resume=True):
             return earlier
-        names = {call.call_id: call.tool_name for call in view.state.pending_calls} if view.state else {}
+        pending = view.state.pending_calls if view.state else ()
+        names = {call.call_id: call.tool_name for call in pending}
         responses = [
             ToolResponse(call_id=m.call_id, tool_name=names.get(m.call_id, ""), content=m.content) for m in messages
         ]

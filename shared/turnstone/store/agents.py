@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic_core import from_json
 
 from turnstone.domain.access import Stamp
-from turnstone.domain.agents import Agent
+from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import Conflict, NotFound
+from turnstone.domain.errors import Conflict, ContentLost, NotFound
+from turnstone.domain.ids import moment_of
 from turnstone.domain.tool_secrets import secrets_of, unmasked
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
@@ -20,11 +21,13 @@ from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.idempotency import Once
 from turnstone.store.keys import agent_key, agent_list, agent_list_key
 from turnstone.store.listing import Entry, entries_of, put_entry
+from turnstone.store.lost_records import LostRecord
 
 if TYPE_CHECKING:
     from turnstone.domain.jobs import Job
 
 ACTIVE = "active"
+LOST = "[The content of this agent is lost: the server's stored copy of it is missing or damaged.]"
 SECRETS = "secrets"
 AGENTS_REMEMBERED = 64
 REMEMBERED_BYTES = 16 * 1024
@@ -71,16 +74,30 @@ class AgentStore:
             raise NotFound("agent", agent_id)
         return stamp_in(private_part(record.body)), wire_part(record.body)
 
-    def delete(self, tenant: str, stored: StoredAgent, job: Job) -> None:
+    def place(self, tenant: str, agent_id: str) -> tuple[str, Stamp]:
+        """Return the agent's place in the list of its tenant, and who may see it. Raises NotFound.
+
+        Where its own content is lost, the list is searched for it.
+        """
+        try:
+            stored = self.get(tenant, agent_id)
+        except ContentLost:
+            for entry in self.entries(tenant, None, None):
+                if entry.fields["agent_id"] == agent_id:
+                    return entry.order, entry.stamp
+            raise
+        return stored.order, stored.stamp
+
+    def delete(self, tenant: str, agent_id: str, order: str, job: Job) -> None:
         """Remove the agent from every reader's sight and leave the job to remove the rest. Raises NotFound."""
         from turnstone.store.jobs import put_job  # only where something is deleted, which has loaded it
 
-        agent = agent_key(tenant, stored.agent.agent_id)
-        entry = agent_list_key(tenant, stored.order)
+        agent = agent_key(tenant, agent_id)
+        entry = agent_list_key(tenant, order)
         try:
             self._store.write([Delete(agent, (AttributeIs("status", ACTIVE),)), Delete(entry), put_job(job)])
         except Conflict as conflict:
-            raise NotFound("agent", stored.agent.agent_id) from conflict
+            raise NotFound("agent", agent_id) from conflict
 
     def clear(self, job: Job, limit: int) -> bool:
         """Remove what is left of a deleted agent itself, such as payloads; tell if nothing is left."""
@@ -105,7 +122,16 @@ class AgentStore:
     def wire(self, tenant: str, agent_ids: Sequence[str]) -> list[bytes]:
         """Return the agents as wire JSON, without those that are gone."""
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
-        return [wire_part(record.body) for record in records if record is not None]
+        found = zip(agent_ids, records, strict=True)
+        return [_wire_or_lost(agent_id, record) for agent_id, record in found if record is not None]
+
+
+def _wire_or_lost(agent_id: str, record: Record) -> bytes:
+    """Return the agent as wire JSON, or what stands in its place where its content is lost."""
+    if not isinstance(record, LostRecord):
+        return wire_part(record.body)
+    config = AgentConfig(model="", instructions=LOST)
+    return Agent(agent_id=agent_id, agent_config=config, created_at=moment_of(agent_id)).model_dump_json().encode()
 
 
 def agent_of(record: Record | None, agent_id: str) -> StoredAgent:

@@ -8,7 +8,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.ports import RangeStore
-from turnstone.records import AttributeIs, Check, Get, Put
+from turnstone.records import AttributeIs, Check, Get, Put, Record
 from turnstone.store.agents import stamp_of_agent
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import agent_key, attachment_key, session_key
@@ -16,11 +16,17 @@ from turnstone.store.session_records import session_of
 
 
 class Attached(NamedTuple):
-    """A file, and what tells who may see it."""
+    """A file as it is stored, and what tells who may see it."""
 
-    file: ProducedFile
+    record: Record
     session: Session
     agent_stamp: Stamp
+
+    @property
+    def file(self) -> ProducedFile:
+        """Return the file. Raises ContentLost."""
+        told = private_part(self.record.body)
+        return ProducedFile(told["name"], told["mime_type"], wire_part(self.record.body))
 
 
 class AttachmentStore:
@@ -52,6 +58,4 @@ class AttachmentStore:
             raise NotFound("session", ref.session_id)
         if record is None:
             raise NotFound("attachment", attachment_id)
-        told = private_part(record.body)
-        file = ProducedFile(told["name"], told["mime_type"], wire_part(record.body))
-        return Attached(file, session_of(header), stamp_of_agent(agent, ref.agent_id))
+        return Attached(record, session_of(header), stamp_of_agent(agent, ref.agent_id))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 
-from turnstone.domain.errors import Conflict
+from turnstone.domain.errors import Conflict, ContentLost
 from turnstone.domain.jobs import Job
 from turnstone.ports import RangeStore
 from turnstone.records import Delete, Get, Key, Operation, Put, Record, RevIs
@@ -71,7 +71,7 @@ def _known(records: Iterable[Record]) -> Iterator[Job]:
     for record in records:
         try:
             job = Job.model_validate_json(record.body)
-        except ValidationError:
+        except (ValidationError, ContentLost):
             log.warning("the record %r is no job that is known here, and is left", record.key.pk)
         else:
             yield job

@@ -24,6 +24,7 @@ OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
+KINDS = frozenset({"agent", "session", "turn", "step", "attachment"})
 
 
 def component(text: str) -> str:
@@ -159,6 +160,18 @@ def turn_ref_of(key: Key) -> TurnRef:
     if turn_key_of(ref) != key:
         raise ValueError(f"{key!r} names no turn")
     return ref
+
+
+def kind_and_name(key: Key) -> tuple[str, str]:
+    """Return what the record is about, as a person knows it: a turn, step, session, agent or attachment, and its id."""
+    kind, _, name = key.sk.partition(":")
+    if key.sk == HEADER:
+        kind, name = "session", key.pk.rpartition(":")[2]
+    elif key.sk == SINGLE:
+        kind, _, name = key.pk.rpartition("|")[2].partition(":")
+    if kind in KINDS and name:
+        return kind, unquote(name)
+    return "record", key.sk
 
 
 def job_key(job: Job) -> Key:

@@ -8,6 +8,7 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.access import Stamp
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Key, Put, Range
+from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages
 
 ENTRIES_AT_ONCE = 100
@@ -29,9 +30,14 @@ def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
 
 
 def entries_of(store: RangeStore, pk: str, after: str | None, limit: int | None) -> Iterator[Entry]:
-    """Yield the entries of a list behind that place, read as they are drained, hardly more than the limit at a time."""
+    """Yield the entries of a list behind that place, read as they are drained, hardly more than the limit at a time.
+
+    An entry whose content is lost is left out.
+    """
     at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
     for page in pages(store, Range(pk, after=after, limit=at_once)):
         for record in page.records:
+            if isinstance(record, LostRecord):
+                continue
             fields: dict[str, Any] = from_json(record.body)
             yield Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.ports import BlobStore, RangeStore
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
+from turnstone.store.lost_records import LossLog, LostRecord
 
+log = logging.getLogger(__name__)
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
+READS = 4  # of a record that is replaced each time before its payload is read
 
 _CODEC = "codec"
 _ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
@@ -26,9 +30,11 @@ class OversizeStore:
     A body that is too large goes to the blob store before the record that points to it is written, under a name of its
     own: each write has new blobs, which are removed if the write is refused. The blobs of a partition share a prefix.
 
-    A blob whose record was replaced or deleted, or whose write had no answer, is left for a clean-up job. That job must
-    spare young blobs: a put stores its blob before its record, and a reader may be about to fetch what the record it
-    has just read points to.
+    A blob whose record was replaced, or whose write had no answer, is left for a clean-up job. That job must spare
+    young blobs: a put stores its blob before its record, and a copy of the data may be under way.
+
+    A record whose blob is missing or damaged is looked at again, because it may have been replaced or deleted between
+    the two reads. If it is unchanged it is returned as a LostRecord.
 
     The attribute `codec` tells how a body is stored; it belongs to this class and is never seen outside.
     """
@@ -36,6 +42,7 @@ class OversizeStore:
     def __init__(self, store: RangeStore, blobs: BlobStore) -> None:
         self._store = store
         self._blobs = blobs
+        self._losses = LossLog()
 
     def get(self, key: Key) -> Record | None:
         """Return the record, None if there is none."""
@@ -58,13 +65,23 @@ class OversizeStore:
             ValueError: an operation sets `codec`, or the store accepts no such operations.
         """
         blobs: list[str] = []
-        encoded = [self._encoded(operation, blobs) for operation in operations]
+        try:
+            encoded = [self._encoded(operation, blobs) for operation in operations]
+        except (StoreUnavailable, ValueError):
+            self._remove(blobs)
+            raise
         try:
             self._store.write(encoded, nonce)
         except Conflict as conflict:
-            for name in blobs:
-                self._blobs.delete(name)
+            self._remove(blobs)
             raise Conflict(conflict.operation, conflict.key, self._decoded_or_none(conflict.found)) from conflict
+        except ValueError:
+            self._remove(blobs)
+            raise
+        except StoreUnavailable as unavailable:
+            if blobs and not unavailable.may_be_applied_later:
+                self._remove_unnamed(blobs, encoded)
+            raise
 
     def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
         """Return keys of the records whose attribute `open` equals the shard, in key order."""
@@ -88,57 +105,103 @@ class OversizeStore:
         smaller = len(compressed) < len(operation.body)
         stored = compressed if smaller else operation.body
         if len(stored) > RECORD_BYTES or operation.is_apart:
-            name, pointer = self._put_blob(operation.key, stored)
-            blobs.append(name)
-            return _with_codec(operation, pointer, _ZLIB_BLOB if smaller else _BLOB)
+            blobs.append(f"{_beginning(operation.key)}{uuid4().hex}")
+            self._blobs.put(blobs[-1], stored)
+            return _with_codec(operation, _pointer(blobs[-1], stored), _ZLIB_BLOB if smaller else _BLOB)
         return _with_codec(operation, compressed, _ZLIB) if smaller else operation
 
-    def _put_blob(self, key: Key, payload: bytes) -> tuple[str, bytes]:
-        content = _sha256(payload)
-        name = f"{_beginning(key)}{uuid4().hex}"
-        self._blobs.put(name, payload)
-        return name, json.dumps({"name": name, "sha256": content, "size": len(payload)}).encode()
+    def _remove(self, blobs: Iterable[str]) -> None:
+        """Remove blobs that no record names; what can't be removed now is left for the clean-up job."""
+        for name in blobs:
+            try:
+                self._blobs.delete(name)
+            except StoreUnavailable as unavailable:
+                log.warning("the payload %r of a refused write is left: %s", name, unavailable)
+
+    def _remove_unnamed(self, blobs: Sequence[str], encoded: Sequence[Operation]) -> None:
+        """Remove those blobs of a failed write that its records, as they are stored now, do not name."""
+        keys = [operation.key for operation in encoded if isinstance(operation, Put) and _CODEC in operation.attributes]
+        try:
+            named = {named_payload(record) for record in map(self._store.get, keys) if record is not None}
+        except StoreUnavailable as unavailable:
+            log.warning("payloads of a failed write are left, %r: %s", blobs, unavailable)
+        else:
+            self._remove(name for name in blobs if name not in named)
 
     def _decoded_page(self, page: Page) -> Page:
         # What fits in one answer of the store may be hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
         size_bytes = 0
-        for record in page.records:
+        for index, record in enumerate(page.records):
             if size_bytes >= PAGE_BYTES:
-                return Page(tuple(records), records[-1].key.sk)
-            records.append(self._decoded(record))
-            size_bytes += len(records[-1].body)
+                return Page(tuple(records), page.records[index - 1].key.sk)
+            decoded = self._decoded(record)
+            if decoded is not None:
+                records.append(decoded)
+                size_bytes += 0 if isinstance(decoded, LostRecord) else len(decoded.body)
         return Page(tuple(records), page.after)
 
     def _decoded_or_none(self, record: Record | None) -> Record | None:
         return None if record is None else self._decoded(record)
 
-    def _decoded(self, record: Record) -> Record:
-        codec = record.attributes.get(_CODEC)
-        if codec is None:
-            return record
-        try:
-            body = self._body(codec, record.body)
-        except (ValueError, LookupError, TypeError, zlib.error) as exc:
-            raise StoreUnavailable(f"the body of {record.key!r}, stored as {codec!r}, can't be read: {exc}") from exc
-        attributes = {name: value for name, value in record.attributes.items() if name != _CODEC}
-        return Record(record.key, body, attributes, record.rev)
+    def _decoded(self, record: Record) -> Record | None:
+        """Return the record with its body, or None if it is gone by now."""
+        for _ in range(READS):
+            codec = record.attributes.get(_CODEC)
+            if codec is None:
+                return record
+            attributes = {name: value for name, value in record.attributes.items() if name != _CODEC}
+            try:
+                return Record(record.key, self._body(codec, record), attributes, record.rev)
+            except (_Lost, ValueError, LookupError, TypeError, zlib.error) as reason:
+                again = self._store.get(record.key)
+                if again is None:
+                    return None
+                if (again.body, again.attributes.get(_CODEC)) == (record.body, codec):
+                    self._losses.note(record, reason)
+                    return LostRecord(record.key, b"", attributes, record.rev)
+                record = again
+        raise StoreUnavailable(f"the record {record.key!r} changes faster than its payload can be read, try again")
 
-    def _body(self, codec: Scalar, stored: bytes) -> bytes:
+    def _body(self, codec: Scalar, record: Record) -> bytes:
         if codec == _ZLIB:
-            return zlib.decompress(stored)
+            return zlib.decompress(record.body)
         if codec == _BLOB:
-            return self._blob(stored)
+            return self._blob(record.body)
         if codec == _ZLIB_BLOB:
-            return zlib.decompress(self._blob(stored))
-        raise ValueError("this Turnstone does not know the form")
+            return zlib.decompress(self._blob(record.body))
+        raise StoreUnavailable(f"the body of {record.key!r} is stored as {codec!r}, which a newer Turnstone reads")
 
     def _blob(self, pointer: bytes) -> bytes:
         fields = json.loads(pointer)
         payload = self._blobs.get(fields["name"])
+        if payload is None:
+            raise _Lost(f"the payload {fields['name']!r} is missing")
         if _sha256(payload) != fields["sha256"]:
-            raise ValueError(f"the payload {fields['name']!r} is not the one that was stored")
+            raise _Lost(f"the payload {fields['name']!r} is not the one that was stored")
         return payload
+
+
+class _Lost(Exception):
+    """A payload is missing or damaged."""
+
+
+def named_payload(record: Record) -> str | None:
+    """Return the name of the payload that a record, as it is stored, points to, None if it has none."""
+    return payload_named_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
+
+
+def payload_named_in(pointer: bytes) -> str | None:
+    """Return the name of a payload in what a record holds in its place, None where it can't be read."""
+    try:
+        name: str = json.loads(pointer)["name"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return name
+
+
+def _pointer(name: str, payload: bytes) -> bytes:
+    return json.dumps({"name": name, "sha256": _sha256(payload), "size": len(payload)}).encode()
 
 
 def _folder(pk: str) -> str:

@@ -1,5 +1,6 @@
 """Sessions in the store: opening one, and reading one with its turns."""
 
+import logging
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
@@ -9,10 +10,11 @@ from pydantic_core import from_json
 
 from turnstone.domain.access import Stamp
 from turnstone.domain.attempts import Attempt
-from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
+from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions import Session
+from turnstone.domain.turns import TurnStatus, lost_turn
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.store.agents import ACTIVE, stamp_of_agent
@@ -27,11 +29,48 @@ from turnstone.store.keys import (
     session_list_key,
     session_partition,
     turn_key,
+    turn_ref_of,
 )
 from turnstone.store.listing import ENTRIES_AT_ONCE, Entry, entries_of, put_entry
+from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages
 from turnstone.store.session_records import put_session, session_of
 from turnstone.store.whole_turns import is_terminal, whole_state
+
+log = logging.getLogger(__name__)
+
+
+class SessionTurns:
+    """The turns of a session as wire JSON, read as they are drained; one that is gone by then is left out.
+
+    Attributes:
+        lost: ids of those whose content is lost, in whose places others stand; known when the turns are drained.
+    """
+
+    def __init__(self, store: RangeStore, ref: SessionRef, records: Iterator[Record]) -> None:
+        self._store = store
+        self._ref = ref
+        self._records = records
+        self.lost: list[str] = []
+
+    def __iter__(self) -> Iterator[bytes]:
+        for record in self._records:
+            try:
+                yield self._wire(record)
+            except NotFound:
+                continue
+
+    def _wire(self, record: Record) -> bytes:
+        try:
+            if is_terminal(record) and not isinstance(record, LostRecord):
+                return wire_part(record.body)
+            state = whole_state(self._store, self._ref, record)
+        except (ValueError, LookupError) as broken:  # of which only the kind is logged: the message quotes the record
+            log.error("the record %r can't be understood: %s", record.key, type(broken).__name__)
+            state = lost_turn(turn_ref_of(record.key), TurnStatus(str(record.attributes["status"])))
+        if state.is_lost:
+            self.lost.append(state.turn_id)
+        return state.turn.model_dump_json().encode()
 
 
 class SessionStore:
@@ -69,8 +108,16 @@ class SessionStore:
         return None if record is None else session_of(record)
 
     def visit(self, ref: SessionRef) -> tuple[Session, Stamp]:
-        """Return the session and its agent's stamp. Raises NotFound."""
-        session, stamp, _ = self.read(ref, ())
+        """Return the session and its agent's stamp. Raises NotFound.
+
+        A session whose own record has lost its content is returned as its agent's list shows it, to be deleted.
+        """
+        try:
+            session, stamp, _ = self.read(ref, ())
+        except ContentLost as lost:
+            if lost.kind != "session":
+                raise
+            return self._as_listed(ref, lost)
         return session, stamp
 
     def removal(self, ref: SessionRef, session: Session) -> tuple[Operation, ...]:
@@ -107,6 +154,9 @@ class SessionStore:
         page = self._store.range(Range(session_list(agent_job.tenant, agent_job.agent_id), limit=limit))
         jobs, writes = [], list[Operation]()
         for record in page.records:
+            if isinstance(record, LostRecord):  # which session it listed is lost, too
+                writes.append(Delete(record.key))
+                continue
             session_id: str = from_json(record.body)["session_id"]
             ref = SessionRef(tenant=agent_job.tenant, agent_id=agent_job.agent_id, session_id=session_id)
             about = {"kind": "clean_session", "session_id": session_id, "order": record.key.sk}
@@ -116,10 +166,11 @@ class SessionStore:
             self._store.write(writes)
         return tuple(jobs)
 
-    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Stamp, Iterator[bytes]]:
+    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Stamp, SessionTurns]:
         """Return the session, its agent's stamp, and its turns as wire JSON, oldest first; only those that are named.
 
-        Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound.
+        Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound, and
+        ContentLost for the session itself and its agent.
         """
         wanted = [Get(turn_key(ref, turn_id)) for turn_id in dict.fromkeys(turn_ids or ())]
         ranges = [all_turns(ref)] if turn_ids is None else []
@@ -131,8 +182,8 @@ class SessionStore:
         found = [record for record in records if record is not None]
         if turn_ids is None:
             chained = (r for page in pages(self._store, all_turns(ref), first_pages[0]) for r in page.records)
-            return session_of(header), stamp, (self._wire(ref, record) for record in chained)
-        return session_of(header), stamp, (self._wire(ref, record) for record in sorted(found, key=lambda r: r.key))
+            return session_of(header), stamp, SessionTurns(self._store, ref, chained)
+        return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 
     def _told_gone(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
         """Yield the entries; of those that may be over, because they were to end before now, tell which are."""
@@ -151,10 +202,15 @@ class SessionStore:
             is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
             yield entry._replace(is_gone=True) if is_gone else entry
 
-    def _wire(self, ref: SessionRef, record: Record) -> bytes:
-        if is_terminal(record):
-            return wire_part(record.body)
-        return whole_state(self._store, ref, record).turn.model_dump_json().encode()
+    def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Stamp]:
+        """Return the session as its agent's list shows it. Raises the loss if that does not list it."""
+        (header, agent), _ = self._store.gather([Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))], [])
+        for entry in entries_of(self._store, session_list(ref.tenant, ref.agent_id), None, None):
+            if header is not None and entry.fields["session_id"] == ref.session_id:
+                shown = {**entry.fields, "agent_id": ref.agent_id, "order": entry.order, "stamp": entry.stamp}
+                session = Session.model_validate({**shown, "rev": header.rev})
+                return session, stamp_of_agent(agent, ref.agent_id)
+        raise lost
 
 
 def _shown(session: Session) -> dict[str, Any]:

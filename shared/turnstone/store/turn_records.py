@@ -6,15 +6,16 @@ from urllib.parse import unquote
 from pydantic import ConfigDict, TypeAdapter
 
 from turnstone.domain.agents import TurnOverrides
+from turnstone.domain.errors import ContentLost
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.turns import Step, StepTrace, Turn, TurnState, TurnStatus
+from turnstone.domain.turns import Step, StepTrace, Turn, TurnState, TurnStatus, lost_turn
 from turnstone.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.frames import frame, private_part, wire_part
-from turnstone.store.keys import open_shard, step_key, turn_key
+from turnstone.store.keys import open_shard, step_key, turn_key, turn_ref_of
 
 _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
-_NOT_PRIVATE = {"turn", "order", "status", "rev", "token", "overrides"}
+_NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", "overrides"}
 
 
 def put_turn(ref: SessionRef, state: TurnState) -> Put:
@@ -42,7 +43,18 @@ def put_step(ref: SessionRef, state: TurnState) -> Put:
 
 
 def turn_state_of(record: Record, step_records: tuple[Record, ...] = ()) -> TurnState:
-    """Return the turn; the steps stored beside it are joined on while it is open, and ignored afterwards."""
+    """Return the turn; the steps stored beside it are joined on while it is open, and ignored afterwards.
+
+    Where its content is lost, or that of such a step, a `lost_turn` is returned.
+    """
+    try:
+        return _turn_state_of(record, step_records)
+    except ContentLost:
+        lost = lost_turn(turn_ref_of(record.key), TurnStatus(str(record.attributes["status"])))
+        return lost.model_copy(update={"rev": record.rev, "token": record.attributes.get(TOKEN)})
+
+
+def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnState:
     turn = Turn.model_validate_json(wire_part(record.body))
     private = private_part(record.body)
     order = order_of(record)

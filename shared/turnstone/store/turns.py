@@ -24,10 +24,10 @@ from turnstone.domain.context import (
     told_of,
 )
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
-from turnstone.domain.messages import Message
+from turnstone.domain.messages import Message, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions import LockState, Session
-from turnstone.domain.turns import TurnState
+from turnstone.domain.turns import LOST, TurnState
 from turnstone.ports import RangeStore
 from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
 from turnstone.store.agents import agent_of, stamp_of_agent
@@ -45,6 +45,7 @@ from turnstone.store.keys import (
     turn_key,
     turn_ref_of,
 )
+from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.turn_places import session_with_turn
@@ -58,7 +59,7 @@ log = logging.getLogger(__name__)
 class SessionView(NamedTuple):
     """What one round trip tells of a session: its header, its agent, its newest segments from the oldest on.
 
-    `state` is the turn that was asked for, without steps that are stored beside it.
+    `turn_record` is that of the turn that was asked for.
     """
 
     session: Session
@@ -66,7 +67,12 @@ class SessionView(NamedTuple):
     agent_stamp: Stamp
     segments: tuple[Segment, ...]
     remembered: Record | None = None
-    state: TurnState | None = None
+    turn_record: Record | None = None
+
+    @property
+    def state(self) -> TurnState | None:
+        """Return the turn that was asked for, without steps that are stored beside it."""
+        return turn_state_of(self.turn_record) if self.turn_record else None
 
     @property
     def open_segment(self) -> Segment:
@@ -128,9 +134,9 @@ class TurnStore:
             session=session_of(newest_first[0]),
             agent=stored.agent,
             agent_stamp=stored.stamp,
-            segments=tuple(segment_of(record) for record in reversed(newest_first[1:])),
+            segments=_segments_in(newest_first[1:]),
             remembered=found[0] if found else None,
-            state=turn_state_of(turn_record) if turn_record else None,
+            turn_record=turn_record,
         )
 
     def session_of(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
@@ -138,7 +144,7 @@ class TurnStore:
         return session_with_turn(self._store, (tenant, agent_id), turn_id)
 
     def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
-        """Return the session and the turn with all its steps. Raises NotFound for either."""
+        """Return the session and the turn with all its steps, or a `lost_turn`. Raises NotFound for either."""
         gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id))]
         (header, record), _ = self._store.gather(gets, [])
         return self._loaded(ref, header, record)
@@ -218,7 +224,8 @@ class TurnStore:
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:
                 state = turn_state_of(record)
-                told[entry.order] = told_afterwards(state.turn, state.status)
+                is_lost = (UserMessage(content=LOST),)
+                told[entry.order] = is_lost if state.is_lost else told_afterwards(state.turn, state.status)
         return [told[entry.order] for entry in entries]
 
     def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:
@@ -228,7 +235,7 @@ class TurnStore:
             return read
         query = segments_before(ref, read[0].number, missing)
         found = records_within(self._store, query, self._store.range(query))
-        return (*(segment_of(record) for record in reversed(found)), *read)
+        return (*_segments_in(found), *read)
 
     def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
         if header is None:
@@ -251,6 +258,11 @@ class TurnStore:
             while page.after is not None:
                 page = self._store.open_keys(shard, limit=1_000, after=page.after)
                 yield from _refs_of(page.keys)
+
+
+def _segments_in(newest_first: Sequence[Record]) -> tuple[Segment, ...]:
+    """Return the segments from the oldest on, without those whose content is lost: turns go on without them."""
+    return tuple(segment_of(record) for record in reversed(newest_first) if not isinstance(record, LostRecord))
 
 
 def _refs_of(keys: Iterable[Key]) -> Iterator[TurnRef]:

@@ -19,6 +19,7 @@ from turnstone.ports import RangeStore
 from turnstone.records import Get, Put, Record
 from turnstone.store.agents import stamp_of_agent
 from turnstone.store.keys import agent_key, usage_key, usage_names, usage_ranges
+from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages
 
 KEPT = timedelta(days=400)
@@ -72,10 +73,14 @@ class UsageStore:
                 yield _spent(day, record)
 
     def agent_stamps(self, tenant: str, agent_ids: Sequence[str]) -> dict[str, Stamp]:
-        """Return who may see those of the agents that are there."""
+        """Return who may see those of the agents that are there and readable."""
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
         found = zip(agent_ids, records, strict=True)
-        return {agent_id: stamp_of_agent(record, agent_id) for agent_id, record in found if record is not None}
+        return {
+            agent_id: stamp_of_agent(record, agent_id)
+            for agent_id, record in found
+            if record is not None and not isinstance(record, LostRecord)
+        }
 
 
 def _spent(day: date, record: Record) -> Spent:

@@ -173,7 +173,7 @@ class FaultyBlobs:
     def put(self, name: str, body: bytes) -> None:
         self._line.call("blobs", "put", lambda: self._inner.put(name, body))
 
-    def get(self, name: str) -> bytes:
+    def get(self, name: str) -> bytes | None:
         return self._line.call("blobs", "get", lambda: self._inner.get(name))
 
     def delete(self, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field, computed_field
 
+from turnstone.dialects.llama_stack.turn_replies import LostTurns
 from turnstone.domain.model import Frozen
 from turnstone.domain.turns import InferenceStep, MemoryRetrievalStep, ShieldCallStep, Step, ToolExecutionStep, Turn
 
@@ -36,6 +37,7 @@ class Session2024(Frozen):
     session_name: str
     turns: tuple[Turn2024, ...]
     started_at: str
+    lost_turns: LostTurns = ()
 
 
 class StepReply2024(Frozen):

@@ -3,28 +3,46 @@
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
 from pydantic_core import to_json
 
 from turnstone.domain.model import Frozen
 from turnstone.domain.sessions import Session
 from turnstone.domain.turns import Step, Turn
 
+LostTurns = Annotated[
+    tuple[str, ...],
+    Field(
+        description="Ids of turns whose content is lost; left out where there are none.",
+        exclude_if=lambda turn_ids: not turn_ids,
+    ),
+]
+
 
 class SessionWithTurns(Frozen):
-    """A session as read; its turns are written into it one by one, see `session_frame`."""
+    """A session as read; its turns are written into it one by one, see `session_head`."""
 
     session_id: str
     session_name: str
     turns: tuple[Turn, ...]
     started_at: str
+    lost_turns: LostTurns = ()
 
 
 class StepReply(Frozen):
     step: Step
 
 
-def session_frame(session: Session) -> tuple[bytes, bytes]:
-    """Return what comes before and after the turns in a session's JSON."""
+def session_head(session: Session) -> bytes:
+    """Return what comes before the turns in a session's JSON."""
     head = {"session_id": session.session_id, "session_name": session.session_name}
-    tail = {"started_at": session.started_at}
-    return to_json(head)[:-1] + b',"turns":[', b"]," + to_json(tail)[1:]
+    return to_json(head)[:-1] + b',"turns":['
+
+
+def session_tail(session: Session, lost_turns: Sequence[str]) -> bytes:
+    """Return what comes after the turns in a session's JSON."""
+    tail = {"started_at": session.started_at, **({"lost_turns": lost_turns} if lost_turns else {})}
+    return b"]," + to_json(tail)[1:]
