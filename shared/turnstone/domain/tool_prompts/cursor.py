@@ -7,7 +7,7 @@ from typing import Literal
 
 Ending = Literal["open", "whole", "cut"]
 SPACES = re.compile(r"\s*")
-MOST_STEPS = 50_000  # half a second
+MOST_STEPS = 30_000  # a fraction of a second
 
 
 class Unfinished(Exception):
