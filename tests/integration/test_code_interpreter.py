@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from tests.integration.jailed import MEMORY_MB, Jails, can_jail, jails
+from tests.servers import wait_until
 from turnstone.adapters.tools import code_subprocess
+from turnstone.adapters.tools.call_limit import CallLimit
 from turnstone.adapters.tools.code_interpreter import CODE_INTERPRETER, CodeInterpreter
 from turnstone.adapters.tools.code_runs import CUT, MAX_CHARACTERS, CodeRun
 from turnstone.adapters.tools.code_subprocess import JailedCode
@@ -71,7 +74,7 @@ def test_an_error_is_told_by_its_lines_without_those_that_ran_it(jails: Jails) -
     assert result.content.startswith("error\n[stderr]\nTraceback (most recent call last):\n")
     assert 'File "<code>", line 3, in <module>\n    half(1)\n' in result.content
     assert result.content.endswith("ZeroDivisionError: division by zero\n[/stderr]\nexit code: 1")
-    assert "entry.py" not in result.content
+    assert "<string>" not in result.content
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,24 @@ def test_the_shorter_time_holds(own: float, given: float, expected: float) -> No
     runner = Scripted(CodeRun("completed", "", ""))
     CodeInterpreter(runner, own).invoke(invocation("x", timeout_s=given))
     assert runner.asked == [("x", expected, None)]
+
+
+def test_a_call_that_waited_has_the_rest_of_its_time_and_one_that_waited_too_long_does_not_run() -> None:
+    runner, limit = Scripted(CodeRun("completed", "", "")), CallLimit(1)
+    interpreter = CodeInterpreter(runner, 30, limit)
+    interpreter.invoke(invocation("x", timeout_s=10))
+    assert runner.asked.pop() == ("x", 10, None)
+    with limit.place("another", 0, None):
+        with pytest.raises(ToolFailed, match=r"waited 0\.05 s for a place, and one call at a time"):
+            interpreter.invoke(invocation("x", timeout_s=0.1))
+        assert runner.asked == []
+        waiting = threading.Thread(target=interpreter.invoke, args=(invocation("y", timeout_s=40),))
+        waiting.start()
+        wait_until(lambda: bool(limit._waiting), 10, "the call did not wait")
+    waiting.join()
+    ((code, timeout_s, _),) = runner.asked
+    assert code == "y"
+    assert 15 < timeout_s <= 30
 
 
 @pytest.mark.parametrize("code", [None, "", "  \n", 1, ["x"], "x" * 200_001])

@@ -6,13 +6,17 @@ import ctypes
 import json
 import os
 import platform
+import shutil
 import signal
+import site
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+import venv
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +32,7 @@ from tests.integration.hostile_code import (
     SOCKETS,
     in_one_go,
 )
+from tests.integration.hunting_code import finds_in, hunt
 from tests.integration.jailed import MARK, QUICKLY_S, Jails, can_jail, jails, seconds_since
 from tests.servers import ROOT, wait_until
 from turnstone.adapters.tools.code_subprocess import ENVIRONMENT, KEPT_BYTES, JailedCode
@@ -82,6 +87,89 @@ def addressed(code: str, told: dict[str, object]) -> str:
 def test_what_is_outside_is_out_of_reach(jails: Jails, told: dict[str, object], kind: str) -> None:
     run = jails.run(addressed(in_one_go(IN_ONE_GO[kind]), told))
     assert (run.stdout, run.stderr) == (f"{ALL_MADE}\n", "")
+
+
+def test_nothing_of_the_server_is_found_by_a_hunt_for_it(jails: Jails, tmp_path: Path) -> None:
+    texts = {"data": str(tmp_path), "package": str(ROOT / "shared"), "machine": f" {socket.gethostname()} "}
+    numbers = {"pid": os.getpid()}
+    run = JailedCode(192, [tmp_path]).run(hunt(texts, numbers), 30, None)
+    assert run.stderr == ""
+    assert finds_in(run.stdout, numbers) == []
+
+
+def test_the_machine_has_another_name_inside(jails: Jails) -> None:
+    run = jails.run("import os, socket; print(socket.gethostname(), os.uname().nodename)")
+    assert run.stdout == "jail jail\n"
+
+
+def test_a_refusal_shows_no_path(can_jail: None, tmp_path: Path) -> None:
+    missing = str(tmp_path / "none" / "folder")
+    failing = (
+        "; import os; from turnstone.adapters.tools.jail import entry; "
+        f"entry.enter_root = lambda files: os.mkdir({missing!r}); from turnstone"
+    )
+    server = (
+        "from turnstone.adapters.tools import code_subprocess\n"
+        f"code_subprocess.START = code_subprocess.START.replace('; from turnstone', {failing!r}, 1)\n"
+        "code_subprocess.JailedCode(192).run('', 10, None)"
+    )
+    ran = subprocess.run([sys.executable, "-c", server], env={"PYTHONPATH": str(ROOT / "shared")}, capture_output=True)
+    *logged, raised = ran.stderr.decode().splitlines()
+    assert raised.endswith("it can't be shut in: No such file or directory")
+    assert f"code can't be shut in: [Errno 2] No such file or directory: {missing!r}" in logged
+
+
+def venv_in(folder: Path) -> Path:
+    """Make a virtual environment and return its Python."""
+    venv.create(folder, symlinks=True)
+    return folder / "bin" / "python"
+
+
+def linked_prefix_in(folder: Path) -> Path:
+    """Make a folder that is Python's by a link, and return the Python that stands in it."""
+    folder.symlink_to(sys.base_prefix)
+    return folder / "bin" / Path(os.path.realpath(sys.executable)).name
+
+
+def copied_prefix_in(folder: Path) -> Path:
+    """Make a Python of its own whose modules are found by a link, and return it."""
+    (folder / "bin").mkdir(parents=True)
+    copied = folder / "bin" / Path(os.path.realpath(sys.executable)).name
+    shutil.copy(os.path.realpath(sys.executable), copied)
+    (folder / "lib").symlink_to(Path(sys.base_prefix) / "lib")
+    return copied
+
+
+@pytest.fixture(params=["/tmp", "/dev/shm"])
+def temporary(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder directly below one where files are temporary, gone after the test."""
+    with tempfile.TemporaryDirectory(dir=request.param) as folder:
+        (Path(folder) / "secret.txt").touch()
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("make", [venv_in, linked_prefix_in, copied_prefix_in])
+def test_python_and_its_packages_are_there_below_a_temporary_folder(
+    can_jail: None, temporary: Path, make: Callable[[Path], Path]
+) -> None:
+    python = make(temporary / "python")
+    if make is venv_in:
+        (package,) = (temporary / "python" / "lib").glob("python*/site-packages")
+        (package / "marked.py").write_text("TEXT = 'of the package'")
+    code = (
+        "import json, os, sys\n"
+        f"print(os.listdir({str(temporary)!r}) if os.path.exists({str(temporary)!r}) else ['python'])\n"
+        "open('kept', 'w').close(); print(json.loads('1'), os.getcwd())\n"
+        + ("import marked; print(marked.TEXT)" if make is venv_in else "print('of the package')")
+    )
+    server = (
+        "from turnstone.adapters.tools.code_subprocess import JailedCode\n"
+        f"run = JailedCode(192).run({code!r}, 10, None)\n"
+        "print(run.stdout + run.stderr + run.note, [file.name for file in run.files])"
+    )
+    environment = {"PYTHONPATH": os.pathsep.join((str(ROOT / "shared"), *site.getsitepackages()))}
+    ran = subprocess.run([python, "-c", server], env=environment, capture_output=True, text=True)
+    assert ran.stdout.split("\n") == ["['python']", "1 /tmp/work", "of the package", " ['kept']", ""], ran.stderr
 
 
 @pytest.mark.parametrize("name", PROCESSES)

@@ -14,7 +14,9 @@ from tests.fakes.image_models import PNG, openai_images
 from tests.fakes.search_services import KEY, tavily
 from tests.fakes.tool_calls import ASKER, invocation
 from tests.fakes.web_server import WebServer, json_answer
+from turnstone.adapters import machine_memory
 from turnstone.adapters.tools import code_interpreter
+from turnstone.adapters.tools.call_limit import CallLimit
 from turnstone.adapters.tools.kinds import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import Means
@@ -189,12 +191,66 @@ def test_code_is_run_where_the_file_says() -> None:
     assert here.build(group) is here.build(group)
 
 
-def test_code_may_run_as_long_as_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[str, float]] = []
-    monkeypatch.setattr(
-        code_interpreter, "CodeInterpreter", lambda runner, timeout_s: made.append((type(runner).__name__, timeout_s))
-    )
-    group = Toolgroup(identifier="c", provider_resource_id="builtin::code_interpreter", provider_id=BUILTIN)
-    local('[tools.code_interpreter]\nruns = "here"\ntimeout_seconds = 7').build(group)
-    on_aws('[tools.code_interpreter]\nruns = "agentcore"', {}).build(group)
-    assert made == [("JailedCode", 7), ("AgentCoreCode", 30)]
+CODE = Toolgroup(identifier="c", provider_resource_id="builtin::code_interpreter", provider_id=BUILTIN)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, float, int | None]]:
+    """What is made to run code: with what, for how many seconds, and how many calls at a time."""
+    made: list[tuple[str, float, int | None]] = []
+
+    def make(runner: object, timeout_s: float, limit: CallLimit | None) -> None:
+        made.append((type(runner).__name__, timeout_s, limit and limit.most))
+
+    monkeypatch.setattr(code_interpreter, "CodeInterpreter", make)
+    monkeypatch.setattr(machine_memory, "usable_memory_bytes", lambda: 8 * 2**30)
+    return made
+
+
+def test_code_may_run_as_long_as_the_file_says(made: list[tuple[str, float, int | None]]) -> None:
+    local('[tools.code_interpreter]\nruns = "here"\ntimeout_seconds = 7').build(CODE)
+    on_aws('[tools.code_interpreter]\nruns = "agentcore"', {}).build(CODE)
+    assert made == [("JailedCode", 7, 6), ("AgentCoreCode", 30, None)]
+
+
+@pytest.mark.parametrize(
+    ("told", "processes", "calls"),
+    [
+        ("", 1, 6),
+        ("", 2, 3),
+        ("", 4, 1),
+        ("memory_mb = 64", 1, 25),
+        ("memory_mb = 9000", 1, 1),
+        ("calls_at_a_time = 40", 1, 40),
+        ("calls_at_a_time = 9", 4, 2),
+    ],
+)
+def test_calls_at_a_time_come_of_half_the_memory_or_of_the_file_and_are_shared_by_processes(
+    made: list[tuple[str, float, int | None]], told: str, processes: int, calls: int
+) -> None:
+    local(f'[tools.code_interpreter]\nruns = "here"\n{told}', processes=processes).build(CODE)
+    assert made == [("JailedCode", 30, calls)]
+
+
+@pytest.mark.parametrize(
+    ("told", "processes", "problem"),
+    [
+        ("calls_at_a_time = 3", 4, r"calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is 4"),
+        (
+            "memory_mb = 9000",
+            2,
+            r"memory_mb: half of the memory has room for 1 calls at a time, .* set calls_at_a_time",
+        ),
+    ],
+)
+def test_fewer_calls_than_processes_are_refused_at_the_start(
+    made: list[tuple[str, float, int | None]], told: str, processes: int, problem: str
+) -> None:
+    with pytest.raises(InvalidSettings, match=problem):
+        local(f'[tools.code_interpreter]\nruns = "here"\n{told}', processes=processes)
+
+
+@pytest.mark.parametrize("told", ["memory_mb = 64", "calls_at_a_time = 4"])
+def test_what_means_nothing_to_agentcore_is_refused(told: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"{told.split()[0]}: leave it out"):
+        on_aws(f'[tools.code_interpreter]\nruns = "agentcore"\n{told}', {})

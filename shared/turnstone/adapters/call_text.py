@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 NAME_CHARACTERS = r"[\w\-:/.]"
-CALL_START = re.compile(rf"(?<!{NAME_CHARACTERS})({NAME_CHARACTERS}+)\(")
+CALL_START = re.compile(rf"(?<!{NAME_CHARACTERS})({NAME_CHARACTERS}++)\(")
 KEY = re.compile(r"\s*([A-Za-z_][\w\-]*)\s*=\s*")
-QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+QUOTED = re.compile(r"'(?:[^'\\]++|\\.)*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 BARE = re.compile(r"[^,()'\"\[\]{}]+")
 VALUE_END = re.compile(r"\s*(?=[,)])")
 SPACE = re.compile(r"\s*")
@@ -67,12 +67,14 @@ def _arguments_at(text: str, position: int, tool_name: str) -> tuple[dict[str, A
 
 def _value_at(text: str, position: int) -> tuple[Any, int] | None:
     """Return the value that begins here and the position of the comma or parenthesis behind it, None if it is none."""
-    for read in (_json_at, _quoted_at, _bare_at):
-        value = read(text, position)
-        end = None if value is None else VALUE_END.match(text, value[1])
-        if value is not None and end is not None:
-            return value[0], end.end()
-    return None
+    if text.startswith(("{", "["), position):
+        value = _json_at(text, position)
+    elif text.startswith(("'", '"'), position):
+        value = _quoted_at(text, position)
+    else:
+        value = _bare_at(text, position)
+    end = None if value is None else VALUE_END.match(text, value[1])
+    return None if value is None or end is None else (value[0], end.end())
 
 
 def _json_at(text: str, position: int) -> tuple[Any, int] | None:
@@ -84,7 +86,10 @@ def _json_at(text: str, position: int) -> tuple[Any, int] | None:
 
 def _quoted_at(text: str, position: int) -> tuple[Any, int] | None:
     quoted = QUOTED.match(text, position)
-    return quoted and (re.sub(r"\\(.)", r"\1", quoted[0][1:-1], flags=re.DOTALL), quoted.end())
+    if quoted is None:
+        return None
+    # only the value: an error of the JSON reader counts the lines of all that is before it
+    return _from_json(quoted[0], re.sub(r"\\(.)", r"\1", quoted[0][1:-1], flags=re.DOTALL)), quoted.end()
 
 
 def _bare_at(text: str, position: int) -> tuple[Any, int] | None:
@@ -92,7 +97,14 @@ def _bare_at(text: str, position: int) -> tuple[Any, int] | None:
     if bare is None or not bare[0].strip():
         return None
     word = bare[0].strip()
-    return PYTHON_CONSTANTS.get(word, word), bare.end()
+    return _from_json(word, PYTHON_CONSTANTS.get(word, word)), bare.end()
+
+
+def _from_json(text: str, otherwise: Any) -> Any:
+    try:
+        return JSON.decode(text)
+    except (ValueError, RecursionError):
+        return otherwise
 
 
 def _behind_space(text: str, position: int) -> int:

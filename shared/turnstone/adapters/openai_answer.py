@@ -19,6 +19,8 @@ from turnstone.domain.usage import reported_count
 from turnstone.ports import Inferred
 
 END_OF_STREAM = "[DONE]"
+MOST_NAME_CHARACTERS = 4_096
+MOST_CHECKS = 64  # of one call, because each reads all of its arguments
 
 
 @dataclass(slots=True)
@@ -29,10 +31,11 @@ class PartialCall:
     call_id: str
     name: str
     arguments: list[str] = field(default_factory=list)
+    _checks_left: int = MOST_CHECKS
 
     def go_on(self, fragment: "PartialCall") -> None:
         self.call_id = self.call_id or fragment.call_id
-        if fragment.name != self.name:
+        if fragment.name != self.name and len(self.name) < MOST_NAME_CHARACTERS:
             self.name += fragment.name
         self.arguments += fragment.arguments
 
@@ -44,8 +47,10 @@ class PartialCall:
         return has_other_id or bool(fragment.arguments and self._is_whole())
 
     def _is_whole(self) -> bool:
-        arguments = "".join(self.arguments)
-        return bool(arguments) and isinstance(call_from_json("", "", arguments).arguments, dict)
+        if not self._checks_left or not self.arguments[-1:] or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        self._checks_left -= 1
+        return isinstance(call_from_json("", "", "".join(self.arguments)).arguments, dict)
 
 
 class AnswerReader:
@@ -63,6 +68,8 @@ class AnswerReader:
         self._texts: list[str] = []
         self._high_surrogate = ""
         self._calls: list[PartialCall] = []
+        self._last_of_index: dict[int, PartialCall] = {}
+        self._last_of_id: dict[str, PartialCall] = {}
         self._finish_reason: str | None = None
         self._usage: TokenUsage | None = None
         self.is_over = False
@@ -139,17 +146,22 @@ class AnswerReader:
             fragment.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
         call = self._call_continued_by(fragment)
         if call is None:
-            self._calls.append(fragment)
+            call = fragment
+            self._calls.append(call)
         else:
             call.go_on(fragment)
+        if call.index is not None:
+            self._last_of_index[call.index] = call
+        if call.call_id:
+            self._last_of_id[call.call_id] = call
 
     def _call_continued_by(self, fragment: PartialCall) -> PartialCall | None:
         """Return the call of which a fragment is more, None if it begins one, for which it must have a name."""
         if fragment.index is not None:
-            call = last_of(call for call in self._calls if call.index == fragment.index)
+            call = self._last_of_index.get(fragment.index)
         else:
-            call = last_of(call for call in self._calls if fragment.call_id and call.call_id == fragment.call_id)
-            call = call or (None if fragment.name else last_of(self._calls))
+            call = self._last_of_id.get(fragment.call_id) if fragment.call_id else None
+            call = call or (None if fragment.name or not self._calls else self._calls[-1])
         return None if call is None or call.is_followed_by(fragment) else call
 
     def _finished_calls(self) -> Iterable[ToolCall]:
@@ -235,7 +247,3 @@ def mended(text: str) -> str:
 
 def mapping_of(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def last_of(calls: Iterable[PartialCall]) -> PartialCall | None:
-    return next(reversed(list(calls)), None)

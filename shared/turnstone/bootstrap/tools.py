@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cache, partial
 from threading import Lock
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from turnstone.local_settings import LocalSettings
     from turnstone.ports import Clock, Toolbox
 
+log = logging.getLogger(__name__)
+# beside what the code may take: the files in its folder, and its output and its two other processes in memory
+CODE_CALL_OVERHEAD_MB = 96
+
 
 class ToolPlace(NamedTuple):
     """What of a place the tools need.
@@ -37,6 +42,7 @@ class ToolPlace(NamedTuple):
         means: what making the providers of the file takes.
         keys: returns the key that a variable or a secret of this name holds.
         hidden: folders that no code of a model may see.
+        processes: how many share this machine, each with a part of what is the machine's.
     """
 
     settings: Settings
@@ -45,6 +51,7 @@ class ToolPlace(NamedTuple):
     means: Means
     keys: Keys
     hidden: tuple[Path, ...] = ()
+    processes: int = 1
 
 
 def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock: Clock) -> EveryToolKind:
@@ -59,7 +66,9 @@ def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock
         if variable is not None and text_of_variable(variable) is None:
             raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.api_key_env: {variable} is not set")
     hidden = (settings.data_dir,)
-    return build_tool_kinds(ToolPlace(settings, catalogue, clock, local_means(settings), text_of_variable, hidden))
+    means = local_means(settings)
+    place = ToolPlace(settings, catalogue, clock, means, text_of_variable, hidden, settings.processes)
+    return build_tool_kinds(place)
 
 
 def lambda_tool_kinds(
@@ -72,7 +81,7 @@ def lambda_tool_kinds(
 
 
 def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
-    """Return every kind. Raises InvalidSettings if the model that shall make images can't."""
+    """Return every kind. Raises InvalidSettings if the file asks for what can't be had here."""
     image_model: Callable[[], ImageModel] | None = None
     code_interpreter: Callable[[], Toolbox] | None = None
     allowed = cache(partial(_allowed, place.settings))
@@ -81,7 +90,7 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
         if told.photogen is not None:
             image_model = _image_model(told.photogen, place.catalogue, place.means)
         if told.code_interpreter.runs != "off":
-            code_interpreter = partial(_code_interpreter, place, told.code_interpreter)
+            code_interpreter = _code_interpreter(place, told.code_interpreter)
         _refuse_wrong_addresses(told, allowed)
     mcp = _McpServers(allowed)
     means = ToolMeans(
@@ -189,10 +198,37 @@ class _McpServers:
                 self._connections.close()
 
 
-def _code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings) -> Toolbox:
+def _code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings) -> Callable[[], Toolbox]:
+    """Return what makes the toolbox. Raises InvalidSettings if this machine's memory is too small for its processes."""
+    calls = _code_calls(settings, place.processes) if settings.runs == "here" else None
+    return partial(_make_code_interpreter, place, settings, calls)
+
+
+def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
+    """Return the limit of code calls at a time for one of the processes. Raises InvalidSettings."""
+    from turnstone.adapters.machine_memory import usable_memory_bytes  # only where code is run
+
+    calls = settings.calls_at_a_time
+    name = "TURNSTONE_CONFIG: tools.code_interpreter"
+    if calls is None:
+        usable_bytes = usable_memory_bytes()
+        half_mb = None if usable_bytes is None else usable_bytes // 2 // 2**20
+        calls = 1 if half_mb is None else max(1, half_mb // (settings.memory_mb + CODE_CALL_OVERHEAD_MB))
+        if calls < processes:
+            said = f"half of the memory has room for {calls} calls at a time, and TURNSTONE_PROCESSES is {processes}"
+            raise InvalidSettings(f"{name}.memory_mb: {said}; lower either, or set calls_at_a_time")
+    elif calls < processes:
+        raise InvalidSettings(f"{name}.calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is {processes}")
+    log.info("code calls at a time: %d in each process", calls // processes)
+    return calls // processes
+
+
+def _make_code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings, calls: int | None) -> Toolbox:
+    from turnstone.adapters.tools.call_limit import CallLimit
     from turnstone.adapters.tools.code_interpreter import CodeInterpreter
 
-    return CodeInterpreter(_code_runner(place, settings), settings.timeout_seconds)
+    limit = None if calls is None else CallLimit(calls)
+    return CodeInterpreter(_code_runner(place, settings), settings.timeout_seconds, limit)
 
 
 def _code_runner(place: ToolPlace, settings: CodeInterpreterSettings) -> CodeRunner:

@@ -60,6 +60,8 @@ class CodeInterpreterSettings(Strict):
         identifier: of AgentCore's interpreter.
         timeout_seconds: how long a piece of code may run.
         memory_mb: how much memory it may have, on this machine.
+        calls_at_a_time: how many pieces of code run on this machine at a time, in all of its processes together; None
+            for as many as half of its memory has room for.
     """
 
     runs: Literal["off", "here", "agentcore"] = "off"
@@ -67,6 +69,14 @@ class CodeInterpreterSettings(Strict):
     region: Text | None = None
     timeout_seconds: Annotated[float, Field(gt=0, le=900)] = 30
     memory_mb: Annotated[int, Field(ge=64, le=65_536)] = 512
+    calls_at_a_time: Annotated[int, Field(ge=1, le=1_024)] | None = None
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        for name in ("memory_mb", "calls_at_a_time"):
+            if self.runs == "agentcore" and name in self.model_fields_set:
+                raise ValueError(f'{name}: leave it out, it means nothing unless runs is "here"')
+        return self
 
 
 class ToolSettings(Strict):

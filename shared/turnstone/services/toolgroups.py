@@ -134,6 +134,7 @@ class Toolgroups:
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)
         key = _idempotency_key(caller, attempt)
+        awaited: Awaited[ToolResult] = Awaited()
         invocation = ToolInvocation(
             call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
             arguments={**arguments, **(group.args or {})},
@@ -141,8 +142,8 @@ class Toolgroups:
             session_id="",
             asker=asker,
             timeout_s=self._boxes.timeout_s,
+            stop=awaited.stop,
         )
-        awaited: Awaited[ToolResult] = Awaited()
         box = tools.built(group)
         with awaiting([awaited], None):
             awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from turnstone.adapters.shields.word_search import WordSearch
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.messages import text_said
 from turnstone.domain.shields import PatternParams
@@ -19,7 +20,10 @@ from turnstone.domain.verdicts import ShieldQuestion, Verdict
 
 MOST_MEMORY = 8 << 20  # of a shield's compiled expressions, in bytes, of which each has its part, and at most this:
 MOST_MEMORY_OF_ONE = 4 << 20
-MOST_WORK = 10_000_000_000  # an expression's instructions times a text's bytes: half a minute, at the worst
+MOST_WORK = 500_000_000  # an expression's instructions times a text's bytes: ten seconds, at the worst
+PIECE_CHARACTERS = 16_384  # between two looks at whether somebody still waits
+OVERLAP_CHARACTERS = 8_192  # more than a word of 200 characters with all its marks
+CUT = re.compile(r"[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f](?=[\x00-\x7f])")  # ASCII that is in no word, before ASCII
 CONTROLS = (*range(9), *range(0x0E, 0x1C), 0x7F)
 FILLERS = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)
 SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))
@@ -35,10 +39,11 @@ class PatternShield:
     def __init__(self, params: PatternParams) -> None:
         self._params = params
         self._patterns = _compiled(params.patterns)
-        self._words = [f" {plain_words(word)} " for word in params.words]
-        for index, word in enumerate(self._words):
-            if not word.strip():
+        phrases = [plain_words(word).split() for word in params.words]
+        for index, phrase in enumerate(phrases):
+            if not phrase:
                 raise InvalidRequest(f"params.words.{index}: this is no word", ("params", "words", index))
+        self._words = WordSearch(phrases) if phrases else None
 
     def judge(self, question: ShieldQuestion) -> Verdict:
         """Return which patterns and words are in any of the messages. It sees no images.
@@ -55,15 +60,45 @@ class PatternShield:
     def _found(self, text: str, question: ShieldQuestion, missed: list[str]) -> Iterator[str]:
         raw = text.encode("utf-8", "replace")
         for index, pattern in enumerate(self._patterns):
-            if question.stop is not None and question.stop.is_given:
-                raise ShieldFailed("nobody waits for it any more")
+            _refuse_if_cancelled(question)
             if pattern.programsize * len(raw) > MOST_WORK:
                 missed.append(f"patterns.{index}")
             elif pattern.search(raw):
                 yield f"patterns.{index}"
-        if self._words:
-            plain = f" {plain_words(text)} "
-            yield from (f"words.{index}" for index, word in enumerate(self._words) if word in plain)
+        if self._words is not None:
+            yield from (f"words.{index}" for index in self._words.found_in(_words_of(text, question)))
+
+
+def _refuse_if_cancelled(question: ShieldQuestion) -> None:
+    if question.stop is not None and question.stop.is_given:
+        raise ShieldFailed("nobody waits for it any more")
+
+
+def _words_of(text: str, question: ShieldQuestion) -> Iterator[list[str]]:
+    """Yield the words of the text, piece by piece. Raises ShieldFailed once the question is cancelled."""
+    for piece in _pieces(text, question):
+        _refuse_if_cancelled(question)
+        yield _as_words(piece)
+
+
+def _pieces(text: str, question: ShieldQuestion) -> Iterator[str]:
+    """Yield what is seen of the text, cut where no word and no composed character is cut.
+
+    Where there is no such place for long, pieces overlap, so that no word is hidden by a cut.
+    """
+    seen = []
+    for start in range(0, len(text), PIECE_CHARACTERS):
+        _refuse_if_cancelled(question)
+        seen.append(text[start : start + PIECE_CHARACTERS].translate(SEEN))
+    whole = "".join(seen)
+    start, end = 0, PIECE_CHARACTERS
+    while end < len(whole):
+        cut = CUT.search(whole, end, end + PIECE_CHARACTERS)
+        end = cut.end() if cut else end + PIECE_CHARACTERS
+        yield whole[start:end]
+        start = end if cut else max(start, min(end, len(whole)) - OVERLAP_CHARACTERS)
+        end = start + PIECE_CHARACTERS
+    yield whole[start:]
 
 
 def plain_words(text: str) -> str:
@@ -71,10 +106,14 @@ def plain_words(text: str) -> str:
 
     A word is a run of letters, digits and the marks over them; characters that nobody sees part nothing.
     """
+    return " ".join(_as_words(text.translate(SEEN)))
+
+
+def _as_words(seen: str) -> list[str]:
     # to put marks in order takes the square of their number, in which nothing else of the process can run
-    seen = MAY_BE_MARKS.sub(_with_fewer_marks, text.translate(SEEN))
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
-    return " ".join(folded.translate(PARTS).split())
+    fewer = MAY_BE_MARKS.sub(_with_fewer_marks, seen)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", fewer).casefold())
+    return folded.translate(PARTS).split()
 
 
 def _with_fewer_marks(run: re.Match[str]) -> str:

@@ -5,9 +5,11 @@ Source: of the answer's form, the tool of that name of Llama Stack's in Septembe
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
 
+from turnstone.adapters.tools.call_limit import CallLimit
 from turnstone.adapters.tools.code_runs import CodeRun, CodeRunner, shortened
 from turnstone.adapters.tools.produced_files import named_apart
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
@@ -16,6 +18,7 @@ from turnstone.domain.tools import ToolDef, ToolParameter
 
 GROUP = "builtin::code_interpreter"
 MAX_CODE_CHARACTERS = 200_000
+ANSWERED_WITHIN = 0.9  # of its time, if the call had to wait: its code is ended while somebody still takes the answer
 CODE_INTERPRETER = ToolDef(
     name="code_interpreter",
     description=(
@@ -33,11 +36,18 @@ CODE_INTERPRETER = ToolDef(
 
 
 class CodeInterpreter:
-    """Has code run, each call for itself, for as long as it may take at most."""
+    """Runs code, each call for itself, within its time and the limit of calls at a time."""
 
-    def __init__(self, runner: CodeRunner, timeout_s: float) -> None:
+    def __init__(self, runner: CodeRunner, timeout_s: float, limit: CallLimit | None = None) -> None:
+        """Take what runs the code.
+
+        Args:
+            timeout_s: the most that a piece of code may take.
+            limit: of the calls at a time, None where their memory is not this machine's.
+        """
         self._runner = runner
         self._timeout_s = timeout_s
+        self._limit = limit
         self._lock = Lock()
         self._is_checked = False
 
@@ -61,11 +71,20 @@ class CodeInterpreter:
             raise ToolFailed("code: send the Python code to run, as a string")
         if len(code) > MAX_CODE_CHARACTERS:
             raise ToolFailed(f"code: send at most {MAX_CODE_CHARACTERS} characters")
-        timeout_s = min(self._timeout_s, invocation.timeout_s)
-        run = self._runner.run(code, timeout_s, invocation.stop)
+        with self._place(invocation) as waited_s:
+            left_s = invocation.timeout_s * ANSWERED_WITHIN - waited_s if waited_s else invocation.timeout_s
+            timeout_s = min(self._timeout_s, left_s)
+            run = self._runner.run(code, timeout_s, invocation.stop)
         run = replace(run, files=named_apart(run.files))
         metadata = {"status": run.status, "exit_code": run.exit_code}
         return ToolResult(_told(run, timeout_s), metadata, run.files)
+
+    def _place(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
+        """Return what holds a place for the call. The code keeps its own time, or half of the call's, to run in."""
+        if self._limit is None:
+            return nullcontext(0.0)
+        wait_s = max(invocation.timeout_s * ANSWERED_WITHIN - self._timeout_s, invocation.timeout_s / 2)
+        return self._limit.place(invocation.asker.tenant, wait_s, invocation.stop)
 
 
 def _told(run: CodeRun, timeout_s: float) -> str:

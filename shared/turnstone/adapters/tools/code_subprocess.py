@@ -9,6 +9,7 @@ Where the kernel refuses any part of that, no code is run: on macOS and Windows,
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import selectors
@@ -24,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import turnstone
 from turnstone.adapters.tools.code_runs import CUT, MAX_CHARACTERS, CodeRun
+from turnstone.adapters.tools.jail.visible import interpreter, module_paths, visible_paths
 from turnstone.adapters.tools.produced_files import produced_file
 from turnstone.domain.errors import ToolFailed
 
@@ -51,6 +53,9 @@ START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from turnstone.adapters.tools.jail.entry import main; main(int(sys.argv[2]))"
 )
+
+
+log = logging.getLogger(__name__)
 
 
 class JailedCode:
@@ -81,7 +86,7 @@ class JailedCode:
         if sys.platform != "linux" or os.uname().machine not in MACHINES:
             raise ToolFailed("code can't be run here: only Linux, on x86-64 or 64-bit ARM, can shut it in")
         limits = {"memory_bytes": self._memory_bytes, "seconds": math.ceil(timeout_s), "hidden": self._hidden}
-        running = _Running({"code": code, "server": os.getpid(), **limits})
+        running = _Running({"code": code, "server": os.getpid(), **limits, **_python()})
         with ExitStack() as heeding:
             if stop is not None:
                 heeding.enter_context(stop.heeded_by(running.end))
@@ -89,6 +94,15 @@ class JailedCode:
         if stop is not None and stop.is_given:
             raise ToolFailed("the code was ended, because nobody waits for it any more")
         return running.outcome()
+
+
+def _python() -> dict[str, object]:
+    return {
+        "visible": visible_paths(),
+        "modules": module_paths(),
+        "interpreter": interpreter(),
+        "prefix": sys.prefix,
+    }
 
 
 class _Running:
@@ -111,7 +125,7 @@ class _Running:
 
     def _started(self, stdin: IO[bytes], result_fd: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 # this Python, by its path
-            [sys.executable, "-I", "-X", "utf8", "-c", START, PACKAGE_PARENT, str(result_fd)],
+            [sys.executable, "-I", "-S", "-X", "utf8", "-c", START, PACKAGE_PARENT, str(result_fd)],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -152,6 +166,7 @@ class _Running:
         line, _, bodies = bytes(self._streams["result"].beginning).partition(b"\n")
         told = json.loads(line) if line else {}
         if "refused" in told:
+            log.warning("code can't be shut in: %s", told["detail"])
             raise ToolFailed(f"code can't be run here, because it can't be shut in: {told['refused']}")
         stdout, stderr = self._streams["stdout"], self._streams["stderr"]
         if self._is_late:

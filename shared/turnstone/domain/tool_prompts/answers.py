@@ -9,27 +9,43 @@ from dataclasses import replace
 
 from turnstone.domain.agents import ToolPromptFormat
 from turnstone.domain.tool_prompts.calls import Names, WrittenCall
-from turnstone.domain.tool_prompts.cursor import Cursor, Ending, Unfinished, Unreadable
+from turnstone.domain.tool_prompts.cursor import MOST_STEPS, Cursor, Effort, Ending, Unfinished, Unreadable
 from turnstone.domain.tool_prompts.formats import FORMATS
+from turnstone.domain.tool_prompts.function_tags import OPENING
 
 MAX_CALL_CHARACTERS = 1_000_000
+LONG_CHARACTERS = 16_384
 MOST_INTRODUCTIONS = 8  # before one call; a model that repeats itself writes thousands
-MAY_OPEN = re.compile(r"(?<!\s)\s*(?:[`<{\[]|\Z)")
-LINE_MAY_OPEN = re.compile(r"(?<!\s)\s*(?:[`<{\[]|\Z|(?<=\n)[ \t]*[A-Za-z_])")
-FIRST_MAY_OPEN = re.compile(r"\s*(?:[`<{\[]|\Z)")
-FIRST_OF_LINE_MAY_OPEN = re.compile(r"\s*(?:[`<{\[A-Za-z_]|\Z)")
 WORD = re.compile(r"[A-Za-z_]*")
 FENCE = "```"
 INTRODUCERS = ("<|python_tag|>", "<|python_start|>", "<|tool_call|>", "<tool_call>", "[TOOL_CALLS]")
 ENDERS = ("<|python_end|>", "</tool_call>", "<|eom_id|>", "<|eot_id|>", "<|eot|>", "<|end_of_text|>", "</function>")
 STRAY = re.compile(r"[\s\])};,.]*")
+TRY_STEPS = 2  # of an answer's effort, for each place at which a call may begin
+
+
+def _begins(token: str) -> str:
+    """Return an expression of the token's first character where the token follows, or the text ends within it."""
+    rest = ""
+    for character in reversed(token[1:]):
+        rest = rf"(?:\Z|{re.escape(character)}{rest})"
+    return f"{re.escape(token[0])}(?={rest})"
+
+
+# most of what a text has of these characters opens no call, and a regular expression passes them over at once
+_OPENER = "|".join(map(_begins, (FENCE, OPENING, *(token for token in INTRODUCERS if token[0] == "<")))) + r"|[{\[]"
+MAY_OPEN = re.compile(rf"(?<!\s)\s*(?:{_OPENER}|\Z)")
+LINE_MAY_OPEN = re.compile(rf"(?<!\s)\s*(?:{_OPENER}|\Z|(?<=\n)[ \t]*[A-Za-z_])")
+FIRST_MAY_OPEN = re.compile(rf"\s*(?:{_OPENER}|\Z)")
+FIRST_OF_LINE_MAY_OPEN = re.compile(rf"\s*(?:{_OPENER}|[A-Za-z_]|\Z)")
 
 
 class AnswerText:
     """The text of one answer, read piece by piece.
 
     A call may be written in another format than the one that was asked for, if a tool has its name. In that format, and
-    with nothing told before it, it may be of a tool that nobody knows.
+    with nothing told before it, it may be of a tool that nobody knows. No calls are looked for behind more places that
+    open none, or more values, than `MOST_STEPS` allows.
 
     Attributes:
         calls: those read so far.
@@ -51,6 +67,7 @@ class AnswerText:
         self._has_told = False
         self._is_behind_call = False
         self._is_in_fence = False
+        self._effort = Effort(MOST_STEPS)
 
     def feed(self, piece: str) -> str:
         """Return what of the text so far can be told now and was not."""
@@ -60,7 +77,8 @@ class AnswerText:
             return ""
         told = self._read("open")
         # looking again only when a good part of it is new keeps a long call from being read once for every piece
-        self._looked_at_from = self._held_characters + self._held_characters // 4
+        held = self._held_characters
+        self._looked_at_from = held + (held // 4 if held < LONG_CHARACTERS else held)
         return told
 
     def end(self, *, is_cut_off: bool) -> str:
@@ -91,6 +109,8 @@ class AnswerText:
         """Read on, over a call or up to where one may begin; return what can be told. Raises Unfinished."""
         if self._is_behind_call:
             self._skip_strays(ending)
+        if self._effort.left <= 0:
+            return self._tell(len(self._text))
         opening = self._opening()
         start = opening.start() if opening else len(self._text)
         if start > self._at or opening is None:
@@ -124,20 +144,32 @@ class AnswerText:
 
     def _calls_at(self, start: int, ending: Ending) -> tuple[tuple[WrittenCall, ...], int, bool]:
         """Return the calls that begin here, where they end, and whether in a fence. Raises Unfinished."""
-        is_quoted = self._last_told == "`" and not self._text.startswith(FENCE, start)
-        for form in () if is_quoted else self._formats:
+        if self._last_told == "`" and not self._text.startswith(FENCE, start):
+            return (), start, False
+        steps_left = self._effort.left
+        try:
+            return self._tried(start, ending)
+        except Unfinished:
+            self._effort.left = steps_left  # it is read again when more of it has come
+            raise
+
+    def _tried(self, start: int, ending: Ending) -> tuple[tuple[WrittenCall, ...], int, bool]:
+        """Return what `_calls_at` does, of a place that is not quoted. Raises Unfinished."""
+        cursor = Cursor(self._text, start, ending, self._effort)
+        cursor.skip_spaces()
+        at = cursor.position
+        is_in_fence = _skip_introduction(cursor)
+        introduced_at = cursor.position
+        for form in self._formats:
             is_asked = form is self._formats[0]
-            cursor = Cursor(self._text, start, ending)
-            cursor.skip_spaces()
-            at = cursor.position
-            is_in_fence = _skip_introduction(cursor)
-            is_introduced = cursor.position > at
+            cursor.position = introduced_at
             names = Names(
                 self._known,
                 takes_unknown=is_asked and not self._has_told,
-                takes_bare=is_introduced or (is_asked and form.is_bare),
+                takes_bare=introduced_at > at or (is_asked and form.is_bare),
             )
             try:
+                cursor.effort.spend(TRY_STEPS + len(self._known) // 4)
                 return form.read(cursor, names), cursor.position, is_in_fence
             except Unreadable:
                 continue

@@ -2,15 +2,32 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Ending = Literal["open", "whole", "cut"]
 SPACES = re.compile(r"\s*")
+MOST_STEPS = 30_000  # a fraction of a second
 
 
 class Unfinished(Exception):
     """What comes next decides, and it has not come yet."""
+
+
+@dataclass(slots=True)
+class Effort:
+    """How many more steps an answer is worth: a value read, a bracket expected, a place tried.
+
+    It bounds the time that a model's text can take, which may open a call at every character.
+    """
+
+    left: int
+
+    def spend(self, steps: int = 1) -> None:
+        """Take so many steps. Raises Unreadable if there were too few."""
+        self.left -= steps
+        if self.left < 0:
+            raise Unreadable
 
 
 class Unreadable(Exception):
@@ -23,11 +40,13 @@ class Cursor:
 
     Attributes:
         ending: whether more of the text may come, the model ended it, or it was cut off.
+        effort: that of the whole answer.
     """
 
     text: str
     position: int = 0
     ending: Ending = "open"
+    effort: Effort = field(default_factory=lambda: Effort(MOST_STEPS))
 
     @property
     def is_over(self) -> bool:
@@ -72,5 +91,6 @@ class Cursor:
 
     def expect(self, token: str) -> None:
         """Go behind the token. Raises Unreadable if something else is here."""
+        self.effort.spend()
         if not self.take(token):
             raise Unreadable

@@ -9,25 +9,40 @@ import math
 import re
 from typing import Any
 
-from turnstone.domain.model import MAX_DEPTH
+from turnstone.domain.model import MAX_DEPTH, is_too_deep
 from turnstone.domain.tool_prompts.cursor import Cursor, Unfinished, Unreadable
 
 CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 QUOTES = ('"""', "'''", '"', "'")
 STRING_ENDS = {
-    '"': re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL),
-    "'": re.compile(r"[^'\\]*(?:\\.[^'\\]*)*'", re.DOTALL),
-    '"""': re.compile(r'(?:[^"\\]|\\.|"(?!""))*"""', re.DOTALL),
-    "'''": re.compile(r"(?:[^'\\]|\\.|'(?!''))*'''", re.DOTALL),
+    '"': re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL),
+    "'": re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+'", re.DOTALL),
+    '"""': re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+"""', re.DOTALL),
+    "'''": re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+'''", re.DOTALL),
 }
 IDENTIFIER = re.compile(r"[A-Za-z_$][\w$-]*")
 WORD = re.compile(r"[\w.+-]*")
 INTEGER = re.compile(r"[+-]?[0-9]+")
-DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+DECIMAL = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U000[0-9a-fA-F]{5}|.)", re.DOTALL)
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0", "\n": ""}
 ITSELF = "\\\"'/"
 LAST_CHARACTER = 0x10FFFF
+FAILED_STEPS = 5
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(constant)
+
+
+SCANNER = json.JSONDecoder(parse_float=_finite, parse_constant=_refused, strict=False)
 
 
 def read_value(cursor: Cursor, levels: int = MAX_DEPTH + 1) -> Any:
@@ -39,9 +54,15 @@ def read_value(cursor: Cursor, levels: int = MAX_DEPTH + 1) -> Any:
         Unfinished: more of it may come.
         Unreadable: it is no value, or nested too deep.
     """
+    cursor.effort.spend()
     if levels == 0:
         raise Unreadable
     cursor.skip_spaces()
+    if levels > MAX_DEPTH and cursor.text.startswith(("{", "["), cursor.position):
+        try:
+            return _json(cursor)
+        except (ValueError, RecursionError):
+            cursor.effort.spend(FAILED_STEPS)
     if cursor.take("{"):
         return _members(cursor, levels - 1)
     if cursor.take("["):
@@ -50,6 +71,19 @@ def read_value(cursor: Cursor, levels: int = MAX_DEPTH + 1) -> Any:
         return _items(cursor, ")", levels - 1)
     quote = cursor.take_any(QUOTES)
     return _string(cursor, quote) if quote else _word(cursor)
+
+
+def _json(cursor: Cursor) -> Any:
+    """Return the whole list or object that is here, if all of it is JSON: most are, and this reader is the fastest.
+
+    Raises:
+        ValueError, RecursionError: it is not, or reading by hand would read something else.
+    """
+    value, end = SCANNER.raw_decode(cursor.text, cursor.position)
+    if is_too_deep(value) or cursor.text.find("\\u", cursor.position, end) >= 0:
+        raise ValueError
+    cursor.position = end
+    return value
 
 
 def read_key(cursor: Cursor) -> str:

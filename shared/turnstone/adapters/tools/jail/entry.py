@@ -1,63 +1,63 @@
-"""The jailed process from its start to the first line of the code: three processes, of which the last runs it.
+"""The jail's first interpreter, from its start to that of the second, which runs the code.
 
-The first leaves the namespaces it was born in; the second, which all others end with, makes the jail's files and
-collects what is left there; the third gives up its rights and becomes the code.
+Of its three processes the first leaves the namespaces it was born in; the second, which all others end with, makes the
+jail's files and collects what is left there; the third gives up its rights and executes a fresh interpreter.
 """
 
 from __future__ import annotations
 
 import json
-import linecache
+import marshal
 import os
 import resource
 import select
 import signal
 import sys
-import traceback
-from io import TextIOWrapper
-from types import ModuleType, TracebackType
+from pathlib import Path
 from typing import Any
 
 from turnstone.adapters.tools.jail import kernel
-from turnstone.adapters.tools.jail.filesystem import WORK, Files, enter_root, module_paths, visible_paths
+from turnstone.adapters.tools.jail.filesystem import WORK, Files, enter_root
 from turnstone.adapters.tools.jail.leftovers import leftovers_in
 from turnstone.adapters.tools.jail.syscall_filter import filter_program
 
+PROGRAM = Path(__file__).with_name("program.py")
+MACHINE_NAME = "jail"
 SCRATCH_BYTES = 64 * 1024 * 1024
 SCRATCH_FILES = 2_048
 MAX_THREADS = 64
 MAX_OPEN_FILES = 128
 NOBODY = 65_534
 NICENESS = 10
-CODE = "<code>"
 
 
 def main(result_fd: int) -> None:
-    """Run the job on standard input: JSON of `code`, `memory_bytes`, `seconds`, `hidden` and `server`.
+    """Run the job on standard input, which `code_subprocess.JailedCode` writes as JSON.
 
-    Returns in the code's process only, when the code has ended. Another one writes a line of JSON to the descriptor
-    then, and after it what is left in the code's folder; where the code can't be shut in it is not run, and the line
-    tells why.
+    Never returns. One process writes a line of JSON to the descriptor when the code has ended, and after it the files
+    left in the code's folder; where the code can't be shut in it is not run, and the line says why.
     """
     job = json.load(sys.stdin)
     try:
-        visible, modules = visible_paths(), module_paths()
+        program = PROGRAM.read_text(encoding="utf-8")
         is_root = os.geteuid() == 0
         _leave_namespaces(is_root=is_root)
         kernel.die_with_parent()
         if os.getppid() != job["server"]:
             os._exit(1)  # it ended before the kernel was told
         _become_first_process()
-        enter_root(Files(visible, job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
+        kernel.name_machine(MACHINE_NAME)
+        enter_root(Files(job["visible"], job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
         folder = os.open(WORK, os.O_RDONLY | os.O_DIRECTORY)
         _become_second_process(result_fd, folder)
         _confine(job, is_root=is_root)
+        os.set_inheritable(result_fd, False)  # all others are closed by execve already
+        _execute(program, job)
     except (kernel.JailRefused, OSError, ValueError) as refusal:
-        os.write(result_fd, json.dumps({"refused": str(refusal)}).encode() + b"\n")
+        # the text of a system error would show a path to the model
+        reason = refusal.strerror if isinstance(refusal, OSError) else str(refusal)
+        os.write(result_fd, json.dumps({"refused": reason, "detail": str(refusal)}).encode() + b"\n")
         os._exit(1)
-    os.closerange(3, max(result_fd, folder) + MAX_OPEN_FILES)  # what was opened has the lowest numbers there were
-    sys.path[:] = modules
-    _become_code(job["code"])
 
 
 def _leave_namespaces(*, is_root: bool) -> None:
@@ -136,11 +136,9 @@ def _report(exit_code: int, result_fd: int, folder: int) -> None:
 
 def _confine(job: dict[str, Any], *, is_root: bool) -> None:
     os.setsid()
-    os.nice(NICENESS)  # what serves others goes first
-    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    os.nice(NICENESS)  # the processes that serve go first
     os.chdir(WORK)
     limits = {
-        resource.RLIMIT_AS: job["memory_bytes"],
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: SCRATCH_BYTES,
         resource.RLIMIT_MEMLOCK: 0,
@@ -149,32 +147,29 @@ def _confine(job: dict[str, Any], *, is_root: bool) -> None:
     }
     for limit, most in limits.items():
         resource.setrlimit(limit, (most, most))
-    resource.setrlimit(
-        resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 1)
-    )  # told by a signal of its own, then killed
+    # the first is a signal that the code can see, the second ends it
+    resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 1))
     if is_root:
         os.setgroups([])
         os.setresgid(1, 1, 1)
         os.setresuid(1, 1, 1)
     kernel.give_up_rights()
-    kernel.install_filter(filter_program(os.uname().machine, os.getpid()))
 
 
-def _become_code(code: str) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "turnstone"]:
-        del sys.modules[name]
-    module = ModuleType("__main__")
-    sys.modules["__main__"] = module
-    sys.argv[:] = [CODE]
-    sys.excepthook = _show
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # so that what was printed is known if the code is ended
-    linecache.cache[CODE] = len(code), None, code.splitlines(keepends=True), CODE
-    exec(compile(code, CODE, "exec"), module.__dict__)  # noqa: S102 # what the jail is for
-
-
-def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Show where the code failed, without the jail's own frames."""
-    while trace is not None and trace.tb_frame.f_code.co_filename != CODE:
-        trace = trace.tb_next
-    traceback.print_exception(kind, error, trace)
+def _execute(program: str, job: dict[str, Any]) -> None:
+    """Replace this interpreter by a fresh one that runs the program. Raises OSError."""
+    told = {
+        "code": job["code"],
+        "filter": filter_program(os.uname().machine, os.getpid()),
+        "modules": job["modules"],
+        "prefix": job["prefix"],
+    }
+    given = os.memfd_create("job")
+    with open(given, "wb", closefd=False) as file:
+        file.write(marshal.dumps(told))
+    os.lseek(given, 0, os.SEEK_SET)
+    os.dup2(given, 0)
+    command = [job["interpreter"], "-I", "-S", "-X", "utf8", "-c", program]
+    most = job["memory_bytes"]
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    os.execv(command[0], command)  # noqa: S606 # this Python, in the jail

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import site
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,34 +11,6 @@ from turnstone.adapters.tools.jail import kernel
 SCRATCH = "/tmp"  # noqa: S108 # within the jail, where nobody else has been
 WORK = f"{SCRATCH}/work"
 _OLD = "/outside"
-_SYSTEM = (
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/usr/share/fonts",
-    "/usr/share/zoneinfo",
-    "/etc/alternatives",  # where the names of some libraries lead
-    "/etc/ld.so.cache",
-    "/dev/null",
-    "/dev/zero",
-    "/dev/random",
-    "/dev/urandom",
-)
-
-
-def module_paths() -> list[str]:
-    """Return where this Python has its own modules and its packages, without what was added to be found besides."""
-    own = os.path.dirname(os.__file__)
-    packages = site.getsitepackages()
-    return [path for path in sys.path if path in (own, *packages) or os.path.dirname(path) == own]
-
-
-def visible_paths() -> list[str]:
-    """Return what is to be seen in the jail, shorter paths first."""
-    libraries = os.path.join(sys.base_prefix, "lib")
-    return sorted({*_SYSTEM, libraries, *module_paths()}, key=len)
 
 
 @dataclass(frozen=True)
@@ -69,23 +39,28 @@ def enter_root(files: Files) -> None:
     """
     sources = {path: os.path.realpath(path) for path in files.visible if os.path.exists(path)}
     hidden = [os.path.realpath(path) for path in files.hidden]
-    links = {path: os.readlink(path) for path in sources if os.path.islink(path)}
     kernel.mount("none", "/", kernel.PRIVATE | kernel.ALL_BELOW)
     kernel.mount("tmpfs", SCRATCH, kernel.NO_SUID | kernel.NO_DEVICES, "tmpfs", "size=1m,mode=0755")
     os.mkdir(SCRATCH + _OLD)
     kernel.move_into(SCRATCH, SCRATCH + _OLD)
     os.chdir("/")
+    _make_scratch(files)
     for path, source in sources.items():
-        if path in links:
-            os.symlink(links[path], path)
-        elif not os.path.lexists(path):
-            _show(path, source, hidden)
+        # a path that another one shows already is, where it is a link, shown where it leads
+        target = source if os.path.lexists(path) else path
+        if not os.path.lexists(target):
+            _show(target, source, hidden)
     kernel.let_go(_OLD)
     os.rmdir(_OLD)
-    os.makedirs(SCRATCH, exist_ok=True)
     kernel.make_read_only("/")
+    kernel.make_writable(SCRATCH)
+
+
+def _make_scratch(files: Files) -> None:
+    """Mount the folder to write to. Before all others, because what is visible may be below it."""
     flags = kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_PROGRAMS
     room = f"size={files.scratch_bytes},nr_inodes={files.scratch_files}"
+    os.makedirs(SCRATCH, exist_ok=True)
     kernel.mount("tmpfs", SCRATCH, flags, "tmpfs", f"{room},mode=1777")
     os.mkdir(WORK)
     os.chmod(WORK, 0o777)  # noqa: S103 # the code may run as another user of the jail

@@ -14,9 +14,8 @@ BIND, ALL_BELOW, PRIVATE = 4096, 16384, 1 << 18
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CAPSET = {"x86_64": 126, "aarch64": 91}
 _MOUNT_SETATTR = 442
-_SET_DEATH_SIGNAL, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 22, 38
+_SET_DEATH_SIGNAL, _SET_NO_NEW_PRIVILEGES = 1, 38
 _AMBIENT, _CLEAR_ALL = 47, 4
-_FILTER = 2
 _CAPABILITIES_VERSION = 0x20080522
 _DETACH = 2
 _HERE, _RECURSIVE = -100, 0x8000
@@ -38,7 +37,7 @@ def mount(source: str, target: str, flags: int, kind: str | None = None, options
     """Mount, or change a mount. Raises JailRefused."""
     told = [text.encode() if text is not None else None for text in (source, target, kind, options)]
     result = _libc.mount(told[0], told[1], told[2], ctypes.c_ulong(flags), told[3])
-    _check(result, f"a mount on {target}")
+    _check(result, "a mount")
 
 
 def move_into(root: str, old: str) -> None:
@@ -57,9 +56,23 @@ def make_read_only(path: str) -> None:
     Raises:
         JailRefused: also by a kernel before 5.12, which can't do this for all of them at once.
     """
-    attributes = struct.pack("=QQQQ", _READ_ONLY | NO_SUID, 0, 0, 0)
-    result = _call(_MOUNT_SETATTR, _HERE, path.encode(), _RECURSIVE, attributes, len(attributes))
+    _set_attributes(path, _RECURSIVE, struct.pack("=QQQQ", _READ_ONLY | NO_SUID, 0, 0, 0))
+
+
+def make_writable(path: str) -> None:
+    """Make this one mount writable again, and none below it. Raises JailRefused."""
+    _set_attributes(path, 0, struct.pack("=QQQQ", 0, _READ_ONLY, 0, 0))
+
+
+def _set_attributes(path: str, flags: int, attributes: bytes) -> None:
+    result = _call(_MOUNT_SETATTR, _HERE, path.encode(), flags, attributes, len(attributes))
     _check(result, "read-only mounts")
+
+
+def name_machine(name: str) -> None:
+    """Give this namespace a host name and a domain name of its own. Raises JailRefused."""
+    for change in (_libc.sethostname, _libc.setdomainname):
+        _check(change(name.encode(), ctypes.c_size_t(len(name))), "a name of its own")
 
 
 def die_with_parent() -> None:
@@ -75,15 +88,8 @@ def give_up_rights() -> None:
     _check(_call(_CAPSET[os.uname().machine], header, bytes(24)), "to give up its rights")
 
 
-def install_filter(program: bytes) -> None:
-    """Have a program of BPF judge every system call from now on. Raises JailRefused."""
-    instructions = ctypes.create_string_buffer(program, len(program))
-    described = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
-    _check(_prctl(_SET_SECCOMP, _FILTER, ctypes.c_char_p(described)), "a filter of system calls")
-
-
-def _prctl(option: int, *arguments: int | ctypes.c_char_p) -> int:
-    told = [ctypes.c_ulong(given) if isinstance(given, int) else given for given in arguments]
+def _prctl(option: int, *arguments: int) -> int:
+    told = [ctypes.c_ulong(given) for given in arguments]
     result: int = _libc.prctl(ctypes.c_int(option), *told, *[ctypes.c_ulong(0)] * (4 - len(told)))
     return result
 
