@@ -49,6 +49,7 @@ class HttpOnly(HttpToolsProtocol):
         self._supervised = supervised
         self._limits = supervised.limits
         self._meter = MessageMeter(self._limits.head_bytes)
+        self._is_in_head = False
         self._is_in_body = False
         self._received_bytes = 0
         self._has_paused = False
@@ -79,7 +80,7 @@ class HttpOnly(HttpToolsProtocol):
         return has_kept_pace
 
     def time_out(self) -> None:
-        if self._refusal is None and (self._is_in_body or self._meter.spent_bytes):
+        if self._refusal is None and (self._is_in_head or self._is_in_body):
             self._refuse(408, TOO_SLOW)
         else:
             self._supervised.move(self, self._supervised.leaving)
@@ -113,7 +114,7 @@ class HttpOnly(HttpToolsProtocol):
             return self._supervised.answered
         if self._is_in_body:
             return self._supervised.bodies
-        return self._supervised.heads if self._meter.spent_bytes else self._supervised.kept
+        return self._supervised.heads if self._is_in_head else self._supervised.kept
 
     def _parse_in_pieces(self, data: memoryview) -> None:
         while data and self._refusal is None:
@@ -157,6 +158,10 @@ class HttpOnly(HttpToolsProtocol):
             return piece[upgrade.args[0] :]
         return b""
 
+    def on_message_begin(self) -> None:
+        self._is_in_head = True
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         self._meter.end()
         if len(self.headers) > self._limits.head_fields:
@@ -164,6 +169,7 @@ class HttpOnly(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_AHEAD:
             raise _Refused(429, TOO_FAR_AHEAD)
         super().on_headers_complete()
+        self._is_in_head = False
         self._is_in_body = True
         self.headers = []  # for a trailer: its fields are none of the request's
 

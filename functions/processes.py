@@ -75,7 +75,7 @@ class Processes:
         self._start_at_s = 0.0
         self._take_at_s = 0.0
         self._is_pausing = False
-        self._scarcity = RareWarning(log, "%d times a connection could not be taken: %s")
+        self._scarcity = RareWarning(log, "%d times a connection could not be accepted: %s")
         self._failure: str | None = None
 
     def serve(self) -> None:

@@ -29,10 +29,8 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
     for processes in (1, 2):
         home = folder / str(processes)
         home.mkdir()
-        with (
-            ServerProcess(home, before_start=_with_few_descriptors, processes=processes) as server,
-            ExitStack() as held,
-        ):
+        server = ServerProcess(home, before_start=_with_few_descriptors, processes=processes)
+        with server, ExitStack() as held:
             for what, sent in SENT.items():
                 yield _held_open(server, f"{number} {what}, {processes} process(es)", sent, number, held)
             lines = server.log.count(WARNING)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,9 @@ LIMITS = HttpLimits(head_bytes=400, head_fields=5)
 STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d)")
 GET = b"GET /small HTTP/1.1\r\nhost: h\r\n\r\n"
 CHUNKED = b"POST /chunked HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
-PATIENCE = 2_000  # rounds of the event loop
+PATIENCE_S = 5.0
+SHORT_S = 0.04
+LATE_S = 0.3  # many times the limit
 
 Scope = dict[str, Any]
 
@@ -67,13 +70,14 @@ class Wire:
 
 
 class App:
-    """Reads each request and answers 200; a path that says `unread` is answered before its body is read."""
+    """Reads each request and answers 200; `/late` is read after a while, `/unread` is answered before it is read."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, dict[bytes, bytes], bytes]] = []
 
     async def __call__(self, scope: Scope, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
-        body, more = b"", "unread" not in scope["path"]
+        body, more = b"", scope["path"] != "/unread"
+        await asyncio.sleep(LATE_S if scope["path"] == "/late" else 0)
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -85,12 +89,17 @@ class App:
         await send({"type": "http.response.body", "body": b""})
 
 
-def exchanged(pieces: Sequence[bytes], limits: HttpLimits = LIMITS) -> tuple[list[int], App, Wire]:
-    """Return the statuses that the pieces are answered with, the app and the wire."""
-    return asyncio.run(_exchanged(pieces, limits))
+def exchanged(
+    pieces: Sequence[bytes], limits: HttpLimits = LIMITS, awaited: bytes = b""
+) -> tuple[list[int], App, Wire]:
+    """Return the statuses that the pieces are answered with, the app and the wire.
+
+    All but the first piece are sent once what is awaited was answered.
+    """
+    return asyncio.run(_exchanged(pieces, limits, awaited))
 
 
-async def _exchanged(pieces: Sequence[bytes], limits: HttpLimits) -> tuple[list[int], App, Wire]:
+async def _exchanged(pieces: Sequence[bytes], limits: HttpLimits, awaited: bytes) -> tuple[list[int], App, Wire]:
     app, wire, state = App(), Wire(), ServerState()
     protocol = HttpOnly(Connections(limits), Config(app, lifespan="off", log_config=None), state, {})
     wire.protocol = protocol
@@ -99,6 +108,7 @@ async def _exchanged(pieces: Sequence[bytes], limits: HttpLimits) -> tuple[list[
         await _until(lambda: not wire.is_paused or wire.is_closing())
         if not wire.is_closing():
             protocol.data_received(piece)
+        await _until(lambda: awaited in wire.written)
     await _until(lambda: not state.tasks)
     await asyncio.sleep(0)
     statuses = [int(status) for status in STATUS.findall(wire.written)]
@@ -108,10 +118,10 @@ async def _exchanged(pieces: Sequence[bytes], limits: HttpLimits) -> tuple[list[
 
 
 async def _until(is_so: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE):
+    deadline = time.monotonic() + PATIENCE_S
+    await asyncio.sleep(0)
+    while not is_so() and time.monotonic() < deadline:
         await asyncio.sleep(0)
-        if is_so():
-            return
 
 
 def split(data: bytes, at: Sequence[int]) -> list[bytes]:
@@ -223,3 +233,23 @@ def test_requests_sent_far_ahead_of_their_answers_are_answered_and_no_others() -
     statuses, app, _ = exchanged([GET * (3 * MAX_AHEAD)])
     assert statuses == [200] * (MAX_AHEAD + 1) + [429]
     assert len(app.seen) == MAX_AHEAD + 1
+
+
+def test_time_in_which_the_server_does_not_read_a_body_does_not_count() -> None:
+    body = b"x" * 100_000
+    head = b"POST /late HTTP/1.1\r\ncontent-length: 100000\r\n\r\n"
+    statuses, app, _ = exchanged([head, body[:80_000], body[80_000:]], HttpLimits(body_s=SHORT_S))
+    assert (statuses, [len(body) for _, _, body in app.seen]) == ([200], [100_000])
+
+
+def test_time_before_the_server_asks_for_a_body_does_not_count() -> None:
+    head = b"POST /late HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 4\r\n\r\n"
+    statuses, app, _ = exchanged([head, b"body"], HttpLimits(body_s=SHORT_S), awaited=b"100 Continue")
+    assert (statuses, [body for _, _, body in app.seen]) == ([100, 200], [b"body"])
+
+
+@pytest.mark.parametrize("first", [b"GET / HT", GET + b"GET", b"POST / HTTP/1.1\r\ncontent-length: 4\r\n\r\n"])
+def test_what_does_not_come_in_time_is_refused(first: bytes) -> None:
+    limits = HttpLimits(head_s=SHORT_S, body_s=SHORT_S)
+    statuses, _, wire = exchanged([first], limits, b" 408 ")
+    assert (statuses, wire.has_ended) == ([200, 408] if first.startswith(GET) else [408], True)
