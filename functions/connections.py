@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 LINGER_S = 2.0
 LONGEST_TICK_S = 1.0
 TICKS_PER_LIMIT = 4
+LIMIT = "%d may be open (TURNSTONE_MAX_CONNECTIONS, ulimit -n)"
 log = logging.getLogger(__name__)
 
 
@@ -74,8 +75,8 @@ class Connections:
         self._now_s = 0.0
         self._ticked_at_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._closed_warning = RareWarning(log, "%d idle connections were closed for new ones: more than %d are open")
-        self._refused_warning = RareWarning(log, "%d connections were refused: %d requests are being answered")
+        self._closed_warning = RareWarning(log, f"%d idle connections were closed for new ones: {LIMIT}")
+        self._refused_warning = RareWarning(log, f"%d connections were refused, all others have requests: {LIMIT}")
 
     def admit(self, connection: Connection) -> bool:
         """Take a new connection, perhaps in the place of another one; return whether there is room for it."""
@@ -122,11 +123,11 @@ class Connections:
         now_s = loop.time()
         self._now_s += min(now_s - self._ticked_at_s, 2 * self._tick_s)
         self._ticked_at_s = now_s
+        self._timer = loop.call_later(self._tick_s, self._tick) if any(self._phases) else None
         self._end_overdue(self.heads, self.limits.head_s)
         self._end_overdue(self.kept, self.limits.keep_alive_s)
         self._end_overdue(self.leaving, LINGER_S)
         self._end_overdue(self.bodies, self.limits.body_s)
-        self._timer = loop.call_later(self._tick_s, self._tick) if any(self._phases) else None
 
     def _end_overdue(self, phase: Phase, limit_s: float) -> None:
         due_s = self._now_s - limit_s

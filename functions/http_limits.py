@@ -36,37 +36,30 @@ class MessageMeter:
 
     The parser names no positions. After a piece of input in which a head or a message ends, the count starts at zero,
     not at the number of bytes behind that end. A pipelined head may exceed the limit by one piece.
+
+    Attributes:
+        spent_bytes: the count.
+        has_ended: whether a head or a message ended in the present piece.
+        free_bytes: what the present piece has of data, and of lines around it.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self.spent_bytes = 0
-        self._has_ended = False
-        self._free_bytes = 0
+        self.has_ended = False
+        self.free_bytes = 0
 
     @property
     def room_bytes(self) -> int:
-        """The bytes that may be parsed before the next count. At least 1 unless the limit is exceeded."""
+        """The bytes left. None are left only where the message is too large: it would have ended."""
         return self._limit_bytes - self.spent_bytes
 
-    def end(self) -> None:
-        """Note that a head or a message ends in the present piece."""
-        self._has_ended = True
-
-    def add_data(self, size_bytes: int) -> None:
-        """Note data of the body in the present piece."""
-        self._free_bytes += size_bytes
-
-    def add_chunk(self) -> None:
-        """Note a chunk of the body in the present piece."""
-        self._free_bytes += CHUNK_LINE_BYTES
-
-    def count(self, size_bytes: int) -> bool:
-        """Count a parsed piece; return whether the message is still within the limit."""
-        if self._has_ended:
+    def count(self, size_bytes: int) -> int:
+        """Count a parsed piece; return the count."""
+        if self.has_ended:
             self.spent_bytes = 0
-            self._has_ended = False
+            self.has_ended = False
         else:
-            self.spent_bytes = max(0, self.spent_bytes + size_bytes - self._free_bytes)
-        self._free_bytes = 0
-        return self.spent_bytes < self._limit_bytes
+            self.spent_bytes = max(0, self.spent_bytes + size_bytes - self.free_bytes)
+        self.free_bytes = 0
+        return self.spent_bytes

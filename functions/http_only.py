@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from functions.connections import Connections, Phase
-from functions.http_limits import MessageMeter
+from functions.http_limits import CHUNK_LINE_BYTES, MessageMeter
 from turnstone.http.errors import detail_reply
 
 PIECE_BYTES = 16_384  # parsed at once: the fields of an unfinished head are counted between two pieces
@@ -49,7 +49,7 @@ class HttpOnly(HttpToolsProtocol):
         self._supervised = supervised
         self._limits = supervised.limits
         self._meter = MessageMeter(self._limits.head_bytes)
-        self._is_in_head = False
+        self._quick_bytes = min(PIECE_BYTES, self._limits.head_bytes)
         self._is_in_body = False
         self._received_bytes = 0
         self._has_paused = False
@@ -80,7 +80,7 @@ class HttpOnly(HttpToolsProtocol):
         return has_kept_pace
 
     def time_out(self) -> None:
-        if self._refusal is None and (self._is_in_head or self._is_in_body):
+        if self._refusal is None and (self._is_in_head() or self._is_in_body):
             self._refuse(408, TOO_SLOW)
         else:
             self._supervised.move(self, self._supervised.leaving)
@@ -97,14 +97,18 @@ class HttpOnly(HttpToolsProtocol):
             if self._received_bytes > MAX_DISCARDED_BYTES:
                 self.flow.pause_reading()
             return
-        if len(data) <= PIECE_BYTES and len(data) <= self._meter.room_bytes:
+        if len(data) <= self._quick_bytes and not self._meter.spent_bytes:
             self._parse(data)
         else:
             self._parse_in_pieces(memoryview(data))
         if self._refusal is None:
+            phase = self._current_phase()
+            if phase is not self.phase:
+                self._supervised.move(self, phase)
+                self._received_bytes = 0
+                self._has_paused = False
             if self.flow.read_paused:
                 self._has_paused = True
-            self._supervised.move(self, self._current_phase())
 
     def _current_phase(self) -> Phase:
         cycle = self.cycle
@@ -114,7 +118,10 @@ class HttpOnly(HttpToolsProtocol):
             return self._supervised.answered
         if self._is_in_body:
             return self._supervised.bodies
-        return self._supervised.heads if self._is_in_head else self._supervised.kept
+        return self._supervised.heads if self._is_in_head() else self._supervised.kept
+
+    def _is_in_head(self) -> bool:
+        return self.scope is not None and "method" not in self.scope  # uvicorn adds it at the end of the head
 
     def _parse_in_pieces(self, data: memoryview) -> None:
         while data and self._refusal is None:
@@ -124,64 +131,62 @@ class HttpOnly(HttpToolsProtocol):
 
     def _parse(self, piece: bytes | memoryview) -> None:
         try:
-            rest = self._parse_to_upgrade(piece)
-            while rest:
-                rest = self._parse_to_upgrade(rest)
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                self._parse_without_upgrade(piece, upgrade.args[0])
         except (httptools.HttpParserError, _Refused) as error:
             refused = error if isinstance(error, _Refused) else error.__context__  # where a callback raised it
             status, message = refused.args if isinstance(refused, _Refused) else (400, INVALID)
             self._refuse(status, message)
             return
-        if not self._meter.count(len(piece)) or len(self.headers or ()) > self._limits.head_fields:
+        if self._meter.count(len(piece)) and not self._is_within_limits():
             self._refuse(431, self._too_large())
 
-    def _parse_to_upgrade(self, piece: bytes | memoryview) -> bytes | memoryview:
-        """Parse up to the end of a head that offers an upgrade, as if it did not; return what follows that head.
+    def _is_within_limits(self) -> bool:
+        return self._meter.room_bytes > 0 and len(self.headers or ()) <= self._limits.head_fields
+
+    def _parse_without_upgrade(self, piece: bytes | memoryview, head_end: int) -> None:
+        """Parse a head that offers an upgrade once more, as if it did not, and what follows it.
 
         The parser ends such a request with its head, and would take the body for the next request. Some clients offer
         HTTP/2 with every first request, by `Upgrade: h2c`.
         """
-        try:
-            self.parser.feed_data(piece)
-        except httptools.HttpParserUpgrade as upgrade:
+        while True:
             if self.scope["method"] == "CONNECT":
-                raise _Refused(501, NO_TUNNEL) from None
-            head = [
-                f"{self.scope['method']} ".encode(),
-                self.url,
-                f" HTTP/{self.parser.get_http_version()}\r\n".encode(),
-            ]
-            head += [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] != b"upgrade"]
+                raise _Refused(501, NO_TUNNEL)
+            line = f"{self.scope['method']} ".encode(), self.url, f" HTTP/{self.parser.get_http_version()}\r\n".encode()
+            fields = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] != b"upgrade"]
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-            self.parser.feed_data(b"".join([*head, b"\r\n"]))
-            return piece[upgrade.args[0] :]
-        return b""
-
-    def on_message_begin(self) -> None:
-        self._is_in_head = True
-        super().on_message_begin()
+            self.parser.feed_data(b"".join([*line, *fields, b"\r\n"]))
+            piece = piece[head_end:]
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                head_end = upgrade.args[0]
+            else:
+                return
 
     def on_headers_complete(self) -> None:
-        self._meter.end()
+        self._meter.has_ended = True
         if len(self.headers) > self._limits.head_fields:
             raise _Refused(431, self._too_large())
         if len(self.pipeline) >= MAX_AHEAD:
             raise _Refused(429, TOO_FAR_AHEAD)
         super().on_headers_complete()
-        self._is_in_head = False
         self._is_in_body = True
         self.headers = []  # for a trailer: its fields are none of the request's
 
     def on_chunk_header(self) -> None:
-        self._meter.add_chunk()
+        self._meter.free_bytes += CHUNK_LINE_BYTES
 
     def on_body(self, body: bytes) -> None:
-        self._meter.add_data(len(body))
+        self._meter.free_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._meter.end()
+        self._meter.has_ended = True
         if len(self.headers) > self._limits.head_fields:
             raise _Refused(431, self._too_large())
         self._is_in_body = False
