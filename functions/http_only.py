@@ -1,32 +1,259 @@
-"""HTTP without upgrades: a request that offers one is answered as if it did not, and never taken for two."""
+"""HTTP without upgrades, within limits: of heads and trailers, of time, and of requests sent ahead of their answers."""
 
-import sys
+from __future__ import annotations
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import asyncio
+import logging
+from typing import Any
+
+import httptools
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from functions.connections import Connections, Phase
+from functions.http_limits import CHUNK_LINE_BYTES, MessageMeter
+from turnstone.http.errors import detail_reply
+
+PIECE_BYTES = 16_384  # parsed at once: the fields of an unfinished head are counted between two pieces
+MAX_AHEAD = 100  # requests of a connection that wait for the answers to those before them
+MAX_DISCARDED_BYTES = 8_000_000  # read after a refusal, so that a client that sends before it listens gets its answer
+INVALID = "Invalid HTTP request received."
+NO_TUNNEL = "CONNECT is not supported"
+TOO_FAR_AHEAD = f"more than {MAX_AHEAD} requests of one connection wait for their answers"
+TOO_SLOW = "the request did not arrive in time"
+TOO_MANY = "the server has no room for another connection, try again shortly"
+log = logging.getLogger(__name__)
+
+
+class _Refused(Exception):
+    """Stops the parser. Arguments: status and message of the answer."""
 
 
 class HttpOnly(HttpToolsProtocol):
-    """uvicorn's quick protocol, which leaves what offers an upgrade to the one that reads it whole.
+    """uvicorn's quick protocol within limits; a request that offers an upgrade is read like any other.
 
-    The quick one's parser ends such a request with its head, so that the body would be read as the next request.
-    Some clients offer HTTP/2 with every first request, by `Upgrade: h2c`.
+    A refusal is sent in its turn, after the answers to the requests before it; then the connection ends.
     """
 
+    def __init__(
+        self,
+        supervised: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.phase: Phase = {}
+        self._supervised = supervised
+        self._limits = supervised.limits
+        self._meter = MessageMeter(self._limits.head_bytes)
+        self._quick_bytes = min(PIECE_BYTES, self._limits.head_bytes)
+        self._is_in_body = False
+        self._received_bytes = 0
+        self._has_paused = False
+        self._refusal: bytes | None = None
+
+    # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not self._supervised.admit(self):
+            self._refusal = self._last_answer(503, TOO_MANY)
+            transport.write(self._refusal)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._supervised.leave(self)
+        super().connection_lost(exc)
+
+    def is_sending(self) -> bool:
+        return self.transport.get_write_buffer_size() > 0
+
+    def has_kept_pace(self) -> bool:
+        # a period does not count in which the server did not read, or did not ask for the body yet
+        is_excused = self._has_paused or self.flow.read_paused or self.cycle.waiting_for_100_continue
+        has_kept_pace = is_excused or self._received_bytes >= self._limits.body_bytes_per_period
+        self._received_bytes = 0
+        self._has_paused = False
+        return has_kept_pace
+
+    def time_out(self) -> None:
+        if self._refusal is None and (self._is_in_head() or self._is_in_body):
+            self._refuse(408, TOO_SLOW)
+        else:
+            self._supervised.move(self, self._supervised.leaving)
+            self.transport.close()
+
+    def make_room(self) -> None:
+        self.transport.abort()
+
+    # ── what is received ─────────────────────────────────────────────────────────────────────────────────────────
+
     def data_received(self, data: bytes) -> None:
-        self._received = data
-        super().data_received(data)
-        self._received = b""  # which an idle connection would keep
+        self._received_bytes += len(data)
+        if self._refusal is not None:
+            if self._received_bytes > MAX_DISCARDED_BYTES:
+                self.flow.pause_reading()
+            return
+        if len(data) <= self._quick_bytes and not self._meter.spent_bytes:
+            self._parse(data)
+        else:
+            self._parse_in_pieces(memoryview(data))
+        if self._refusal is None:
+            phase = self._current_phase()
+            if phase is not self.phase:
+                self._supervised.move(self, phase)
+                self._received_bytes = 0
+                self._has_paused = False
+            if self.flow.read_paused:
+                self._has_paused = True
+
+    def _current_phase(self) -> Phase:
+        cycle = self.cycle
+        if cycle is None:
+            return self._supervised.heads
+        if not cycle.response_complete and (self.pipeline or not cycle.more_body):
+            return self._supervised.answered
+        if self._is_in_body:
+            return self._supervised.bodies
+        return self._supervised.heads if self._is_in_head() else self._supervised.kept
+
+    def _is_in_head(self) -> bool:
+        return self.scope is not None and "method" not in self.scope  # uvicorn adds it at the end of the head
+
+    def _parse_in_pieces(self, data: memoryview) -> None:
+        while data and self._refusal is None:
+            size_bytes = min(self._meter.room_bytes, PIECE_BYTES)
+            self._parse(data[:size_bytes])
+            data = data[size_bytes:]
+
+    def _parse(self, piece: bytes | memoryview) -> None:
+        try:
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                self._parse_without_upgrade(piece, upgrade.args[0])
+        except (httptools.HttpParserError, _Refused) as error:
+            refused = error if isinstance(error, _Refused) else error.__context__  # where a callback raised it
+            status, message = refused.args if isinstance(refused, _Refused) else (400, INVALID)
+            self._refuse(status, message)
+            return
+        if self._meter.count(len(piece)) and not self._is_within_limits():
+            self._refuse(431, self._too_large())
+
+    def _is_within_limits(self) -> bool:
+        return self._meter.room_bytes > 0 and len(self.headers or ()) <= self._limits.head_fields
+
+    def _parse_without_upgrade(self, piece: bytes | memoryview, head_end: int) -> None:
+        """Parse a head that offers an upgrade once more, as if it did not, and what follows it.
+
+        The parser ends such a request with its head, and would take the body for the next request. Some clients offer
+        HTTP/2 with every first request, by `Upgrade: h2c`.
+        """
+        while True:
+            if self.scope["method"] == "CONNECT":
+                raise _Refused(501, NO_TUNNEL)
+            line = f"{self.scope['method']} ".encode(), self.url, f" HTTP/{self.parser.get_http_version()}\r\n".encode()
+            fields = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] != b"upgrade"]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self.parser.feed_data(b"".join([*line, *fields, b"\r\n"]))
+            piece = piece[head_end:]
+            try:
+                self.parser.feed_data(piece)
+            except httptools.HttpParserUpgrade as upgrade:
+                head_end = upgrade.args[0]
+            else:
+                return
+
+    def on_headers_complete(self) -> None:
+        self._meter.has_ended = True
+        if len(self.headers) > self._limits.head_fields:
+            raise _Refused(431, self._too_large())
+        if len(self.pipeline) >= MAX_AHEAD:
+            raise _Refused(429, TOO_FAR_AHEAD)
+        super().on_headers_complete()
+        self._is_in_body = True
+        self.headers = []  # for a trailer: its fields are none of the request's
+
+    def on_chunk_header(self) -> None:
+        self._meter.free_bytes += CHUNK_LINE_BYTES
+
+    def on_body(self, body: bytes) -> None:
+        self._meter.free_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._meter.has_ended = True
+        if len(self.headers) > self._limits.head_fields:
+            raise _Refused(431, self._too_large())
+        self._is_in_body = False
+        super().on_message_complete()
 
     def _should_upgrade(self) -> bool:
-        return True
+        return True  # and so uvicorn leaves such a request alone
 
-    def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over, with the request's head and what came after it."""
-        self.ws_protocol_class = H11Protocol
-        super().handle_websocket_upgrade()
-        upgrade = sys.exc_info()[1]  # raised where the head ends
-        rest = self._received[upgrade.args[0] :] if upgrade is not None else b""
-        reader = self.transport.get_protocol()
-        if rest and isinstance(reader, H11Protocol):
-            reader.data_received(rest)
+    # ── what is answered ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._refusal is not None:
+            self._hang_up()
+        if self._refusal is None:
+            self._supervised.move(self, self._current_phase())
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answer in the place of the request that is being received, once those before it are answered."""
+        log.info("a request was refused: %d %s", status, message)
+        self._refusal = self._last_answer(status, message)
+        self._received_bytes = 0
+        if self._is_in_body:
+            is_answering = self._take_back()
+        else:
+            is_answering = self.cycle is not None and not self.cycle.response_complete
+        if is_answering:
+            self._supervised.move(self, self._supervised.answered)
+        else:
+            self._hang_up()
+
+    def _take_back(self) -> bool:
+        """End the request whose body is being received; return whether others wait for their answers."""
+        if self.pipeline:
+            self.pipeline.popleft()
+            return True
+        if self.cycle.response_started:
+            self._refusal = b""  # the answer there is can only be broken off
+        if not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        return False
+
+    def _hang_up(self) -> None:
+        self._supervised.move(self, self._supervised.leaving)
+        if not self._refusal:
+            self.transport.close()
+            return
+        self.transport.write(self._refusal)
+        self.transport.write_eof()
+        self.flow.resume_reading()
+
+    def _last_answer(self, status: int, message: str) -> bytes:
+        body = detail_reply(status, message).body
+        fields = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        ]
+        return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
+
+    def _too_large(self) -> str:
+        limits = self._limits
+        return f"the request's head, or trailer, has more than {limits.head_bytes} bytes or {limits.head_fields} fields"

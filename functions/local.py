@@ -9,14 +9,19 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from functions.accepting import AcceptingServer
 from functions.agents import create_agent, delete_agent, get_agent, list_agents
 from functions.agents_2024 import create_agent_2024, create_session_2024, delete_agent_2024, delete_session_2024
 from functions.attachments import get_attachment
+from functions.connections import Connections
+from functions.descriptors import room_for_connections
+from functions.http_limits import HttpLimits
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
@@ -49,7 +54,6 @@ from turnstone.http.surroundings import OneMachine
 from turnstone.local_settings import LocalSettings
 
 NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
-KEEP_ALIVE_S = 75  # longer than clients keep idle connections, so that it is they who close them
 GREETING = """Turnstone serves on {url} (process {who}, {provider}). Try, in another terminal:
 
   {curl} {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
@@ -132,11 +136,12 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
     return app if server.authenticator or settings.allow_open else LocalOnly(app)
 
 
-class DrainingServer(uvicorn.Server):
+class DrainingServer(AcceptingServer):
     """A uvicorn that tells our server when it begins to stop, so that both share the time there is for it."""
 
-    def __init__(self, config: uvicorn.Config, server: LocalServer) -> None:
-        super().__init__(config)
+    def __init__(self, settings: LocalSettings, server: LocalServer, source: socket.socket) -> None:
+        connections = Connections(http_limits(settings))
+        super().__init__(server_config(settings, server, connections), connections, source)
         self._server = server
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -170,16 +175,26 @@ def spare_the_collector() -> None:
     gc.set_threshold(NEW_OBJECTS)
 
 
-def server_config(settings: LocalSettings, server: LocalServer) -> uvicorn.Config:
+def http_limits(settings: LocalSettings) -> HttpLimits:
+    """Return the limits of connections, of which there are no more than the descriptors of this process suffice for."""
+    return HttpLimits(
+        head_bytes=settings.max_head_bytes,
+        head_fields=settings.max_head_fields,
+        head_s=settings.head_seconds,
+        body_s=settings.body_seconds,
+        connections=room_for_connections(settings.max_connections, settings.max_running_turns),
+    )
+
+
+def server_config(settings: LocalSettings, server: LocalServer, connections: Connections) -> uvicorn.Config:
     """Return how uvicorn serves the server."""
     return uvicorn.Config(
         build_local_app(settings, server),
         log_level="warning",
-        http=HttpOnly,
+        http=partial(HttpOnly, connections),  # type: ignore[arg-type]
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
 
@@ -218,7 +233,7 @@ def main() -> None:
     print(hello, flush=True)
     spare_the_collector()
     with suppress(KeyboardInterrupt):
-        DrainingServer(server_config(settings, server), server).run(sockets=[listening])
+        DrainingServer(settings, server, listening).run(sockets=[])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
 
 

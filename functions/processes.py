@@ -16,9 +16,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
+from functions.descriptors import SCARCE, TRY_AGAIN_S, RareWarning
+
 SERVES = b"serves"
 HANDED = b"c"  # goes with each connection, because a descriptor alone can't be sent
 BACKLOG = 2_048
+CHANNEL_BYTES = 16_384  # some twenty connections: the system limits how many are under way between processes, too
 START_AGAIN_S = 1.0  # after a process could not be replaced
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
@@ -35,6 +38,7 @@ class _Child:
     def __init__(self) -> None:
         self.channel, theirs = socket.socketpair()
         self.channel.setblocking(False)
+        self.channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHANNEL_BYTES)
         self.reason = ""
         self.has_served = False
         command = [sys.executable, "-m", "functions.handed", str(theirs.fileno())]
@@ -69,6 +73,9 @@ class Processes:
         self._is_announced = False
         self._is_stopping = False
         self._start_at_s = 0.0
+        self._take_at_s = 0.0
+        self._is_pausing = False
+        self._scarcity = RareWarning(log, "%d times a connection could not be accepted: %s")
         self._failure: str | None = None
 
     def serve(self) -> None:
@@ -81,7 +88,7 @@ class Processes:
         with self._signals_heard():
             while not self._is_stopping or self._children:
                 self._start_missing()
-                for key, events in self._selector.select(self._next_start_in_s()):
+                for key, events in self._selector.select(self._longest_wait_s()):
                     key.data(events)
                 self._choose_what_to_wait_for()
         if self._failure is not None:
@@ -119,14 +126,21 @@ class Processes:
         if self._is_stopping or time.monotonic() < self._start_at_s:
             return
         while len(self._children) < self._number:
-            child = _Child()
+            try:
+                child = _Child()
+            except OSError as problem:
+                self._fail_to_start(f"no descriptors or no memory for it: {problem.strerror}")
+                return
             self._children.append(child)
             self._selector.register(child.channel, READ, partial(self._attend, child))
 
-    def _next_start_in_s(self) -> float | None:
-        if self._is_stopping or len(self._children) == self._number:
+    def _longest_wait_s(self) -> float | None:
+        if self._is_stopping:
             return None
-        return max(0.0, self._start_at_s - time.monotonic())
+        awaited_s = [self._start_at_s] if len(self._children) < self._number else []
+        if self._is_pausing:
+            awaited_s.append(self._take_at_s)
+        return max(0.0, min(awaited_s) - time.monotonic()) if awaited_s else None
 
     def _attend(self, child: _Child, events: int) -> None:
         if events & WRITE and self._unhanded is not None and self._is_handed(self._unhanded):
@@ -166,7 +180,10 @@ class Processes:
         if child.has_served:
             log.warning("process %d has ended (%d), another takes its place", pid, exit_code)
             return
-        reason = child.reason or f"process {pid} ended before it served ({exit_code})"
+        self._fail_to_start(child.reason or f"process {pid} ended before it served ({exit_code})")
+
+    def _fail_to_start(self, reason: str) -> None:
+        """Try again in a moment; end if it is one of the first processes that can't be started."""
         if self._is_announced:
             log.error("no process can be started, which is tried again: %s", reason)
             self._start_at_s = time.monotonic() + START_AGAIN_S
@@ -176,12 +193,14 @@ class Processes:
 
     def _choose_what_to_wait_for(self) -> None:
         """Take connections while they can be handed out; else leave them where the system keeps them."""
-        awaited = READ if self._unhanded is None else READ | WRITE
+        self._is_pausing = time.monotonic() < self._take_at_s
+        awaited = READ if self._unhanded is None or self._is_pausing else READ | WRITE
         for child in self._serving:
             key = self._selector.get_key(child.channel)
             if key.events != awaited:
                 self._selector.modify(child.channel, awaited, key.data)
-        are_wanted = self._is_announced and bool(self._serving) and self._unhanded is None and not self._is_stopping
+        can_be_handed = bool(self._serving) and self._unhanded is None and not self._is_pausing
+        are_wanted = self._is_announced and can_be_handed and not self._is_stopping
         if are_wanted and not self._takes_connections:
             self._selector.register(self._listening, READ, self._take)
         elif self._takes_connections and not are_wanted:
@@ -191,8 +210,10 @@ class Processes:
     def _take(self, _: int) -> None:
         try:
             connection, _ = self._listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
         except OSError as problem:
-            log.warning("a connection can't be taken: %s", problem)
+            self._pause(problem)
             return
         if self._is_handed(connection):
             connection.close()
@@ -207,9 +228,18 @@ class Processes:
                 socket.send_fds(child.channel, [HANDED], [connection.fileno()])
             except BlockingIOError:
                 self._serving.append(child)
-            except OSError:
-                continue  # it is about to end, and will be buried
+            except OSError as problem:
+                if problem.errno in SCARCE:
+                    self._serving.append(child)
+                    self._pause(problem)
+                    return False
+                # else it is about to end, and will be buried
             else:
                 self._serving.append(child)
                 return True
         return False
+
+    def _pause(self, problem: OSError) -> None:
+        """Leave connections where the system keeps them, for a moment."""
+        self._scarcity.count(problem.strerror)
+        self._take_at_s = time.monotonic() + TRY_AGAIN_S

@@ -20,6 +20,11 @@ class LocalSettings(AuthSettings):
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
         payload_grace_seconds: for how long a payload is kept that no record names.
         processes: how many serve; each runs `max_running_turns` at most.
+        max_head_bytes: size limit of a request's head, and of all of a body that is not data, such as a trailer.
+        max_head_fields: limit of the number of fields of a head, and of a trailer.
+        head_seconds: time for a head, from its first byte or the start of the connection.
+        body_seconds: period in which a body has to bring at least 500 bytes for each second.
+        max_connections: open connections of a process, fewer if its descriptors do not suffice.
     """
 
     host: IPvAnyAddress = IPv4Address("127.0.0.1")
@@ -33,6 +38,11 @@ class LocalSettings(AuthSettings):
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
     processes: int = Field(default=1, ge=1, le=64)
     payload_grace_seconds: Seconds = Field(default=3_600, ge=1, le=YEAR_S)
+    max_head_bytes: int = Field(default=65_536, ge=1_024, le=1_000_000)
+    max_head_fields: int = Field(default=200, ge=10, le=10_000)
+    head_seconds: Seconds = Field(default=20, ge=0.1, le=3_600)
+    body_seconds: Seconds = Field(default=20, ge=0.1, le=3_600)
+    max_connections: int = Field(default=4_096, ge=4, le=100_000)
 
     @property
     def models_file(self) -> Path | None:

@@ -38,6 +38,7 @@ MAX_PARAMETERS = 7
 # modules that compose the edge, not routes
 COMPOSITION = {
     *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
+    *(EDGE / f"{name}.py" for name in ("accepting", "connections", "descriptors", "http_limits", "http_only")),
     *EDGE.glob("*/family.py"),
     *EDGE.glob("chat/*.py"),
 }
