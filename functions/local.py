@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 
 import uvicorn
@@ -19,6 +20,7 @@ from functions.agents_2024 import create_agent_2024, create_session_2024, delete
 from functions.attachments import get_attachment
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
+from functions.last_resort import MARGIN_S, LastResort
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
 from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
@@ -138,8 +140,14 @@ class DrainingServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, server: LocalServer) -> None:
         super().__init__(config)
         self._server = server
+        self._last_resort = LastResort(server.drain_seconds + MARGIN_S)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._last_resort.watch_signals()
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._last_resort.arm()
         self._server.begin_to_stop()
         await super().shutdown(sockets)
 
@@ -207,7 +215,8 @@ def main() -> None:
         listening = listen(settings.host, settings.port)
         hello = greeting(settings, listening.getsockname()[1])
         if settings.processes > 1:
-            Processes(listening, settings.processes, lambda: print(hello, flush=True)).serve()
+            announce = partial(print, hello, flush=True)
+            Processes(listening, settings.processes, announce, settings.drain_seconds).serve()
             return
         server = LocalServer(settings)
     except OSError as problem:

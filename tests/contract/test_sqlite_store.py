@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -18,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.range_store_suite import RangeStoreConformance
-from turnstone.adapters import sqlite_file
+from tests.servers import wait_until
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
@@ -68,6 +69,18 @@ class StoreOnDisk(SqliteRangeStore):
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
+
+
+@contextmanager
+def queued(path: Path) -> Iterator[Callable[[], None]]:
+    """Hold the lock that writers queue on, as another process does; give what releases it."""
+    path.parent.mkdir(exist_ok=True)
+    queue = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        yield lambda: fcntl.flock(queue, fcntl.LOCK_UN)
+    finally:
+        os.close(queue)
 
 
 @pytest.fixture
@@ -169,14 +182,52 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
         store.close()
 
 
-def test_opening_waits_for_another_process_that_is_preparing_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "turnstone.db"
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    release = threading.Timer(0.05, other.close)
-    release.start()
+def test_opening_waits_for_another_process_that_is_preparing_the_file(path: Path) -> None:
+    with queued(path) as release:
+        later = threading.Timer(0.05, release)
+        later.start()
+        SqliteRangeStore(path).close()
+        later.join()
+
+
+def test_opening_does_not_wait_for_ever_for_another_process_that_is_preparing_the_file(path: Path) -> None:
+    with queued(path), pytest.raises(StoreUnavailable, match="another process"):
+        SqliteRangeStore(path, wait_s=0.05)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", ["turnstone.db-wal", "turnstone.db-shm", "turnstone.reserve", "blobs/a/b.blob"])
+def test_a_database_that_is_missing_beside_what_belongs_to_it_is_not_begun_anew(left: str, path: Path) -> None:
+    (path.parent / left).parent.mkdir(parents=True)
+    (path.parent / left).write_bytes(b"left")
+    with pytest.raises(StoreUnavailable, match=r"missing.*restore a backup.*remove the folder"):
+        SqliteRangeStore(path)
+    assert not path.exists()
+
+
+def test_an_emptied_database_is_not_begun_anew(path: Path) -> None:
     SqliteRangeStore(path).close()
-    release.join()
+    os.truncate(path, 0)
+    with pytest.raises(StoreUnavailable, match=r"empty.*restore a backup"):
+        SqliteRangeStore(path)
+    assert path.stat().st_size == 0
+
+
+def test_a_folder_of_payloads_without_any_is_begun_anew(path: Path) -> None:
+    (path.parent / "blobs" / "a").mkdir(parents=True)
+    SqliteRangeStore(path).close()
+
+
+def test_a_torn_page_is_named_with_what_to_do(path: Path) -> None:
+    with closing(SqliteRangeStore(path)) as store:
+        store.write([Put(Key("p", f"{number:03}"), b"x" * 700) for number in range(100)])
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(path.stat().st_size - 4096))
+    with closing(SqliteRangeStore(path)) as store:
+        for read in (lambda: store.get(Key("p", "050")), lambda: store.range(Range("p"))):
+            with pytest.raises(StoreUnavailable, match=r"is damaged .*restore a backup"):
+                read()
 
 
 def test_a_full_disk_fails_the_whole_write_and_recovers_with_space(path: Path) -> None:
@@ -224,11 +275,8 @@ def test_an_error_within_a_write_undoes_it(store: SqliteRangeStore) -> None:
     assert (Record(C, b"c", {}, 1),) == store.range(Range("p")).records
 
 
-def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
-    store = SqliteRangeStore(path)
+def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(path: Path) -> None:
+    store = SqliteRangeStore(path, wait_s=0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked"):
@@ -240,14 +288,12 @@ def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(
     store.close()
 
 
-def test_a_write_does_not_wait_for_ever_for_another_thread(
-    store: SqliteRangeStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
-    with store._file.writing(), ThreadPoolExecutor() as pool:
-        late = pool.submit(store.write, [Put(A, b"")])
-        assert isinstance(late.exception(), StoreUnavailable)
-    store.write([Put(A, b"")])
+def test_a_write_does_not_wait_for_ever_for_another_thread(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.05)) as store:
+        with store._file.writing(), ThreadPoolExecutor() as pool:
+            late = pool.submit(store.write, [Put(A, b"")])
+            assert isinstance(late.exception(), StoreUnavailable)
+        store.write([Put(A, b"")])
 
 
 def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_done(
@@ -263,6 +309,48 @@ def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_do
         os.close(queue)
         late.result(10)
     assert store.get(A) is not None
+
+
+def test_a_write_does_not_wait_for_ever_for_another_process(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.1)) as store, queued(path):
+        for _ in range(2):
+            began = time.monotonic()
+            with pytest.raises(StoreUnavailable, match="another process"):
+                store.write([Put(A, b"")])
+            assert 0.1 <= time.monotonic() - began < 5
+        assert store.get(A) is None
+
+
+def test_a_write_takes_over_the_place_in_the_queue_of_one_that_gave_up(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.1)) as store, ThreadPoolExecutor(1) as pool:
+        with queued(path):
+            with pytest.raises(StoreUnavailable):
+                store.write([Put(A, b"")])
+            store._file._wait_s = 10.0
+            late = pool.submit(store.write, [Put(A, b"")])
+            wait_until(lambda: store._file._queue._place._is_wanted, 10, "the write does not wait")
+        late.result(10)
+        assert store.get(A) is not None
+
+
+def test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.05)) as store, closing(SqliteRangeStore(path)) as other:
+        with queued(path), pytest.raises(StoreUnavailable):
+            store.write([Put(A, b"")])
+        other.write([Put(B, b"")])
+        store._file._wait_s = 10.0
+        store.write([Put(A, b"")])
+
+
+def test_a_store_is_closed_while_another_process_has_the_lock(path: Path) -> None:
+    store = SqliteRangeStore(path, wait_s=0.05)
+    with queued(path) as release:
+        with pytest.raises(StoreUnavailable):
+            store.write([Put(A, b"")])
+        store.close()
+        release()
+        with closing(SqliteRangeStore(path)) as again:
+            again.write([Put(A, b"")])
 
 
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:

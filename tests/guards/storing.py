@@ -87,7 +87,7 @@ ON_SQLITE = (
                 'self._writer.execute("BEGIN IMMEDIATE")',
                 'self._writer.execute("BEGIN DEFERRED")',
             ),
-            ours("adapters/sqlite_file.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
+            ours("adapters/folder_lock.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         ),
         (f"{SQLITE}test_two_stores_on_one_file_guard_what_they_change",),
     ),

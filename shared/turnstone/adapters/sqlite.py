@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from turnstone.adapters.operations import check_operations
-from turnstone.adapters.sqlite_file import SqliteFile
+from turnstone.adapters.sqlite_file import BUSY_TIMEOUT_S, SqliteFile
 from turnstone.adapters.sqlite_rows import attributes_in
 from turnstone.adapters.sqlite_writes import DELETE, first_failed, was_applied
 from turnstone.domain.errors import Conflict
@@ -40,13 +40,16 @@ class SqliteRangeStore:
     A page of a range continues whenever it is full (`limit`, or a megabyte of bodies), even if nothing follows.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S) -> None:
         """Open the file, creating it, readable by its owner only, and its folder.
 
+        Args:
+            wait_s: how long a write waits for other writes, of this process and of others.
+
         Raises:
-            StoreUnavailable: it can't be opened, or a newer Turnstone wrote it.
+            StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
         """
-        self._file = SqliteFile(path)
+        self._file = SqliteFile(path, wait_s)
 
     def get(self, key: Key) -> Record | None:
         """Return the record, None if there is none."""

@@ -35,7 +35,7 @@ def operated_turns() -> Iterator[OpenTurns]:
     from turnstone.store.oversize import OversizeStore
 
     local = load_settings(LocalSettings)
-    records = SqliteRangeStore(operated_database(local.data_dir))
+    records = SqliteRangeStore(operated_database(local.data_dir), local.store_wait_seconds)
     try:
         store = OversizeStore(records, FileBlobStore(local.data_dir / "blobs"))
         yield _open_turns(store, LocalSupervisor(SystemClock()), local)
