@@ -21,6 +21,7 @@ import pytest
 from tests.contract.range_store_suite import RangeStoreConformance
 from tests.servers import wait_until
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.reserve import Reserve
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -67,8 +68,9 @@ class LockedFile(ReadOnlyFile):
 class StoreOnDisk(SqliteRangeStore):
     """A store on the given disk."""
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteFile, reserve: Reserve | None = None) -> None:
         self._file = file
+        self._reserve = reserve
 
 
 @contextmanager

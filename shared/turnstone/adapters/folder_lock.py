@@ -14,6 +14,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
 
+_ALONE = fcntl.LOCK_EX
+
 
 class FolderLock:
     """The lock of a folder, which one thread of this process at a time may ask for. A process's death frees it."""
@@ -81,7 +83,7 @@ class _Place:
     def _try_now(self) -> bool:
         """Take the lock if it is free; return whether it is taken."""
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, _ALONE | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
@@ -99,7 +101,7 @@ class _Place:
 
     def _wait_for_it(self) -> None:
         while self._waits.get():
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            fcntl.flock(self._descriptor, _ALONE)
             with self._changing:
                 self._is_waiting = False
                 if self._is_wanted:

@@ -9,6 +9,7 @@ from pathlib import Path
 from turnstone.domain.errors import StoreUnavailable
 
 PAYLOADS, RESERVE = "blobs", "turnstone.reserve"  # beside the database
+HOW_TO_MEND = "stop the server and restore a backup (turnstone restore)"
 _LOGS = ("-wal", "-shm")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 # A quota is a failed write to SQLite, which knows only the full disk by its name.
@@ -52,9 +53,7 @@ def failure_of(path: Path, error: sqlite3.Error | OSError, wait_s: float) -> Sto
     """Return the error to raise for a failure of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & 0xFF in _DAMAGED:
-        return StoreUnavailable(
-            f"the database {str(path)!r} is damaged ({error}): stop the server and restore a backup (turnstone restore)"
-        )
+        return StoreUnavailable(f"the database {str(path)!r} is damaged ({error}): {HOW_TO_MEND}")
     if code is not None and code & 0xFF == sqlite3.SQLITE_BUSY:
         return StoreUnavailable(
             f"the database {str(path)!r} has been held by another process for more than {wait_s:g} s ({error}): "

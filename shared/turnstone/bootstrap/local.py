@@ -9,7 +9,9 @@ from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.local_jobs import LocalJobs
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.repeated import Repeated
+from turnstone.adapters.reserve import Reserve, ReservingBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite_failures import PAYLOADS
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
@@ -34,8 +36,10 @@ class LocalServer:
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
-        self._sqlite = SqliteRangeStore(settings.data_dir / DATABASE, settings.store_wait_seconds)
-        store = OversizeStore(self._sqlite, FileBlobStore(settings.data_dir / "blobs"))
+        self._reserve = Reserve(settings.data_dir)
+        self._sqlite = SqliteRangeStore(settings.data_dir / DATABASE, settings.store_wait_seconds, self._reserve)
+        payloads = ReservingBlobStore(FileBlobStore(settings.data_dir / PAYLOADS), self._reserve)
+        store = OversizeStore(self._sqlite, payloads)
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
         models = local_models(settings)
@@ -69,6 +73,7 @@ class LocalServer:
 
     def start(self) -> None:
         """Attend to the turns, and do the jobs, that were open when the last process ended, and from now on."""
+        self._reserve.try_make()
         self._supervisor.start(self._attend, self._left_open)
         cleaning = self.core.cleaning
         self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
@@ -107,6 +112,7 @@ class LocalServer:
 
     def _sweep(self) -> None:
         """Look for turns that another server over the same data has left, and drop what is remembered too long."""
+        self._reserve.try_make()
         self._sqlite.drop_expired(self._clock.now())
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
