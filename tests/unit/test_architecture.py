@@ -37,7 +37,10 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 7
 # modules that compose the edge, not routes
 COMPOSITION = {
-    *(EDGE / f"{name}.py" for name in ("cli", "handed", "last_resort", "local", "openapi", "processes", "stream")),
+    *(
+        EDGE / f"{name}.py"
+        for name in ("backup", "cli", "handed", "last_resort", "local", "openapi", "processes", "stream")
+    ),
     *EDGE.glob("*/family.py"),
     *EDGE.glob("chat/*.py"),
 }

@@ -46,6 +46,10 @@ class FileBlobStore:
         with _failures_told(name):
             return path.read_bytes()
 
+    def has(self, name: str) -> bool:
+        """Return whether the payload is there."""
+        return self._path(name).exists()
+
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
         path = self._path(name)

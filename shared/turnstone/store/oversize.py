@@ -6,6 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -156,3 +157,28 @@ def _with_codec(put: Put, body: bytes, codec: str) -> Put:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+class Payload(NamedTuple):
+    """What a record refers to in the blob store."""
+
+    name: str
+    sha256: str
+
+    def check(self, payload: bytes) -> None:
+        """Raise StoreUnavailable if these are not the bytes that were stored."""
+        if _sha256(payload) != self.sha256:
+            raise StoreUnavailable(f"the payload {self.name!r} is not the one that was stored")
+
+
+# The attribute of the records that refer to a payload, and its values there.
+REFERRING = (_CODEC, (_BLOB, _ZLIB_BLOB))
+
+
+def payload_of(record: Record) -> Payload:
+    """Return the payload of a record that has one of these values. Raises StoreUnavailable."""
+    try:
+        fields = json.loads(record.body)
+        return Payload(fields["name"], fields["sha256"])
+    except (ValueError, LookupError, TypeError) as exc:
+        raise StoreUnavailable(f"the record {record.key!r} names no payload that can be found: {exc}") from exc
