@@ -21,7 +21,7 @@ import pytest
 from tests.contract.range_store_suite import RangeStoreConformance
 from tests.servers import wait_until
 from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.reserve import Reserve
+from turnstone.adapters.reserve import RESERVE_BYTES, Reserve, ReservingBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -485,3 +485,67 @@ def test_what_is_remembered_anew_between_the_look_and_the_removal_is_kept(path: 
         found = store.get(key)
         assert found is not None
         assert found.body == b"new"
+
+
+class RoomyReserve(Reserve):
+    """A reserve without which a small file has room for 128 KB more."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+        self.was_given_up = False
+
+    def leaves_room(self) -> bool:
+        return not self.was_given_up
+
+    def try_give_up(self) -> bool:
+        is_first, self.was_given_up = not self.was_given_up, True
+        self._file._writer.execute("PRAGMA max_page_count = 96")
+        return is_first
+
+
+def test_the_reserve_is_given_up_to_a_deletion_that_finds_no_room_and_to_no_other_write(path: Path) -> None:
+    file = SmallFile(path)
+    reserve = RoomyReserve(file)
+    with closing(StoreOnDisk(file, reserve)) as store:
+        store.write([Put(A, b"a"), Put(B, b"b")])
+        while True:
+            try:
+                store.write([Put(Key("q", f"{time.monotonic_ns()}"), b"x" * 3_000)])
+            except StoreUnavailable:
+                break
+        assert not reserve.was_given_up
+        job = Put(C, b"x" * 50_000)
+        store.write([Delete(A), job])
+        assert (reserve.was_given_up, store.get(A), store.get(C) is not None) == (True, None, True)
+        with pytest.raises(StoreUnavailable, match="deletions only"):
+            store.write([Put(B, b"small")])
+        store.write([Delete(B)])
+        assert store.get(B) is None
+
+
+def test_a_reserve_is_made_given_up_once_and_made_again(tmp_path: Path) -> None:
+    reserve, other = Reserve(tmp_path), Reserve(tmp_path)
+    assert reserve.leaves_room()
+    (file,) = tmp_path.iterdir()
+    assert (file.stat().st_size, stat.filemode(file.stat().st_mode)) == (RESERVE_BYTES, "-rw-------")
+    assert (other.try_give_up(), reserve.try_give_up()) == (True, False)
+    file.touch()  # as a restore leaves it
+    assert reserve.try_make()
+    assert file.stat().st_size == RESERVE_BYTES
+
+
+def test_a_disk_that_can_hold_no_such_file_has_no_reserve_and_is_written_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "turnstone.reserve").mkdir()
+    with closing(SqliteRangeStore(tmp_path / "turnstone.db.d" / "turnstone.db", 5.0, Reserve(tmp_path))) as store:
+        store.write([Put(A, b"")])
+
+
+def test_a_payload_is_not_stored_in_the_room_of_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = Reserve(tmp_path)
+    blobs = ReservingBlobStore(FileBlobStore(tmp_path / "blobs"), reserve)
+    monkeypatch.setattr(reserve, "_has_room", lambda: False)
+    with pytest.raises(StoreUnavailable, match="deletions only"):
+        blobs.put("a", b"")
+    monkeypatch.undo()
+    blobs.put("a", b"payload")
+    assert (blobs.get("a"), reserve.try_give_up()) == (b"payload", True)

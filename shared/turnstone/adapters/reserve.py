@@ -33,12 +33,9 @@ class Reserve:
         self._is_there = False
         self._looked_at_s = -_LOOKED_AT_FOR_S
 
-    def is_missing(self) -> bool:
-        """Return whether its room is given up, by any process, as of a second ago at most."""
-        now_s = time.monotonic()
-        if now_s - self._looked_at_s > _LOOKED_AT_FOR_S:
-            self._is_there, self._looked_at_s = self._is_whole(), now_s
-        return self._is_usable and not self._is_there
+    def leaves_room(self) -> bool:
+        """Return whether a write that deletes nothing may take room: the reserve is there, or can be made again."""
+        return not self._is_missing() or self.try_make() or not self._is_usable
 
     def try_make(self) -> bool:
         """Take up the room if the disk has it and as much again; return whether the reserve is there."""
@@ -55,6 +52,13 @@ class Reserve:
                 self._path.unlink(missing_ok=True)
             self._is_there, self._looked_at_s = False, time.monotonic()
             return was_there
+
+    def _is_missing(self) -> bool:
+        """Return whether its room is given up, by any process, as of a second ago at most."""
+        now_s = time.monotonic()
+        if now_s - self._looked_at_s > _LOOKED_AT_FOR_S:
+            self._is_there, self._looked_at_s = self._is_whole(), now_s
+        return self._is_usable and not self._is_there
 
     def _is_whole(self) -> bool:
         try:
@@ -97,7 +101,7 @@ class ReservingBlobStore:
 
     def put(self, name: str, body: bytes) -> None:
         """Store the payload. Raises StoreUnavailable."""
-        if self._reserve.is_missing() and not self._reserve.try_make():
+        if not self._reserve.leaves_room():
             raise DiskFull(f"the payload {name!r} can't be stored: the disk has room for deletions only")
         self._blobs.put(name, body)
 

@@ -53,8 +53,13 @@ class SqliteRangeStore:
         Raises:
             StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
         """
-        self._file = SqliteFile(path, wait_s)
         self._reserve = reserve
+        try:
+            self._file = SqliteFile(path, wait_s)
+        except DiskFull:  # even to read, SQLite needs room for its index of the log
+            if not self._try_give_up_reserve():
+                raise
+            self._file = SqliteFile(path, wait_s)
 
     def get(self, key: Key) -> Record | None:
         """Return the record, None if there is none."""
@@ -167,7 +172,7 @@ class SqliteRangeStore:
 
     def _check_room(self) -> None:
         """Check that a write which deletes nothing leaves the room that deletions need. Raises DiskFull."""
-        if self._reserve is None or not self._reserve.is_missing() or self._reserve.try_make():
+        if self._reserve is None or self._reserve.leaves_room():
             return
         with self._file.reading() as connection:
             (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
