@@ -339,6 +339,7 @@ def test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back(path: Path) 
     with closing(SqliteRangeStore(path, wait_s=0.05)) as store, closing(SqliteRangeStore(path)) as other:
         with queued(path), pytest.raises(StoreUnavailable):
             store.write([Put(A, b"")])
+        wait_until(lambda: not store._file._queue._place._is_waiting, 10, "the lock does not come")
         other.write([Put(B, b"")])
         store._file._wait_s = 10.0
         store.write([Put(A, b"")])
