@@ -1,4 +1,4 @@
-"""The command `turnstone`: for whoever operates a server its API keys, and the turns that have not ended; and a chat.
+"""The command `turnstone`: API keys, turns that have not ended, and backups of a server, for its operator; and a chat.
 
 What operates works on the data directory or, where TURNSTONE_TABLE is set, on that table, beside running servers. The
 chat is a client of a server.
@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from functions.backup import add_backup
 from functions.chat.command import add_chat
 from turnstone.bootstrap.callers import operated_keys
 from turnstone.bootstrap.operated import operated_turns
@@ -121,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_keys(subjects.add_parser("keys", help="API keys of callers").add_subparsers(required=True, metavar="VERB"))
     turns = subjects.add_parser("turns", help="turns that have not ended")
     _add_turns(turns.add_subparsers(required=True, metavar="VERB"))
+    add_backup(subjects)
     add_chat(subjects.add_parser("chat", help="talk with an agent of a running server"))
     return parser
 

@@ -24,6 +24,7 @@ from functions.descriptors import room_for_connections
 from functions.http_limits import HttpLimits
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
+from functions.last_resort import MARGIN_S, LastResort
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
 from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
@@ -143,8 +144,14 @@ class DrainingServer(AcceptingServer):
         connections = Connections(http_limits(settings))
         super().__init__(server_config(settings, server, connections), connections, source)
         self._server = server
+        self._last_resort = LastResort(server.drain_seconds + MARGIN_S)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._last_resort.watch_signals()
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._last_resort.arm()
         self._server.begin_to_stop()
         await super().shutdown(sockets)
 
@@ -222,7 +229,8 @@ def main() -> None:
         listening = listen(settings.host, settings.port)
         hello = greeting(settings, listening.getsockname()[1])
         if settings.processes > 1:
-            Processes(listening, settings.processes, lambda: print(hello, flush=True)).serve()
+            announce = partial(print, hello, flush=True)
+            Processes(listening, settings.processes, announce, settings.drain_seconds).serve()
             return
         server = LocalServer(settings)
     except OSError as problem:

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from functions.descriptors import SCARCE, TRY_AGAIN_S, RareWarning
+from functions.last_resort import MARGIN_S, LastResort
 
 SERVES = b"serves"
 HANDED = b"c"  # goes with each connection, because a descriptor alone can't be sent
@@ -24,6 +25,7 @@ BACKLOG = 2_048
 CHANNEL_BYTES = 16_384  # some twenty connections: the system limits how many are under way between processes, too
 START_AGAIN_S = 1.0  # after a process could not be replaced
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+KILLED_AFTER_S = MARGIN_S + 1.0  # after the drain, once its own last resort should have ended it
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 log = logging.getLogger(__name__)
 
@@ -54,13 +56,16 @@ class _Child:
 class Processes:
     """Starts so many processes, has them share the connections, and replaces those that die."""
 
-    def __init__(self, listening: socket.socket, number: int, announce: Callable[[], None]) -> None:
+    def __init__(
+        self, listening: socket.socket, number: int, announce: Callable[[], None], drain_seconds: float
+    ) -> None:
         """Prepare them.
 
         Args:
             listening: bound, and not listened on before all of them serve.
             number: of the processes that serve.
             announce: called when all of them do, for the first time.
+            drain_seconds: how long the running turns of a process may take to finish once it is to end.
         """
         self._listening = listening
         self._number = number
@@ -76,6 +81,9 @@ class Processes:
         self._take_at_s = 0.0
         self._is_pausing = False
         self._scarcity = RareWarning(log, "%d times a connection could not be accepted: %s")
+        self._stop_within_s = drain_seconds + KILLED_AFTER_S
+        self._stop_by_s: float | None = None
+        self._last_resort = LastResort(self._stop_within_s + MARGIN_S)
         self._failure: str | None = None
 
     def serve(self) -> None:
@@ -90,6 +98,7 @@ class Processes:
                 self._start_missing()
                 for key, events in self._selector.select(self._longest_wait_s()):
                     key.data(events)
+                self._kill_late()
                 self._choose_what_to_wait_for()
         if self._failure is not None:
             raise NotStarted(self._failure)
@@ -114,6 +123,8 @@ class Processes:
 
     def _stop(self) -> None:
         self._is_stopping = True
+        self._stop_by_s = time.monotonic() + self._stop_within_s
+        self._last_resort.arm()
         self._choose_what_to_wait_for()
         self._listening.close()
         if self._unhanded is not None:
@@ -121,6 +132,16 @@ class Processes:
             self._unhanded = None
         for child in self._children:
             child.process.terminate()
+            child.process.send_signal(signal.SIGCONT)  # one that was stopped would not end
+
+    def _kill_late(self) -> None:
+        """Kill what has not ended in time: a process that is stopped, or waits for what does not come."""
+        if self._stop_by_s is None or time.monotonic() < self._stop_by_s:
+            return
+        self._stop_by_s = None
+        for child in self._children:
+            log.warning("process %d has not ended in time and is killed", child.process.pid)
+            child.process.kill()
 
     def _start_missing(self) -> None:
         if self._is_stopping or time.monotonic() < self._start_at_s:
@@ -135,6 +156,8 @@ class Processes:
             self._selector.register(child.channel, READ, partial(self._attend, child))
 
     def _longest_wait_s(self) -> float | None:
+        if self._stop_by_s is not None:
+            return max(0.0, self._stop_by_s - time.monotonic())
         if self._is_stopping:
             return None
         awaited_s = [self._start_at_s] if len(self._children) < self._number else []

@@ -105,6 +105,10 @@ class ServerProcess:
         self._process = None
         return exit_code
 
+    def has_ended(self) -> bool:
+        """Return whether it has ended by itself."""
+        return self._running().poll() is not None
+
     @property
     def process_id(self) -> int:
         return self._running().pid

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import wait_until
-from turnstone.adapters import sqlite_file, sqlite_log
+from turnstone.adapters import sqlite_log
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.records import Absent, Key, Put, Record
@@ -148,9 +148,9 @@ def test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk(
 
 
 def test_who_stands_too_long_behind_one_that_waits_for_the_disk_is_told(
-    store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    store: SqliteRangeStore, disk: Disk, pool: ThreadPoolExecutor
 ) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
+    store._file._wait_s = 0.05
     disk.hold()
     first = _held_up(pool, disk, lambda: store.write([Put(A, b"")]))
     with pytest.raises(StoreUnavailable, match="too long"):

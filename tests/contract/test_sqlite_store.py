@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -18,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.range_store_suite import RangeStoreConformance
-from turnstone.adapters import sqlite_file
+from tests.servers import wait_until
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.reserve import RESERVE_BYTES, Reserve, ReservingBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -66,8 +68,21 @@ class LockedFile(ReadOnlyFile):
 class StoreOnDisk(SqliteRangeStore):
     """A store on the given disk."""
 
-    def __init__(self, file: SqliteFile) -> None:
+    def __init__(self, file: SqliteFile, reserve: Reserve | None = None) -> None:
         self._file = file
+        self._reserve = reserve
+
+
+@contextmanager
+def queued(path: Path) -> Iterator[Callable[[], None]]:
+    """Hold the lock that writers queue on, as another process does; give what releases it."""
+    path.parent.mkdir(exist_ok=True)
+    queue = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        yield lambda: fcntl.flock(queue, fcntl.LOCK_UN)
+    finally:
+        os.close(queue)
 
 
 @pytest.fixture
@@ -169,14 +184,52 @@ def test_a_new_file_may_be_opened_by_many_at_once(tmp_path: Path) -> None:
         store.close()
 
 
-def test_opening_waits_for_another_process_that_is_preparing_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "turnstone.db"
-    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    other.execute("BEGIN IMMEDIATE")
-    release = threading.Timer(0.05, other.close)
-    release.start()
+def test_opening_waits_for_another_process_that_is_preparing_the_file(path: Path) -> None:
+    with queued(path) as release:
+        later = threading.Timer(0.05, release)
+        later.start()
+        SqliteRangeStore(path).close()
+        later.join()
+
+
+def test_opening_does_not_wait_for_ever_for_another_process_that_is_preparing_the_file(path: Path) -> None:
+    with queued(path), pytest.raises(StoreUnavailable, match="another process"):
+        SqliteRangeStore(path, wait_s=0.05)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("left", ["turnstone.db-wal", "turnstone.db-shm", "turnstone.reserve", "blobs/a/b.blob"])
+def test_a_database_that_is_missing_beside_what_belongs_to_it_is_not_begun_anew(left: str, path: Path) -> None:
+    (path.parent / left).parent.mkdir(parents=True)
+    (path.parent / left).write_bytes(b"left")
+    with pytest.raises(StoreUnavailable, match=r"missing.*restore a backup.*remove the folder"):
+        SqliteRangeStore(path)
+    assert not path.exists()
+
+
+def test_an_emptied_database_is_not_begun_anew(path: Path) -> None:
     SqliteRangeStore(path).close()
-    release.join()
+    os.truncate(path, 0)
+    with pytest.raises(StoreUnavailable, match=r"empty.*restore a backup"):
+        SqliteRangeStore(path)
+    assert path.stat().st_size == 0
+
+
+def test_a_folder_of_payloads_without_any_is_begun_anew(path: Path) -> None:
+    (path.parent / "blobs" / "a").mkdir(parents=True)
+    SqliteRangeStore(path).close()
+
+
+def test_a_torn_page_is_named_with_what_to_do(path: Path) -> None:
+    with closing(SqliteRangeStore(path)) as store:
+        store.write([Put(Key("p", f"{number:03}"), b"x" * 700) for number in range(100)])
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(path.stat().st_size - 4096))
+    with closing(SqliteRangeStore(path)) as store:
+        for read in (lambda: store.get(Key("p", "050")), lambda: store.range(Range("p"))):
+            with pytest.raises(StoreUnavailable, match=r"is damaged .*restore a backup"):
+                read()
 
 
 def test_a_full_disk_fails_the_whole_write_and_recovers_with_space(path: Path) -> None:
@@ -224,11 +277,8 @@ def test_an_error_within_a_write_undoes_it(store: SqliteRangeStore) -> None:
     assert (Record(C, b"c", {}, 1),) == store.range(Range("p")).records
 
 
-def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
-    store = SqliteRangeStore(path)
+def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(path: Path) -> None:
+    store = SqliteRangeStore(path, wait_s=0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked"):
@@ -240,14 +290,12 @@ def test_a_file_locked_by_another_process_is_unavailable_until_it_is_released(
     store.close()
 
 
-def test_a_write_does_not_wait_for_ever_for_another_thread(
-    store: SqliteRangeStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT_S", 0.05)
-    with store._file.writing(), ThreadPoolExecutor() as pool:
-        late = pool.submit(store.write, [Put(A, b"")])
-        assert isinstance(late.exception(), StoreUnavailable)
-    store.write([Put(A, b"")])
+def test_a_write_does_not_wait_for_ever_for_another_thread(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.05)) as store:
+        with store._file.writing(), ThreadPoolExecutor() as pool:
+            late = pool.submit(store.write, [Put(A, b"")])
+            assert isinstance(late.exception(), StoreUnavailable)
+        store.write([Put(A, b"")])
 
 
 def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_done(
@@ -263,6 +311,49 @@ def test_a_write_waits_for_those_of_other_processes_and_goes_on_once_they_are_do
         os.close(queue)
         late.result(10)
     assert store.get(A) is not None
+
+
+def test_a_write_does_not_wait_for_ever_for_another_process(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.1)) as store, queued(path):
+        for _ in range(2):
+            began = time.monotonic()
+            with pytest.raises(StoreUnavailable, match="another process"):
+                store.write([Put(A, b"")])
+            assert 0.1 <= time.monotonic() - began < 5
+        assert store.get(A) is None
+
+
+def test_a_write_takes_over_the_place_in_the_queue_of_one_that_gave_up(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.1)) as store, ThreadPoolExecutor(1) as pool:
+        with queued(path):
+            with pytest.raises(StoreUnavailable):
+                store.write([Put(A, b"")])
+            store._file._wait_s = 10.0
+            late = pool.submit(store.write, [Put(A, b"")])
+            wait_until(lambda: store._file._queue._place._is_wanted, 10, "the write does not wait")
+        late.result(10)
+        assert store.get(A) is not None
+
+
+def test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back(path: Path) -> None:
+    with closing(SqliteRangeStore(path, wait_s=0.05)) as store, closing(SqliteRangeStore(path)) as other:
+        with queued(path), pytest.raises(StoreUnavailable):
+            store.write([Put(A, b"")])
+        wait_until(lambda: not store._file._queue._place._is_waiting, 10, "the lock does not come")
+        other.write([Put(B, b"")])
+        store._file._wait_s = 10.0
+        store.write([Put(A, b"")])
+
+
+def test_a_store_is_closed_while_another_process_has_the_lock(path: Path) -> None:
+    store = SqliteRangeStore(path, wait_s=0.05)
+    with queued(path) as release:
+        with pytest.raises(StoreUnavailable):
+            store.write([Put(A, b"")])
+        store.close()
+        release()
+        with closing(SqliteRangeStore(path)) as again:
+            again.write([Put(A, b"")])
 
 
 def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
@@ -395,3 +486,67 @@ def test_what_is_remembered_anew_between_the_look_and_the_removal_is_kept(path: 
         found = store.get(key)
         assert found is not None
         assert found.body == b"new"
+
+
+class RoomyReserve(Reserve):
+    """A reserve without which a small file has room for 128 KB more."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+        self.was_given_up = False
+
+    def leaves_room(self) -> bool:
+        return not self.was_given_up
+
+    def try_give_up(self) -> bool:
+        is_first, self.was_given_up = not self.was_given_up, True
+        self._file._writer.execute("PRAGMA max_page_count = 96")
+        return is_first
+
+
+def test_the_reserve_is_given_up_to_a_deletion_that_finds_no_room_and_to_no_other_write(path: Path) -> None:
+    file = SmallFile(path)
+    reserve = RoomyReserve(file)
+    with closing(StoreOnDisk(file, reserve)) as store:
+        store.write([Put(A, b"a"), Put(B, b"b")])
+        while True:
+            try:
+                store.write([Put(Key("q", f"{time.monotonic_ns()}"), b"x" * 3_000)])
+            except StoreUnavailable:
+                break
+        assert not reserve.was_given_up
+        job = Put(C, b"x" * 50_000)
+        store.write([Delete(A), job])
+        assert (reserve.was_given_up, store.get(A), store.get(C) is not None) == (True, None, True)
+        with pytest.raises(StoreUnavailable, match="deletions only"):
+            store.write([Put(B, b"small")])
+        store.write([Delete(B)])
+        assert store.get(B) is None
+
+
+def test_a_reserve_is_made_given_up_once_and_made_again(tmp_path: Path) -> None:
+    reserve, other = Reserve(tmp_path), Reserve(tmp_path)
+    assert reserve.leaves_room()
+    (file,) = tmp_path.iterdir()
+    assert (file.stat().st_size, stat.filemode(file.stat().st_mode)) == (RESERVE_BYTES, "-rw-------")
+    assert (other.try_give_up(), reserve.try_give_up()) == (True, False)
+    file.touch()  # as a restore leaves it
+    assert reserve.try_make()
+    assert file.stat().st_size == RESERVE_BYTES
+
+
+def test_a_disk_that_can_hold_no_such_file_has_no_reserve_and_is_written_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "turnstone.reserve").mkdir()
+    with closing(SqliteRangeStore(tmp_path / "turnstone.db.d" / "turnstone.db", 5.0, Reserve(tmp_path))) as store:
+        store.write([Put(A, b"")])
+
+
+def test_a_payload_is_not_stored_in_the_room_of_deletions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = Reserve(tmp_path)
+    blobs = ReservingBlobStore(FileBlobStore(tmp_path / "blobs"), reserve)
+    monkeypatch.setattr(reserve, "_has_room", lambda: False)
+    with pytest.raises(StoreUnavailable, match="deletions only"):
+        blobs.put("a", b"")
+    monkeypatch.undo()
+    blobs.put("a", b"payload")
+    assert (blobs.get("a"), reserve.try_give_up()) == (b"payload", True)

@@ -139,7 +139,7 @@ class Disk:
     def _change(self, call: Call) -> None:
         node = self._seen.get(call.path)
         match call.name:
-            case "pwrite64" | "write" | "ftruncate" if node is None:
+            case "pwrite64" | "write" | "ftruncate" | "fallocate" if node is None:
                 assert not self._is_below(call.path), call
             case "pwrite64":
                 node.pending.append(_Change(call.ended_at, (int(call.arguments[3]), call.bytes_given())))
@@ -148,6 +148,11 @@ class Disk:
                 node.position += call.answer
             case "ftruncate":
                 node.pending.append(_Change(call.ended_at, int(call.arguments[1])))
+            case "fallocate":
+                _, mode, offset, length = call.arguments
+                assert (mode, offset) == ("0", "0"), call
+                assert len(node.data) <= int(length), call
+                node.pending.append(_Change(call.ended_at, int(length)))
             case _:
                 assert not any(str(self._root) in argument for argument in call.arguments[:2]), call
 

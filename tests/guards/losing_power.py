@@ -13,7 +13,7 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite_file.py",
-                "                log.keep(number, BUSY_TIMEOUT_S)\n",
+                "                log.keep(number, self._wait_s)\n",
                 "                pass\n",
             ),
         ),

@@ -7,6 +7,7 @@ DYNAMO = "tests/contract/test_dynamo_store.py::TestDynamoConformance::"
 NUMBERS = "tests/unit/test_numbers.py::"
 REQUESTS = "tests/unit/test_dynamo_requests.py::"
 SQLITE = "tests/contract/test_sqlite_store.py::"
+BACKUP = "tests/integration/test_backup_command.py::"
 CONFORMANCE = f"{SQLITE}TestSqliteConformance::"
 EVERY_PAIR = "test_every_pair_of_conditions"
 UNDONE = '            connection.execute("ROLLBACK")\n            connection.execute("BEGIN IMMEDIATE")\n'
@@ -87,7 +88,7 @@ ON_SQLITE = (
                 'self._writer.execute("BEGIN IMMEDIATE")',
                 'self._writer.execute("BEGIN DEFERRED")',
             ),
-            ours("adapters/sqlite_file.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
+            ours("adapters/folder_lock.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         ),
         (f"{SQLITE}test_two_stores_on_one_file_guard_what_they_change",),
     ),
@@ -102,6 +103,30 @@ ON_SQLITE = (
             ),
         ),
         (f"{CONFORMANCE}test_no_increment_is_lost_and_no_half_of_one_is_kept",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: a lock that comes when no write waits any more is given back",
+        (ours("adapters/folder_lock.py", "                else:\n                    self.give_back()\n", ""),),
+        (f"{SQLITE}test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back",),
+    ),
+    Guard(
+        Race.TWO_WRITERS,
+        "SQLite: a database that is in use is not replaced by a backup",
+        (
+            ours(
+                "adapters/sqlite_log.py",
+                "        fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)\n",
+                "",
+            ),
+        ),
+        (f"{BACKUP}test_a_restore_waits_for_no_server",),
+    ),
+    Guard(
+        Race.READ_DURING_WRITE,
+        "SQLite: a backup is made again when a payload was removed after the database was copied",
+        (ours("bootstrap/backup.py", "        if not missed:\n            break\n", "        break\n"),),
+        (f"{BACKUP}test_a_payload_that_is_removed_while_payloads_are_copied_is_not_missed",),
     ),
     Guard(
         Race.HALF_A_WRITE,

@@ -32,7 +32,7 @@ class Stored:
             raise StoreUnavailable("no disk")
         some = [name for name in self.records[after : after + limit] if name is not None]
         following = after + limit if after + limit < len(self.records) else None
-        return [b'{"name": "%s"}' % name.encode() for name in some], following
+        return [b'{"name": "%s", "sha256": ""}' % name.encode() for name in some], following
 
     def older_than(self, age_s: float) -> Iterator[str]:
         yield from sorted(name for name, at_s in self.stored_at_s.items() if at_s <= self.now_s - age_s)

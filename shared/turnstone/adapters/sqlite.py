@@ -11,13 +11,16 @@ from datetime import datetime
 from pathlib import Path
 
 from turnstone.adapters.operations import check_operations
-from turnstone.adapters.sqlite_file import SqliteFile
+from turnstone.adapters.reserve import RESERVE_BYTES, Reserve
+from turnstone.adapters.sqlite_failures import DiskFull
+from turnstone.adapters.sqlite_file import BUSY_TIMEOUT_S, SqliteFile
 from turnstone.adapters.sqlite_rows import attributes_in
 from turnstone.adapters.sqlite_writes import DELETE, first_failed, was_applied
 from turnstone.domain.errors import Conflict
-from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Range, Record
 
 PAGE_BYTES = 1024 * 1024
+RECORDS_IN_NEED = 8  # that one write removes where room is short: SQLite may write all of their pages anew
 
 _GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
 _ASCENDING = """SELECT sk, rev, attributes, body FROM items
@@ -43,13 +46,23 @@ class SqliteRangeStore:
     A page of a range continues whenever it is full (`limit`, or a megabyte of bodies), even if nothing follows.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S, reserve: Reserve | None = None) -> None:
         """Open the file, creating it, readable by its owner only, and its folder.
 
+        Args:
+            wait_s: how long a write waits for other writes, of this process and of others.
+            reserve: room on the disk that is given up to a deletion which finds none.
+
         Raises:
-            StoreUnavailable: it can't be opened, or a newer Turnstone wrote it.
+            StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
         """
-        self._file = SqliteFile(path)
+        self._reserve = reserve
+        try:
+            self._file = SqliteFile(path, wait_s)
+        except DiskFull:  # even to read, SQLite needs room for its index of the log
+            if not self._try_give_up_reserve():
+                raise
+            self._file = SqliteFile(path, wait_s)
 
     def get(self, key: Key) -> Record | None:
         """Return the record, None if there is none."""
@@ -87,6 +100,18 @@ class SqliteRangeStore:
             ValueError: see `check_operations`.
         """
         check_operations(operations)
+        if not any(isinstance(operation, Delete) for operation in operations):
+            self._check_room()
+            self._write(operations, nonce)
+            return
+        try:
+            self._write(operations, nonce)
+        except DiskFull:
+            if not self._try_give_up_reserve():
+                raise
+            self._write(operations, nonce)
+
+    def _write(self, operations: Sequence[Operation], nonce: str | None) -> None:
         with self._file.writing() as connection:
             failed = first_failed(connection, operations, nonce)
             if failed is None:
@@ -109,11 +134,11 @@ class SqliteRangeStore:
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
         """Remove records of a partition, or that one record; tell if none is left."""
-        with self._file.writing() as connection:
-            if sk is not None:
-                connection.execute(DELETE, (pk, sk))
-                return True
-            return connection.execute(_CLEAR, (pk, limit)).rowcount < limit
+        try:
+            return self._clear(pk, limit, sk)
+        except DiskFull:
+            self._try_give_up_reserve()
+            return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
         """Remove what was remembered under idempotency keys whose time is over, as a table does by its `ttl`.
@@ -123,10 +148,14 @@ class SqliteRangeStore:
         moment = int(now.timestamp())
         with self._file.reading() as connection:
             found = connection.execute(_EXPIRED, (moment,)).fetchall()
-        if found:
-            with self._file.writing() as connection:
-                connection.executemany(_DROP, [(rowid, moment) for (rowid,) in found])
-        return len(found)
+        dropped = [(rowid, moment) for (rowid,) in found]
+        try:
+            self._drop(dropped)
+        except DiskFull:
+            self._try_give_up_reserve()
+            dropped = dropped[:RECORDS_IN_NEED]
+            self._drop(dropped)
+        return len(dropped)
 
     def pointers(self, after: int, limit: int) -> tuple[list[bytes], int | None]:
         """Return the bodies that stand for payloads among the next `limit` rows, and where to continue.
@@ -141,6 +170,31 @@ class SqliteRangeStore:
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""
         self._file.close()
+
+    def _clear(self, pk: str, limit: int, sk: str | None) -> bool:
+        with self._file.writing() as connection:
+            if sk is not None:
+                connection.execute(DELETE, (pk, sk))
+                return True
+            return connection.execute(_CLEAR, (pk, limit)).rowcount < limit
+
+    def _drop(self, rows: list[tuple[int, int]]) -> None:
+        if rows:
+            with self._file.writing() as connection:
+                connection.executemany(_DROP, rows)
+
+    def _check_room(self) -> None:
+        """Check that a write which deletes nothing leaves the room that deletions need. Raises DiskFull."""
+        if self._reserve is None or self._reserve.leaves_room():
+            return
+        with self._file.reading() as connection:
+            (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        if free_pages * page_bytes < RESERVE_BYTES:
+            raise DiskFull("the disk has room for deletions only")
+
+    def _try_give_up_reserve(self) -> bool:
+        return self._reserve is not None and self._reserve.try_give_up()
 
 
 def _half_open(query: Range) -> tuple[str, str]:

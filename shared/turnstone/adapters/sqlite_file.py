@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import sqlite3
+import tempfile
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from turnstone.adapters.folders import make_private_folder
+from turnstone.adapters.folder_lock import FolderLock
+from turnstone.adapters.folders import make_private_folder, sync_folder
+from turnstone.adapters.sqlite_failures import check_not_emptied, check_not_lost, failure_of
 from turnstone.adapters.sqlite_log import SqliteLog
 from turnstone.domain.errors import StoreUnavailable
 
@@ -45,30 +46,34 @@ class SqliteFile:
     Every use of it raises StoreUnavailable when SQLite or the file system fails, and after `close`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S) -> None:
         """Open the file, creating it, readable by its owner only, and its folder.
 
+        Args:
+            wait_s: how long a write waits for other writes, of this process and of others.
+
         Raises:
-            StoreUnavailable: it can't be opened, or a newer Turnstone wrote it.
+            StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
         """
         self._path = path
+        self._wait_s = wait_s
         self._closed = False
         self._was_read_only = False
         self._writing = threading.Lock()
         self._idle_readers: deque[sqlite3.Connection] = deque()
         with self._failures_told():
-            _create_private(path)
-            self._queue = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-            self._leave_queue = weakref.finalize(self, os.close, self._queue)
+            make_private_folder(path.parent)
+            # SQLite would look again after sleeps that grow up to a tenth of a second: a busy neighbour makes them
+            # long. A lock of the folder is woken when it is free, and closing it does not drop SQLite's own locks.
+            self._queue = FolderLock(path.parent)
+            self._create()
             self._writer, self._log = self._open()
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """Return a new connection that any thread may use."""
         # Mode rw: a file that was taken away is not made anew, empty and readable by all.
         uri = f"{path.absolute().as_uri()}?mode=rw"
-        connection = sqlite3.connect(
-            uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(uri, uri=True, timeout=self._wait_s, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -100,11 +105,12 @@ class SqliteFile:
         So is what an error was found in: it is not told of what a loss of power could still take back.
         """
         log, number = self._log, 0
-        if not self._writing.acquire(timeout=BUSY_TIMEOUT_S):
+        wait_until_s = time.monotonic() + self._wait_s
+        if not self._writing.acquire(timeout=self._wait_s):
             raise StoreUnavailable(f"other writes to the database {str(self._path)!r} are taking too long")
         try:
             self._check_open()
-            with self._failures_told(), self._queued(), self._read_only_noticed():
+            with self._failures_told(), self._queued(wait_until_s), self._read_only_noticed():
                 self._begin()
                 try:
                     yield self._writer
@@ -116,21 +122,31 @@ class SqliteFile:
         finally:
             self._writing.release()
             with self._failures_told():
-                log.keep(number, BUSY_TIMEOUT_S)
+                log.keep(number, self._wait_s)
 
     def close(self) -> None:
         """Close the file as soon as the calls that use it are done."""
         self._closed = True
         with self._writing:
-            self._leave_queue()
+            self._queue.close()
             self._log.close()
             self._writer.close()
         self._close_idle_readers()
 
+    def _create(self) -> None:
+        """Make the file, whole, unless it is there."""
+        check_not_lost(self._path)
+        if not os.path.lexists(self._path):
+            with self._queue.held(self._wait_s):
+                if not os.path.lexists(self._path):
+                    _make_database(self._path)
+        # Never open a file that exists: closing it would drop the locks that other connections of this process hold.
+        check_not_emptied(self._path)
+
     def _open(self) -> tuple[sqlite3.Connection, SqliteLog]:
         connection = self.connect(self._path)
         try:
-            _prepare(connection)
+            _prepare(connection, self._wait_s)
             # Who writes waits for the disk by the log; before parts of it are overwritten, SQLite still does.
             connection.execute("PRAGMA synchronous = NORMAL")
             return connection, SqliteLog(self._path)
@@ -138,16 +154,9 @@ class SqliteFile:
             connection.close()
             raise
 
-    @contextmanager
-    def _queued(self) -> Iterator[None]:
+    def _queued(self, wait_until_s: float) -> AbstractContextManager[None]:
         """Wait for the writes of other processes."""
-        # SQLite would look again after sleeps that grow up to a tenth of a second: a busy neighbour makes them long.
-        # A lock of the folder is woken when it is free, and closing its descriptor does not drop SQLite's own locks.
-        fcntl.flock(self._queue, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._queue, fcntl.LOCK_UN)
+        return self._queue.held(wait_until_s - time.monotonic())
 
     def _begin(self) -> None:
         if self._was_read_only:
@@ -196,21 +205,34 @@ class SqliteFile:
         try:
             yield
         except (sqlite3.Error, OSError) as exc:
-            raise StoreUnavailable(f"the database {str(self._path)!r} failed: {exc}") from exc
+            raise failure_of(self._path, exc, self._wait_s) from exc
 
 
-def _create_private(path: Path) -> None:
-    make_private_folder(path.parent)
-    # Never open a file that exists: closing it would drop the locks that other connections of this process hold on it.
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+def _make_database(path: Path) -> None:
+    """Make an empty database, which appears under its name once it is on the disk."""
+    descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-", suffix=".new")
+    os.close(descriptor)
+    try:
+        connection = sqlite3.connect(unfinished, isolation_level=None)
+        try:
+            _write_schema(connection)
+        finally:
+            connection.close()
+        os.rename(unfinished, path)
+        sync_folder(path.parent)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def _prepare(connection: sqlite3.Connection, wait_s: float) -> None:
     _schema_version(connection)  # what a newer Turnstone wrote stays as it is
-    _switch_to_wal(connection)
-    if _schema_version(connection) == SCHEMA_VERSION:
-        return
+    _switch_to_wal(connection, wait_s)
+    if _schema_version(connection) < SCHEMA_VERSION:
+        _write_schema(connection)
+
+
+def _write_schema(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     # Another process may have been faster.
     if _schema_version(connection) < SCHEMA_VERSION:
@@ -219,9 +241,9 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def _switch_to_wal(connection: sqlite3.Connection) -> None:
+def _switch_to_wal(connection: sqlite3.Connection, wait_s: float) -> None:
     # The one statement for which SQLite does not wait when another process is doing the same.
-    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -7,6 +7,7 @@ who waits does it for all that was written until then.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import threading
 import weakref
@@ -37,6 +38,8 @@ class SqliteLog:
         # Opened once and kept: a failure to write is told to every descriptor that was open when it happened.
         self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         self._let_go = weakref.finalize(self, os.close, self._descriptor)
+        # For whoever wants to put another database in the place of this one.
+        fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         self._syncing = threading.Lock()
         self._written = 0
         self._kept = 0

@@ -7,13 +7,22 @@ from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
 
+from turnstone.adapters.sqlite_failures import HOW_TO_MEND
+from turnstone.domain.errors import StoreUnavailable
 from turnstone.records import Scalar
 
 
 @lru_cache(maxsize=1_024)
 def attributes_in(text: str) -> Mapping[str, Scalar]:
-    """Return a record's attributes; most of a range have the same few, which nobody may change."""
-    attributes: dict[str, Scalar] = json.loads(text)
+    """Return a record's attributes; most of a range have the same few, which nobody may change.
+
+    Raises:
+        StoreUnavailable: the row is damaged.
+    """
+    try:
+        attributes: dict[str, Scalar] = json.loads(text)
+    except (ValueError, TypeError) as exc:
+        raise StoreUnavailable(f"a record's attributes are damaged ({exc}): {HOW_TO_MEND}") from exc
     return MappingProxyType(attributes)
 
 

@@ -54,7 +54,8 @@ def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
     from turnstone.bootstrap.operated_place import operated_database
     from turnstone.local_settings import LocalSettings
 
-    store = SqliteRangeStore(operated_database(load_settings(LocalSettings).data_dir, may_begin=may_begin))
+    local = load_settings(LocalSettings)
+    store = SqliteRangeStore(operated_database(local.data_dir, may_begin=may_begin), local.store_wait_seconds)
     try:
         yield _api_keys(store)
     finally:

@@ -3,18 +3,22 @@
 import logging
 import time
 from datetime import datetime, timedelta
+from threading import Thread
 
 from turnstone.adapters.files import FileBlobStore
 from turnstone.adapters.local_jobs import LocalJobs
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.repeated import Repeated
+from turnstone.adapters.reserve import Reserve, ReservingBlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite_failures import PAYLOADS
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.local_models import local_models
 from turnstone.bootstrap.local_shields import local_shields
+from turnstone.bootstrap.operated_place import DATABASE
 from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.refs import TurnRef
 from turnstone.local_settings import LocalSettings
@@ -25,6 +29,7 @@ LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 300.0
 LONGEST_SWEEP = timedelta(seconds=60)
+CLOSING_S = 1.0  # at least, for what is to be closed when the turns have ended
 
 
 class LocalServer:
@@ -32,9 +37,10 @@ class LocalServer:
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
-        self._sqlite = SqliteRangeStore(settings.data_dir / "turnstone.db")
-        blobs = FileBlobStore(settings.data_dir / "blobs")
-        store = OversizeStore(self._sqlite, blobs)
+        self._reserve = Reserve(settings.data_dir)
+        self._sqlite = SqliteRangeStore(settings.data_dir / DATABASE, settings.store_wait_seconds, self._reserve)
+        blobs = FileBlobStore(settings.data_dir / PAYLOADS)
+        store = OversizeStore(self._sqlite, ReservingBlobStore(blobs, self._reserve))
         clock = SystemClock()
         self._supervisor = LocalSupervisor(clock)
         models = local_models(settings)
@@ -57,13 +63,21 @@ class LocalServer:
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)
         self._stop_by: float | None = None
         self._clock = clock
+        # Read here, where the start can still say in one line why it fails.
+        self._left_open = tuple(self.core.turn_store.open_turns())
         self._sweeps = Repeated(self._sweep, SWEEP_EVERY_S)
         payload_sweep = PayloadSweep(self._sqlite, blobs, settings.payload_grace_seconds)
         self._payload_sweeps = Repeated(payload_sweep.run, min(SWEEP_EVERY_S, settings.payload_grace_seconds))
 
+    @property
+    def drain_seconds(self) -> float:
+        """How long running turns may finish once a stop begins."""
+        return self._settings.drain_seconds
+
     def start(self) -> None:
         """Attend to the turns, and do the jobs, that were open when the last process ended, and from now on."""
-        self._supervisor.start(self._attend, self.core.turn_store.open_turns())
+        self._reserve.try_make()
+        self._supervisor.start(self._attend, self._left_open)
         cleaning = self.core.cleaning
         self._jobs.start(cleaning.due, lambda job: cleaning.run_for(job, LONGEST_JOB))
         self._sweeps.start()
@@ -80,7 +94,18 @@ class LocalServer:
         """Wait for running turns while there is time, then stop. What is still running is left to its lease."""
         if self._stop_by is None:
             self.begin_to_stop()
-        have_ended = self.core.executor.wait(max(0.0, (self._stop_by or 0.0) - time.monotonic()))
+        have_ended = self.core.executor.wait(self._time_left_s())
+        # In a thread, because anything of it may wait for a disk, or for a process, that stands still.
+        closing = Thread(target=self._close, args=(have_ended,), name="closing", daemon=True)
+        closing.start()
+        closing.join(max(CLOSING_S, self._time_left_s()))
+        if closing.is_alive():
+            log.warning("stopped without waiting any longer for background work and the store")
+
+    def _time_left_s(self) -> float:
+        return max(0.0, (self._stop_by or 0.0) - time.monotonic())
+
+    def _close(self, have_ended: bool) -> None:
         self._sweeps.close()
         self._payload_sweeps.close()
         self._jobs.close()
@@ -92,6 +117,7 @@ class LocalServer:
 
     def _sweep(self) -> None:
         """Look for turns that another server over the same data has left, and drop what is remembered too long."""
+        self._reserve.try_make()
         self._sqlite.drop_expired(self._clock.now())
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 

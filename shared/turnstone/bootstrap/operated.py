@@ -32,12 +32,13 @@ def operated_turns() -> Iterator[OpenTurns]:
     from turnstone.adapters.files import FileBlobStore
     from turnstone.adapters.local_supervisor import LocalSupervisor
     from turnstone.adapters.sqlite import SqliteRangeStore
+    from turnstone.adapters.sqlite_failures import PAYLOADS
     from turnstone.store.oversize import OversizeStore
 
     local = load_settings(LocalSettings)
-    records = SqliteRangeStore(operated_database(local.data_dir))
+    records = SqliteRangeStore(operated_database(local.data_dir), local.store_wait_seconds)
     try:
-        store = OversizeStore(records, FileBlobStore(local.data_dir / "blobs"))
+        store = OversizeStore(records, FileBlobStore(local.data_dir / PAYLOADS))
         yield _open_turns(store, LocalSupervisor(SystemClock()), local)
     finally:
         records.close()

@@ -7,6 +7,7 @@ import json
 import logging
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -122,10 +123,11 @@ class OversizeStore:
         """Remove those blobs of a failed write that its records, as they are stored now, do not name."""
         keys = [operation.key for operation in encoded if isinstance(operation, Put) and _CODEC in operation.attributes]
         try:
-            named = {named_payload(record) for record in map(self._store.get, keys) if record is not None}
+            found = [payload_of(record) for record in map(self._store.get, keys) if record is not None]
         except StoreUnavailable as unavailable:
             log.warning("payloads of a failed write are left, %r: %s", blobs, unavailable)
         else:
+            named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
 
     def _decoded_page(self, page: Page) -> Page:
@@ -173,31 +175,48 @@ class OversizeStore:
         raise StoreUnavailable(f"the body of {record.key!r} is stored as {codec!r}, which a newer Turnstone reads")
 
     def _blob(self, pointer: bytes) -> bytes:
-        fields = json.loads(pointer)
-        payload = self._blobs.get(fields["name"])
+        payload = payload_in(pointer)
         if payload is None:
-            raise _Lost(f"the payload {fields['name']!r} is missing")
-        if _sha256(payload) != fields["sha256"]:
-            raise _Lost(f"the payload {fields['name']!r} is not the one that was stored")
-        return payload
+            raise _Lost("it does not say which payload it has")
+        body = self._blobs.get(payload.name)
+        if body is None:
+            raise _Lost(f"the payload {payload.name!r} is missing")
+        if not payload.is_whole(body):
+            raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
+        return body
 
 
 class _Lost(Exception):
     """A payload is missing or damaged."""
 
 
-def named_payload(record: Record) -> str | None:
-    """Return the name of the payload that a record, as it is stored, points to, None if it has none."""
-    return payload_named_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
+class Payload(NamedTuple):
+    """What a record refers to in the blob store."""
+
+    name: str
+    sha256: str
+
+    def is_whole(self, body: bytes) -> bool:
+        """Return whether these are the bytes that were stored."""
+        return _sha256(body) == self.sha256
 
 
-def payload_named_in(pointer: bytes) -> str | None:
-    """Return the name of a payload in what a record holds in its place, None where it can't be read."""
+# The attribute of the records that refer to a payload, and its values there.
+REFERRING = (_CODEC, (_BLOB, _ZLIB_BLOB))
+
+
+def payload_of(record: Record) -> Payload | None:
+    """Return the payload that a record, as it is stored, refers to, None if it has none."""
+    return payload_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
+
+
+def payload_in(pointer: bytes) -> Payload | None:
+    """Return the payload that the body of a record refers to, None where that can't be read."""
     try:
-        name: str = json.loads(pointer)["name"]
+        fields = json.loads(pointer)
+        return Payload(fields["name"], fields["sha256"])
     except (ValueError, LookupError, TypeError):
         return None
-    return name
 
 
 def _pointer(name: str, payload: bytes) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
-from turnstone.store.oversize import payload_named_in
+from turnstone.store.oversize import payload_in
 
 log = logging.getLogger(__name__)
 ROWS_AT_ONCE = 10_000
@@ -72,11 +72,11 @@ class PayloadSweep:
     def _parts(self) -> Iterator[int]:
         """Do a pass; yield after each part how many payloads it removed."""
         began_s = self._monotonic_s()
-        named: set[str | None] = set()
+        named: set[str] = set()
         after: int | None = 0
         while after is not None:
             pointers, after = self._records.pointers(after, ROWS_AT_ONCE)
-            named.update(map(payload_named_in, pointers))
+            named.update(payload.name for payload in map(payload_in, pointers) if payload is not None)
             yield 0
         payloads = self._payloads.older_than(self._grace_s)
         unnamed_since: dict[str, float] = {}

@@ -1,0 +1,112 @@
+"""A lock of a folder that processes queue for, with a limit on the wait.
+
+flock has no limit of its own: a process that stands still with the lock would hold up the threads of every other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock, Thread
+
+_ALONE = fcntl.LOCK_EX
+
+
+class FolderLock:
+    """The lock of a folder, which one thread of this process at a time may ask for. A process's death frees it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the folder. Raises OSError."""
+        self._place = _Place(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
+        self.close = weakref.finalize(self, self._place.close)
+
+    @contextmanager
+    def held(self, timeout_s: float) -> Iterator[None]:
+        """Hold the lock in the block.
+
+        Raises:
+            TimeoutError: another process holds it for that long.
+        """
+        self._place.take(timeout_s)
+        try:
+            yield
+        finally:
+            self._place.give_back()
+
+
+class _Place:
+    """The place of this process in the queue.
+
+    Where the lock is not free, a thread waits for it in the system's queue. A caller that gives up leaves the thread
+    where it is, and the next caller takes over its place; a lock that comes when nobody wants it is given back.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._changing = Lock()
+        self._waits: SimpleQueue[bool] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._is_waiting = False
+        self._is_wanted = False
+        self._granted = Lock()
+        self._granted.acquire()
+
+    def take(self, timeout_s: float) -> None:
+        with self._changing:
+            if not self._is_waiting:
+                if self._try_now():
+                    return
+                self._begin_to_wait()
+            self._is_wanted = True
+        if self._granted.acquire(timeout=max(0.0, timeout_s)):
+            return
+        with self._changing:
+            self._is_wanted = False
+            if not self._granted.acquire(blocking=False):
+                raise TimeoutError("another process has been writing for too long; is it stopped, or does it hang?")
+
+    def give_back(self) -> None:
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Leave the queue; a lock that the thread still waits for is given back when it comes."""
+        if self._thread is None:
+            os.close(self._descriptor)
+        else:
+            self._waits.put(False)
+
+    def _try_now(self) -> bool:
+        """Take the lock if it is free; return whether it is taken."""
+        try:
+            fcntl.flock(self._descriptor, _ALONE | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _begin_to_wait(self) -> None:
+        if self._thread is None:
+            thread = Thread(target=self._wait_for_it, name="folder-lock", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as exc:
+                raise TimeoutError("another process is writing, and the machine has no thread left to wait") from exc
+            self._thread = thread
+        self._is_waiting = True
+        self._waits.put(True)
+
+    def _wait_for_it(self) -> None:
+        while self._waits.get():
+            fcntl.flock(self._descriptor, _ALONE)
+            with self._changing:
+                self._is_waiting = False
+                if self._is_wanted:
+                    self._is_wanted = False
+                    self._granted.release()
+                else:
+                    self.give_back()
+        os.close(self._descriptor)
