@@ -7,9 +7,7 @@ import socket
 import sys
 from contextlib import suppress
 
-import uvicorn
-
-from functions.local import DrainingServer, note_only_what_is_told, server_config, spare_the_collector
+from functions.local import DrainingServer, note_only_what_is_told, spare_the_collector
 from functions.processes import SERVES
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import InvalidSettings, load_settings
@@ -20,8 +18,8 @@ from turnstone.local_settings import LocalSettings
 class HandedServer(DrainingServer):
     """A uvicorn that serves the connections that come over a channel, until told to end or the channel's other end."""
 
-    def __init__(self, config: uvicorn.Config, server: LocalServer, channel: socket.socket) -> None:
-        super().__init__(config, server)
+    def __init__(self, settings: LocalSettings, server: LocalServer, channel: socket.socket) -> None:
+        super().__init__(settings, server)
         self._channel = channel
         self._beginning = set[asyncio.Task[object]]()
 
@@ -68,7 +66,7 @@ def main(channel: socket.socket) -> None:
         channel.sendall(str(problem).encode())
         os._exit(1)
     spare_the_collector()
-    HandedServer(server_config(settings, server), server, channel).run(sockets=[])
+    HandedServer(settings, server, channel).run(sockets=[])
     os._exit(0)  # as the server of one process does
 
 

@@ -25,6 +25,7 @@ from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, r
 from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
+from functions.slow_readers import SlowReaders
 from functions.steps import get_step
 from functions.tools import (
     get_tool,
@@ -135,9 +136,14 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
 class DrainingServer(uvicorn.Server):
     """A uvicorn that tells our server when it begins to stop, so that both share the time there is for it."""
 
-    def __init__(self, config: uvicorn.Config, server: LocalServer) -> None:
-        super().__init__(config)
+    def __init__(self, settings: LocalSettings, server: LocalServer) -> None:
+        super().__init__(server_config(settings, server))
         self._server = server
+        self._slow_readers = SlowReaders(self.server_state.connections, settings.unread_seconds)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._slow_readers.begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._server.begin_to_stop()
@@ -218,7 +224,7 @@ def main() -> None:
     print(hello, flush=True)
     spare_the_collector()
     with suppress(KeyboardInterrupt):
-        DrainingServer(server_config(settings, server), server).run(sockets=[listening])
+        DrainingServer(settings, server).run(sockets=[listening])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
 
 

@@ -18,6 +18,7 @@ class LocalSettings(AuthSettings):
         allow_open: without authentication, answer whoever reaches the server, by whatever name.
         config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
+        unread_seconds: how long a client may read nothing of what waits for it before its connection is ended.
         processes: how many serve; each runs `max_running_turns` at most.
     """
 
@@ -30,6 +31,7 @@ class LocalSettings(AuthSettings):
     model_url: ModelUrl = OFFLINE
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
+    unread_seconds: Seconds = Field(default=60, gt=0, le=3_600)
     processes: int = Field(default=1, ge=1, le=64)
 
     @property

@@ -77,6 +77,9 @@ class BlobStore(Protocol):
     def get(self, name: str) -> bytes:
         """Return the payload. Raises StoreUnavailable if it is missing."""
 
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the payload, in pieces where it costs nothing more. Raises StoreUnavailable if it is missing."""
+
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
 

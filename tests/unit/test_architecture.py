@@ -37,7 +37,7 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 7
 # modules that compose the edge, not routes
 COMPOSITION = {
-    *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
+    *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "slow_readers", "stream")),
     *EDGE.glob("*/family.py"),
     *EDGE.glob("chat/*.py"),
 }

@@ -16,6 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
 # A name has no dot, so `a` and `a/b` can both be stored, and no payload is taken for a folder or an unfinished file.
 _SUFFIX = ".blob"
 _UNFINISHED = ".part"
+PIECE_BYTES = 32 * 1024
 
 
 class FileBlobStore:
@@ -45,6 +46,14 @@ class FileBlobStore:
         path = self._path(name)
         with _failures_told(name):
             return path.read_bytes()
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the payload in pieces; no file is open in between. Raises StoreUnavailable if it is missing."""
+        path = self._path(name)
+        offset = 0
+        while piece := _read_part(path, name, offset):
+            yield piece
+            offset += len(piece)
 
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
@@ -77,6 +86,12 @@ class FileBlobStore:
             sync_folder(folder)
             if folder == self._folder.parent:
                 break
+
+
+def _read_part(path: Path, name: str, offset: int) -> bytes:
+    with _failures_told(name), path.open("rb", buffering=0) as file:
+        file.seek(offset)
+        return file.read(PIECE_BYTES)
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qs
 
@@ -20,8 +21,10 @@ from starlette.types import Message, Receive, Scope, Send
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
+from turnstone.http.departure import Departure
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply
 from turnstone.http.lane import Lane
+from turnstone.http.pieces import cut
 from turnstone.http.routes import (
     Answer,
     ModelReply,
@@ -45,8 +48,6 @@ SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
-PIECES_AT_ONCE = 500
-BYTES_AT_ONCE = 1_000_000
 LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 
 
@@ -163,7 +164,7 @@ class _Endpoint:
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
-            return await self._lane.do(answer_or_error, self._route.endpoint, request, self._route.dialect)
+            return await self._lane.do(answer_or_error, self._begun, request, self._route.dialect)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
             return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.dialect)
@@ -173,7 +174,7 @@ class _Endpoint:
             case Reply():
                 return await _send_whole(answer, send)
             case PiecesReply(pieces):
-                return await _send_chunks(JSON, self._drawn(pieces), send)
+                return await _send_chunks(JSON, self._drawn(pieces, receive), send)
             case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
@@ -212,20 +213,22 @@ class _Endpoint:
         finally:
             timer.cancel()
 
-    async def _drawn(self, pieces: Iterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield what the iterator yields, drawn from it in the lane because it reads the store."""
-        while chunk := await self._lane.do(_some_of, pieces):
-            yield chunk
+    def _begun(self, request: Request) -> Answer:
+        """Return the endpoint's answer, its first piece drawn: what can't be read at all is still a status."""
+        answer = self._route.endpoint(request)
+        if not isinstance(answer, PiecesReply):
+            return answer
+        pieces = cut(answer.pieces)
+        first = next(pieces, b"")
+        return PiecesReply(chain((first,), pieces))
 
-
-def _some_of(pieces: Iterator[bytes]) -> bytes:
-    """Return a few of the pieces in one, not many and not much; nothing at the end."""
-    some = bytearray()
-    for number, piece in enumerate(pieces, 1):
-        some += piece
-        if number == PIECES_AT_ONCE or len(some) >= BYTES_AT_ONCE:
-            break
-    return bytes(some)
+    async def _drawn(self, pieces: Iterator[bytes], receive: Receive) -> AsyncGenerator[bytes]:
+        """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
+        yield next(pieces)
+        departure = Departure()
+        with departure.watched(receive):
+            while not departure.has_left and (piece := await self._lane.do(next, pieces, b"")):
+                yield piece
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -287,9 +287,18 @@ def null() -> Reply:
     return Reply(b"null")
 
 
-def joined(head: bytes, values: Iterator[bytes], tail: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield a JSON text whose list is made of values that are JSON already; what follows is made after them."""
+def joined(head: bytes, values: Iterator[bytes | Iterable[bytes]], tail: Callable[[], bytes]) -> Iterator[bytes]:
+    """Yield a JSON text whose list is made of values that are JSON already, or pieces of it.
+
+    What follows the list is made after it.
+    """
     yield head
-    for index, value in enumerate(values):
-        yield b"," + value if index else value
+    comma = b""
+    for value in values:
+        if isinstance(value, bytes):
+            yield comma + value
+        else:
+            yield comma
+            yield from value
+        comma = b","
     yield tail()

@@ -15,6 +15,7 @@ from turnstone.services.attention import attend_if_due
 from turnstone.services.listing import Listing
 from turnstone.store.agents import AgentStore
 from turnstone.store.sessions import SessionStore
+from turnstone.store.wire_turns import WireTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Sessions:
 
     def read(
         self, caller: Caller, ref: SessionRef, turn_ids: tuple[str, ...] | None
-    ) -> tuple[Session, Iterator[bytes]]:
+    ) -> tuple[Session, Iterator[WireTurn]]:
         """Return the session and its turns as wire JSON, oldest first. Raises NotFound."""
         session, agent_stamp, turns = self._store.read(ref, turn_ids)
         check_session(self._rules, caller, session, agent_stamp, self._clock.now())

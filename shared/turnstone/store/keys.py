@@ -24,6 +24,7 @@ OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
+HELD_BYTES = 64 * 1024  # of a session, for each of many readers
 
 
 def component(text: str) -> str:
@@ -97,7 +98,7 @@ def turn_key_of(ref: TurnRef) -> Key:
 
 
 def all_turns(ref: SessionRef) -> Range:
-    return Range(session_partition(ref), start="turn:", end="turn:~")
+    return Range(session_partition(ref), start="turn:", end="turn:~", held_bytes=HELD_BYTES)
 
 
 def step_key(ref: SessionRef, order: str, index: int) -> Key:

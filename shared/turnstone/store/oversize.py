@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, StoreUnavailable
@@ -15,6 +16,9 @@ from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Re
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 32 * 1024
+UNDECODABLE = (ValueError, LookupError, TypeError, zlib.error)
+UNKNOWN_FORM = "this Turnstone does not know the form"
 
 _CODEC = "codec"
 _ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
@@ -43,12 +47,15 @@ class OversizeStore:
 
     def range(self, query: Range) -> Page:
         """Return the next page of a range; shorter than the store's own when its bodies are large."""
-        return self._decoded_page(self._store.range(query))
+        return self._page(query, self._store.range(query))
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
         """Return the answers to several reads, made at the same time where the store allows it."""
         records, pages = self._store.gather(gets, ranges)
-        return [self._decoded_or_none(record) for record in records], [self._decoded_page(page) for page in pages]
+        return (
+            [self._got(get, record) for get, record in zip(gets, records, strict=True)],
+            [self._page(query, page) for query, page in zip(ranges, pages, strict=True)],
+        )
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
         """Apply all operations or none.
@@ -99,6 +106,36 @@ class OversizeStore:
         self._blobs.put(name, payload)
         return name, json.dumps({"name": name, "sha256": content, "size": len(payload)}).encode()
 
+    def _got(self, get: Get, record: Record | None) -> Record | None:
+        if record is None or get.held_bytes is None:
+            return self._decoded_or_none(record)
+        return self._in_pieces(record)
+
+    def _page(self, query: Range, page: Page) -> Page:
+        if query.held_bytes is None:
+            return self._decoded_page(page)
+        return page._replace(records=tuple(map(self._in_pieces, page.records)))
+
+    def _in_pieces(self, record: Record) -> Record:
+        codec = record.attributes.get(_CODEC)
+        if codec is None:
+            return record
+        pieces = partial(self._pieces, record.key, codec, record.body)
+        return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
+
+    def _pieces(self, key: Key, codec: Scalar, stored: bytes) -> Iterator[bytes]:
+        try:
+            if codec == _ZLIB:
+                yield from _inflated((stored,))
+            elif codec == _BLOB:
+                yield from self._blob_pieces(stored)
+            elif codec == _ZLIB_BLOB:
+                yield from _inflated(self._blob_pieces(stored))
+            else:
+                raise ValueError(UNKNOWN_FORM)
+        except UNDECODABLE as exc:
+            raise _unreadable(key, codec, exc) from exc
+
     def _decoded_page(self, page: Page) -> Page:
         # What fits in one answer of the store may be hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
@@ -119,10 +156,9 @@ class OversizeStore:
             return record
         try:
             body = self._body(codec, record.body)
-        except (ValueError, LookupError, TypeError, zlib.error) as exc:
-            raise StoreUnavailable(f"the body of {record.key!r}, stored as {codec!r}, can't be read: {exc}") from exc
-        attributes = {name: value for name, value in record.attributes.items() if name != _CODEC}
-        return Record(record.key, body, attributes, record.rev)
+        except UNDECODABLE as exc:
+            raise _unreadable(record.key, codec, exc) from exc
+        return Record(record.key, body, _without_codec(record.attributes), record.rev)
 
     def _body(self, codec: Scalar, stored: bytes) -> bytes:
         if codec == _ZLIB:
@@ -131,14 +167,53 @@ class OversizeStore:
             return self._blob(stored)
         if codec == _ZLIB_BLOB:
             return zlib.decompress(self._blob(stored))
-        raise ValueError("this Turnstone does not know the form")
+        raise ValueError(UNKNOWN_FORM)
 
     def _blob(self, pointer: bytes) -> bytes:
         fields = json.loads(pointer)
         payload = self._blobs.get(fields["name"])
         if _sha256(payload) != fields["sha256"]:
-            raise ValueError(f"the payload {fields['name']!r} is not the one that was stored")
+            raise ValueError(_not_as_stored(fields["name"]))
         return payload
+
+    def _blob_pieces(self, pointer: bytes) -> Iterator[bytes]:
+        """Yield the payload in pieces; the last one only if all of them are what was stored."""
+        fields = json.loads(pointer)
+        digest = hashlib.sha256()
+        last = b""
+        for piece in self._blobs.pieces(fields["name"]):
+            if last:
+                yield last
+            digest.update(piece)
+            last = piece
+        if digest.hexdigest() != fields["sha256"]:
+            raise ValueError(_not_as_stored(fields["name"]))
+        yield last
+
+
+def _inflated(compressed: Iterable[bytes]) -> Iterator[bytes]:
+    inflater = zlib.decompressobj()
+    for rest in compressed:
+        while rest and not inflater.eof:
+            yield inflater.decompress(rest, PIECE_BYTES)
+            rest = inflater.unconsumed_tail
+    while not inflater.eof:  # what it took in, but had no room to give out
+        piece = inflater.decompress(b"", PIECE_BYTES)
+        if not piece:
+            raise ValueError("the compressed body ends too early")
+        yield piece
+
+
+def _unreadable(key: Key, codec: Scalar, problem: Exception) -> StoreUnavailable:
+    return StoreUnavailable(f"the body of {key!r}, stored as {codec!r}, can't be read: {problem}")
+
+
+def _without_codec(attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {name: value for name, value in attributes.items() if name != _CODEC}
+
+
+def _not_as_stored(name: str) -> str:
+    return f"the payload {name!r} is not the one that was stored"
 
 
 def _folder(pk: str) -> str:

@@ -16,10 +16,10 @@ from turnstone.domain.sessions import Session
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.store.agents import ACTIVE, stamp_of_agent
-from turnstone.store.frames import wire_part
 from turnstone.store.idempotency import ATTEMPTS, Once
 from turnstone.store.jobs import put_job
 from turnstone.store.keys import (
+    HELD_BYTES,
     agent_key,
     all_turns,
     session_key,
@@ -32,6 +32,7 @@ from turnstone.store.listing import ENTRIES_AT_ONCE, Entry, entries_of, put_entr
 from turnstone.store.ranges import pages
 from turnstone.store.session_records import put_session, session_of
 from turnstone.store.whole_turns import is_terminal, whole_state
+from turnstone.store.wire_turns import WireTurn, wire_turn
 
 
 class SessionStore:
@@ -116,12 +117,14 @@ class SessionStore:
             self._store.write(writes)
         return tuple(jobs)
 
-    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Stamp, Iterator[bytes]]:
+    def read(
+        self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None
+    ) -> tuple[Session, Stamp, Iterator[WireTurn]]:
         """Return the session, its agent's stamp, and its turns as wire JSON, oldest first; only those that are named.
 
         Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound.
         """
-        wanted = [Get(turn_key(ref, turn_id)) for turn_id in dict.fromkeys(turn_ids or ())]
+        wanted = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
         ranges = [all_turns(ref)] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
         (header, agent, *records), first_pages = self._store.gather([*of_session, *wanted], ranges)
@@ -151,9 +154,9 @@ class SessionStore:
             is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
             yield entry._replace(is_gone=True) if is_gone else entry
 
-    def _wire(self, ref: SessionRef, record: Record) -> bytes:
+    def _wire(self, ref: SessionRef, record: Record) -> WireTurn:
         if is_terminal(record):
-            return wire_part(record.body)
+            return wire_turn(record)
         return whole_state(self._store, ref, record).turn.model_dump_json().encode()
 
 
