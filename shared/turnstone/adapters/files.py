@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
 # A name has no dot, so `a` and `a/b` can both be stored, and no payload is taken for a folder or an unfinished file.
 _SUFFIX = ".blob"
 _UNFINISHED = ".part"
-PIECE_BYTES = 32 * 1024
+PIECE_BYTES = 16 * 1024
 
 
 class FileBlobStore:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qs
 
@@ -48,6 +49,7 @@ SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
+PIECES_AT_ONCE = 3
 LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 
 
@@ -214,21 +216,29 @@ class _Endpoint:
             timer.cancel()
 
     def _begun(self, request: Request) -> Answer:
-        """Return the endpoint's answer, its first piece drawn: what can't be read at all is still a status."""
+        """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
         answer = self._route.endpoint(request)
         if not isinstance(answer, PiecesReply):
             return answer
         pieces = cut(answer.pieces)
-        first = next(pieces, b"")
-        return PiecesReply(chain((first,), pieces))
+        return PiecesReply(chain(_some_of(pieces), pieces))
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive) -> AsyncGenerator[bytes]:
         """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
-        yield next(pieces)
         departure = Departure()
         with departure.watched(receive):
-            while not departure.has_left and (piece := await self._lane.do(next, pieces, b"")):
-                yield piece
+            some = _some_of(pieces)  # which were drawn at the beginning
+            while some:
+                while some:
+                    yield some.popleft()
+                    if departure.has_left:
+                        return
+                some = await self._lane.do(_some_of, pieces)
+
+
+def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
+    """Return the next few pieces: a change of threads for each takes longer than to draw it."""
+    return deque(islice(pieces, PIECES_AT_ONCE))
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

@@ -24,7 +24,7 @@ OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
-HELD_BYTES = 64 * 1024  # of a session, for each of many readers
+HELD_BYTES = 128 * 1024  # of a session, for each of many readers
 
 
 def component(text: str) -> str:

@@ -16,7 +16,7 @@ from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Re
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
-PIECE_BYTES = 32 * 1024
+PIECE_BYTES = 16 * 1024
 UNDECODABLE = (ValueError, LookupError, TypeError, zlib.error)
 UNKNOWN_FORM = "this Turnstone does not know the form"
 
