@@ -13,7 +13,7 @@ from ctypes import CDLL
 from typing import Any
 
 LOOKS_WITHIN_LIMIT = 4
-LONGEST_BETWEEN_LOOKS_S = 5.0
+LONGEST_BETWEEN_LOOKS_S = 2.0
 MANY_CONNECTIONS = 16
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,7 @@ class SlowReaders:
         self._waiting: dict[Any, _Waiting] = {}
         self._trim = _memory_trimmer()
         self._most_connections = 0
+        self._trims = 0
 
     def begin(self) -> None:
         """Look from now on, until the loop ends."""
@@ -79,6 +80,9 @@ class SlowReaders:
         self._most_connections = max(self._most_connections, number)
         if self._most_connections - number >= MANY_CONNECTIONS:
             self._most_connections = number
+            self._trims = 2  # at the first, some of their answers may not have ended
+        if self._trims:
+            self._trims -= 1
             self._loop.run_in_executor(None, self._trim, 0)
 
 

@@ -24,7 +24,6 @@ OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
-HELD_BYTES = 128 * 1024  # of a session, for each of many readers
 
 
 def component(text: str) -> str:
@@ -98,7 +97,7 @@ def turn_key_of(ref: TurnRef) -> Key:
 
 
 def all_turns(ref: SessionRef) -> Range:
-    return Range(session_partition(ref), start="turn:", end="turn:~", held_bytes=HELD_BYTES)
+    return Range(session_partition(ref), start="turn:", end="turn:~")
 
 
 def step_key(ref: SessionRef, order: str, index: int) -> Key:

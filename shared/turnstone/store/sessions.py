@@ -19,7 +19,6 @@ from turnstone.store.agents import ACTIVE, stamp_of_agent
 from turnstone.store.idempotency import ATTEMPTS, Once
 from turnstone.store.jobs import put_job
 from turnstone.store.keys import (
-    HELD_BYTES,
     agent_key,
     all_turns,
     session_key,
@@ -33,6 +32,8 @@ from turnstone.store.ranges import pages
 from turnstone.store.session_records import put_session, session_of
 from turnstone.store.whole_turns import is_terminal, whole_state
 from turnstone.store.wire_turns import WireTurn, wire_turn
+
+HELD_BYTES = 128 * 1024  # for each of many readers
 
 
 class SessionStore:
@@ -125,7 +126,8 @@ class SessionStore:
         Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound.
         """
         wanted = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
-        ranges = [all_turns(ref)] if turn_ids is None else []
+        turns = all_turns(ref)._replace(held_bytes=HELD_BYTES)
+        ranges = [turns] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
         (header, agent, *records), first_pages = self._store.gather([*of_session, *wanted], ranges)
         if header is None or agent is None:
@@ -133,7 +135,7 @@ class SessionStore:
         stamp = stamp_of_agent(agent, ref.agent_id)
         found = [record for record in records if record is not None]
         if turn_ids is None:
-            chained = (r for page in pages(self._store, all_turns(ref), first_pages[0]) for r in page.records)
+            chained = (r for page in pages(self._store, turns, first_pages[0]) for r in page.records)
             return session_of(header), stamp, (self._wire(ref, record) for record in chained)
         return session_of(header), stamp, (self._wire(ref, record) for record in sorted(found, key=lambda r: r.key))
 
@@ -157,6 +159,8 @@ class SessionStore:
     def _wire(self, ref: SessionRef, record: Record) -> WireTurn:
         if is_terminal(record):
             return wire_turn(record)
+        if record.pieces is not None:
+            record = record._replace(body=b"".join(record.pieces()), pieces=None)
         return whole_state(self._store, ref, record).turn.model_dump_json().encode()
 
 
