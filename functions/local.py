@@ -31,6 +31,7 @@ from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, r
 from functions.server import get_docs, get_openapi, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
+from functions.slow_readers import SlowReaders
 from functions.steps import get_step
 from functions.tools import (
     get_tool,
@@ -145,10 +146,12 @@ class DrainingServer(AcceptingServer):
         super().__init__(server_config(settings, server, connections), connections, source)
         self._server = server
         self._last_resort = LastResort(server.drain_seconds + MARGIN_S)
+        self._slow_readers = SlowReaders(self.server_state.connections, settings.unread_seconds)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._last_resort.watch_signals()
         await super().startup(sockets)
+        self._slow_readers.begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._last_resort.arm()

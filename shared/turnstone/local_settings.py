@@ -20,6 +20,7 @@ class LocalSettings(AuthSettings):
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
         payload_grace_seconds: for how long a payload is kept that no record names.
         store_wait_seconds: how long a write waits for other writes before it fails.
+        unread_seconds: how long a client may read nothing of what waits for it before its connection is ended.
         processes: how many serve; each runs `max_running_turns` at most.
         max_head_bytes: size limit of a request's head, and of all of a body that is not data, such as a trailer.
         max_head_fields: limit of the number of fields of a head, and of a trailer.
@@ -38,6 +39,7 @@ class LocalSettings(AuthSettings):
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
     store_wait_seconds: Seconds = Field(default=5, ge=0.1, le=60)
+    unread_seconds: Seconds = Field(default=60, gt=0, le=3_600)
     processes: int = Field(default=1, ge=1, le=64)
     payload_grace_seconds: Seconds = Field(default=3_600, ge=1, le=YEAR_S)
     max_head_bytes: int = Field(default=65_536, ge=1_024, le=1_000_000)

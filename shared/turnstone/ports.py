@@ -77,6 +77,9 @@ class BlobStore(Protocol):
     def get(self, name: str) -> bytes | None:
         """Return the payload, None if it is missing. Raises StoreUnavailable if that can't be known now."""
 
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the payload, in pieces where it costs nothing more. Raises LookupError if it is missing."""
+
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
 

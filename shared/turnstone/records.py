@@ -3,7 +3,7 @@
 They are tuples, except for three that would equal others: `Absent` the empty tuple, `Delete` and `Check` each other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,12 +27,16 @@ class Record(NamedTuple):
         body: the record itself, opaque to the store.
         attributes: the few values that conditions, the open index and time-to-live need; never None.
         rev: 1 when first put, one more with each put or update that names a revision.
+        pieces: yields the body from its start, at each call anew; `body` is empty then. Only where the reader
+            names `held_bytes`, and the store keeps the body in another form. Raises ContentLost at the first piece if
+            the body is not the one that was stored, NotFound if the record is gone by then.
     """
 
     key: Key
     body: bytes
     attributes: Mapping[str, Scalar]
     rev: int
+    pieces: Callable[[], Iterator[bytes]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +102,19 @@ Operation = Put | Update | Delete | Check
 
 
 class Get(NamedTuple):
-    """Read one record."""
+    """Read one record; `held_bytes` as in `Range`."""
 
     key: Key
+    held_bytes: int | None = None
 
 
 class Range(NamedTuple):
     """Read the records of a partition whose sort key lies between `start` and `end`, both included.
 
-    `after` continues behind that sort key, in the direction of reading.
+    Attributes:
+        after: continues behind that sort key, in the direction of reading.
+        held_bytes: about how much the reader wants to hold of the records at a time. A page may end there, and bodies
+            may come as `Record.pieces`.
     """
 
     pk: str
@@ -115,6 +123,7 @@ class Range(NamedTuple):
     limit: int | None = None
     reverse: bool = False
     after: str | None = None
+    held_bytes: int | None = None
 
 
 class Page(NamedTuple):

@@ -74,12 +74,12 @@ class CountedStore:
         return record
 
     def range(self, query: Range) -> Page:
-        page = _as_paged(self._store.range(query))
+        page = _as_paged(self._store.range(_unheeded(query)))
         self._round_trips.append((_query(page),))
         return page
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
-        records, uncut = self._store.gather(gets, ranges)
+        records, uncut = self._store.gather(gets, [_unheeded(query) for query in ranges])
         pages = [_as_paged(page) for page in uncut]
         batches = [_get_item(records[0])] if len(gets) == 1 else list(_batches(gets, records))
         self._round_trips += [(*batches[:1], *map(_query, pages))] if gets or ranges else []
@@ -130,6 +130,11 @@ def _name_of_write(operations: Sequence[Operation]) -> str:
         case Delete():
             return "DeleteItem"
     return "UpdateItem"
+
+
+def _unheeded(query: Range) -> Range:
+    """Return the query without what DynamoDB's pages do not heed."""
+    return query._replace(held_bytes=None)
 
 
 def _as_paged(page: Page) -> Page:

@@ -49,6 +49,9 @@ class ShortLivedBlobs:
     def get(self, name: str) -> bytes | None:
         return self._blobs.get(name)
 
+    def pieces(self, name: str) -> Iterator[bytes]:
+        return self._blobs.pieces(name)
+
     def delete(self, name: str) -> None:
         self._blobs.delete(name)
         self._names.discard(name)

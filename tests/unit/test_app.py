@@ -5,18 +5,22 @@ from collections.abc import MutableMapping
 from threading import Event
 from typing import Any, cast
 
-from turnstone.http.app import BYTES_AT_ONCE, PIECES_AT_ONCE, _some_of, build_app
+from turnstone.http.app import build_app
+from turnstone.http.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.surroundings import OneMachine
 from turnstone.services.application import Application
 
 
-def test_many_small_pieces_go_out_together_and_large_ones_a_few_at_a_time() -> None:
-    small = iter([b"x"] * (PIECES_AT_ONCE + 1))
-    assert [len(_some_of(small)), len(_some_of(small)), len(_some_of(small))] == [PIECES_AT_ONCE, 1, 0]
-    size = BYTES_AT_ONCE // 2 + 1
-    large = iter([b"x" * size] * 3)
-    assert [len(_some_of(large)), len(_some_of(large)), len(_some_of(large))] == [2 * size, size, 0]
+def test_many_small_parts_go_out_together_and_large_ones_in_pieces() -> None:
+    assert [len(piece) for piece in cut([b"x"] * (PARTS_AT_ONCE + 1))] == [PARTS_AT_ONCE, 1]
+    parts = [bytes([number]) * (PIECE_BYTES // 2 + 1) for number in range(3)] + [b"y" * 3 * PIECE_BYTES]
+    pieces = list(cut(parts))
+    assert b"".join(parts) == b"".join(pieces)
+    assert {len(piece) for piece in pieces[:-1]} == {PIECE_BYTES}
+    drawn = iter(parts)
+    next(cut(drawn))
+    assert len(list(drawn)) == 2
 
 
 def test_who_waits_when_the_server_stops_is_told_to_ask_again() -> None:

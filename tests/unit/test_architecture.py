@@ -39,7 +39,7 @@ MAX_PARAMETERS = 7
 COMPOSITION = {
     *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
     *(EDGE / f"{name}.py" for name in ("accepting", "connections", "descriptors", "http_limits", "http_only")),
-    *(EDGE / f"{name}.py" for name in ("backup", "last_resort")),
+    *(EDGE / f"{name}.py" for name in ("backup", "last_resort", "slow_readers")),
     *EDGE.glob("*/family.py"),
     *EDGE.glob("chat/*.py"),
 }

@@ -17,6 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
 # A name has no dot, so `a` and `a/b` can both be stored, and no payload is taken for a folder or an unfinished file.
 _SUFFIX = ".blob"
 _UNFINISHED = ".part"
+PIECE_BYTES = 16 * 1024
 
 
 class FileBlobStore:
@@ -51,6 +52,14 @@ class FileBlobStore:
                 if self._folder.is_dir():
                     return None
                 raise
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the payload in pieces; no file is open in between. Raises LookupError if it is missing."""
+        path = self._path(name)
+        offset = 0
+        while piece := self._part(path, name, offset):
+            yield piece
+            offset += len(piece)
 
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
@@ -92,6 +101,17 @@ class FileBlobStore:
         if not _NAME.fullmatch(name):
             raise ValueError(f"a payload can't be named {name!r}")
         return self._folder / f"{name}{_SUFFIX}"
+
+    def _part(self, path: Path, name: str, offset: int) -> bytes:
+        with _failures_told(name):
+            try:
+                with path.open("rb", buffering=0) as file:
+                    file.seek(offset)
+                    return file.read(PIECE_BYTES)
+            except FileNotFoundError:
+                if self._folder.is_dir():
+                    raise LookupError(f"the payload {name!r} is missing") from None
+                raise
 
     def _sync_folders(self, path: Path) -> None:
         # Even folders that were there before: who made them may not have synced them yet.

@@ -96,6 +96,7 @@ class ReservingBlobStore:
         self._blobs = blobs
         self._reserve = reserve
         self.get = blobs.get
+        self.pieces = blobs.pieces
         self.delete = blobs.delete
         self.clear = blobs.clear
 

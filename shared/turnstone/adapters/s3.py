@@ -37,6 +37,13 @@ class S3BlobStore:
                 raise
             return body
 
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the payload in one piece: each request costs money and time. Raises LookupError if it is missing."""
+        payload = self.get(name)
+        if payload is None:
+            raise LookupError(f"the payload {name!r} is missing")
+        yield payload
+
     def delete(self, name: str) -> None:
         """Remove the payload; nothing happens if there is none."""
         self._call("delete_object", name)

@@ -43,7 +43,8 @@ class SqliteRangeStore:
     """A RangeStore in one file, which several threads and processes may share.
 
     A write is on the disk when it returns. Nothing is deleted by the attribute `ttl` but by `drop_expired`.
-    A page of a range continues whenever it is full (`limit`, or a megabyte of bodies), even if nothing follows.
+    A page of a range continues whenever it is full (`limit`, `held_bytes` or a megabyte of bodies), even if nothing
+    follows.
     """
 
     def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S, reserve: Reserve | None = None) -> None:
@@ -75,6 +76,7 @@ class SqliteRangeStore:
             raise ValueError(f"a page of {query.limit} records can't be read")
         low, high = _half_open(query)
         limit = -1 if query.limit is None else query.limit
+        page_bytes = min(query.held_bytes or PAGE_BYTES, PAGE_BYTES)
         records: list[Record] = []
         size_bytes = 0
         with self._file.reading() as connection:
@@ -82,10 +84,10 @@ class SqliteRangeStore:
             for sk, rev, attributes, body in rows:
                 records.append(Record(Key(query.pk, sk), body, attributes_in(attributes), rev))
                 size_bytes += len(body)
-                if size_bytes >= PAGE_BYTES:
+                if size_bytes >= page_bytes:
                     break
             rows.close()
-        full = len(records) == query.limit or size_bytes >= PAGE_BYTES
+        full = len(records) == query.limit or size_bytes >= page_bytes
         return Page(tuple(records), records[-1].key.sk if full else None)
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:

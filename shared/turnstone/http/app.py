@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qs
 
@@ -20,8 +22,10 @@ from starlette.types import Message, Receive, Scope, Send
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
+from turnstone.http.departure import Departure
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
 from turnstone.http.lane import Lane
+from turnstone.http.pieces import cut
 from turnstone.http.routes import (
     Answer,
     ModelReply,
@@ -46,8 +50,7 @@ NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
-PIECES_AT_ONCE = 500
-BYTES_AT_ONCE = 1_000_000
+PIECES_AT_ONCE = 3
 LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 
 
@@ -167,7 +170,7 @@ class _Endpoint:
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
-            arguments = self._route.endpoint, request, self._route.dialect
+            arguments = self._begun, request, self._route.dialect
             return await self._lane.do(answer_or_error, *arguments, on_behalf_of=caller.tenant)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
@@ -178,7 +181,7 @@ class _Endpoint:
             case Reply():
                 return await _send_whole(answer, send)
             case PiecesReply(pieces):
-                return await _send_chunks(JSON, self._drawn(pieces, tenant), send)
+                return await _send_chunks(JSON, self._drawn(pieces, receive, tenant), send)
             case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
@@ -217,20 +220,30 @@ class _Endpoint:
         finally:
             timer.cancel()
 
-    async def _drawn(self, pieces: Iterator[bytes], tenant: str) -> AsyncGenerator[bytes]:
-        """Yield what the iterator yields, drawn from it in the lane because it reads the store."""
-        while chunk := await self._lane.do(_some_of, pieces, on_behalf_of=tenant):
-            yield chunk
+    def _begun(self, request: Request) -> Answer:
+        """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
+        answer = self._route.endpoint(request)
+        if not isinstance(answer, PiecesReply):
+            return answer
+        pieces = cut(answer.pieces)
+        return PiecesReply(chain(_some_of(pieces), pieces))
+
+    async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
+        """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
+        departure = Departure()
+        with departure.watched(receive):
+            some = _some_of(pieces)  # which were drawn at the beginning
+            while some:
+                while some:
+                    yield some.popleft()
+                    if departure.has_left:
+                        return
+                some = await self._lane.do(_some_of, pieces, on_behalf_of=tenant)
 
 
-def _some_of(pieces: Iterator[bytes]) -> bytes:
-    """Return a few of the pieces in one, not many and not much; nothing at the end."""
-    some = bytearray()
-    for number, piece in enumerate(pieces, 1):
-        some += piece
-        if number == PIECES_AT_ONCE or len(some) >= BYTES_AT_ONCE:
-            break
-    return bytes(some)
+def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
+    """Return the next few pieces: a change of threads for each takes longer than to draw it."""
+    return deque(islice(pieces, PIECES_AT_ONCE))
 
 
 async def _body(receive: Receive, limit: int) -> bytes | None:

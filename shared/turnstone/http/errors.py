@@ -6,14 +6,14 @@ The only place with an `except Exception`: whatever nobody expected becomes a 50
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from turnstone.domain import errors
 from turnstone.domain.caller import Caller
-from turnstone.http.routes import Answer, Dialect, InvalidBody, PiecesReply, Reply, Request
+from turnstone.http.routes import Answer, Dialect, InvalidBody, Reply, Request
 
 if TYPE_CHECKING:
     from turnstone.domain.failures import Failure, FailureKind
@@ -66,22 +66,11 @@ ISSUER_MESSAGE = "the keys of the tokens' issuer can't be had now, try again sho
 def answer_or_error(
     endpoint: Callable[[Request], Answer], request: Request, dialect: Dialect = "llama_stack"
 ) -> Answer:
-    """Return the endpoint's answer, or the reply that tells what went wrong.
-
-    An answer in pieces is returned with its first one made.
-    """
+    """Return the endpoint's answer, or the reply that tells what went wrong."""
     try:
-        answer = endpoint(request)
-        if isinstance(answer, PiecesReply):
-            return PiecesReply(_begun(next(answer.pieces, b""), answer.pieces))
-        return answer
+        return endpoint(request)
     except Exception as error:  # noqa: BLE001 - the table's last row
         return error_reply(error, dialect)
-
-
-def _begun(first: bytes, others: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from others
 
 
 def in_one_line(record: logging.LogRecord) -> bool:

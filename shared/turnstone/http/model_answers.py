@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
+from itertools import chain
 
 from starlette.types import Receive
 
 from turnstone.domain.inference import ModelAnswer
+from turnstone.http.departure import Departure
 from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
+from turnstone.http.pieces import cut
 from turnstone.http.routes import AnswerEncoder, Dialect, ModelReply, ModelStreamReply, Reply
-from turnstone.http.sse import PING, PING_AFTER_S, Departure, Silence
+from turnstone.http.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.answering import Answering, Told
 
 STOPS = "the server stops; ask again"
@@ -45,9 +48,11 @@ async def answered(
 async def _chunks(encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told]) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
-            yield encoder.begun() + b"".join(_encoded(encoder, first))
+            for piece in cut(chain((encoder.begun(),), _encoded(encoder, first))):
+                yield piece
             async for news in rest:
-                yield b"".join(_encoded(encoder, news))
+                for piece in cut(_encoded(encoder, news)):
+                    yield piece
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over
             yield encoder.failed(STOPS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
@@ -290,12 +290,18 @@ def null() -> Reply:
     return Reply(b"null")
 
 
-def joined(head: bytes, values: Iterator[bytes], tail: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield a JSON text whose list is made of values that are JSON already; what follows is made after them.
+def joined(head: bytes, values: Iterator[bytes | Iterable[bytes]], tail: Callable[[], bytes]) -> Iterator[bytes]:
+    """Yield a JSON text whose list is made of values that are JSON already, or pieces of it.
 
-    The first piece has the first value with it, so that what can't be read at all is known before anything is sent.
+    What follows the list is made after it.
     """
-    yield head + next(values, b"")
+    yield head
+    comma = b""
     for value in values:
-        yield b"," + value
+        if isinstance(value, bytes):
+            yield comma + value
+        else:
+            yield comma
+            yield from value
+        comma = b","
     yield tail()

@@ -2,47 +2,20 @@
 
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 
 from starlette.types import Receive
 
 from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.failures import Failure
+from turnstone.http.departure import Departure
+from turnstone.http.pieces import cut
 from turnstone.services.broadcast import TurnBroadcast
 
 PING = b": ping\n\n"
 PING_AFTER_S = 15.0
-WATCH_AFTER_S = 0.25  # most streams are over sooner
-
-
-class Departure:
-    """Whether the client has left, which is told to who waits for the next event."""
-
-    def __init__(self) -> None:
-        self.has_left = False
-        self.changed = asyncio.Event()
-        self._watching: asyncio.Task[None] | None = None
-
-    @contextmanager
-    def watched(self, receive: Receive) -> Iterator[None]:
-        """Within the block, note when the client leaves, if it is a long one; its request was received before."""
-        beginning = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin, receive)
-        try:
-            yield
-        finally:
-            beginning.cancel()
-            if self._watching is not None:
-                self._watching.cancel()
-
-    def _begin(self, receive: Receive) -> None:
-        self._watching = asyncio.create_task(self._watch(receive))
-
-    async def _watch(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self.has_left = True
-        self.changed.set()
+EVENTS_AT_ONCE = 200
 
 
 class Silence:
@@ -92,7 +65,7 @@ async def heard(
     silence = Silence(loop, timeout_s, ready.set)
     try:
         while not departure.has_left:
-            news = listener.take()
+            news = listener.take(EVENTS_AT_ONCE)
             if news.told:
                 yield news.told
                 silence.ends()
@@ -101,6 +74,8 @@ async def heard(
                 silence.ends()
             if news.is_last:
                 return
+            if len(news.told) == EVENTS_AT_ONCE:
+                continue
             await ready.wait()
             ready.clear()
     finally:
@@ -121,7 +96,8 @@ async def sse_chunks(
     try:
         with departure.watched(receive):
             async for told in heard(broadcast, PING_AFTER_S, departure):
-                yield b"".join(map(sent, told)) if told else PING
+                for piece in cut(map(sent, told)) if told else (PING,):
+                    yield piece
     except asyncio.CancelledError:
         # only the server cancels, when its time to stop is over
         turn_id = broadcast.ref.turn_id

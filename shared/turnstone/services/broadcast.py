@@ -28,13 +28,19 @@ class Listener:
         self.wake = wake
         self.is_awake = True
 
-    def take(self) -> Heard:
-        """Return what has happened since the last call; the next event will wake the listener again."""
+    def take(self, most: int | None = None) -> Heard:
+        """Return what has happened since the last call, the first `most` events of it.
+
+        The next event will wake the listener again; for events that are left, it has to call again.
+        """
+        self.is_awake = False  # first: an event that comes meanwhile must wake it
+        self._broadcast.draw(self._heard, most)
         with self._broadcast.lock:
-            told = tuple(self._broadcast.told[self._heard :])
+            end = None if most is None else self._heard + most
+            told = tuple(self._broadcast.told[self._heard : end])
             self._heard += len(told)
-            self.is_awake = False
-            return Heard(told, self._broadcast.is_over)
+            is_all = self._heard == len(self._broadcast.told)
+            return Heard(told, is_all and self._broadcast.is_over)
 
 
 class TurnBroadcast:
@@ -82,6 +88,9 @@ class TurnBroadcast:
             if listener in self._listeners:
                 self._listeners.remove(listener)
 
+    def draw(self, heard: int, most: int | None) -> None:
+        """Have ready what follows the first `heard` events, if it is not kept here: some `most` of it at least."""
+
     def publish(self, *events: TurnEvent | Numbered) -> None:
         """Tell the events; those without a number get the next ones."""
         self._tell(events, is_over=False)
@@ -111,11 +120,16 @@ class TurnBroadcast:
                 return  # a run that was handed over may find out only later
             self.told += map(self._numbered, events)
             self.is_over = is_over
-            asleep = [listener for listener in self._listeners if not listener.is_awake]
-            for listener in asleep:
-                listener.is_awake = True
-        for listener in asleep:
+            woken = self._marked_awake()
+        for listener in woken:
             listener.wake()
+
+    def _marked_awake(self) -> list[Listener]:
+        """Return the listeners to wake; for who holds the lock."""
+        asleep = [listener for listener in self._listeners if not listener.is_awake]
+        for listener in asleep:
+            listener.is_awake = True
+        return asleep
 
     def _numbered(self, event: TurnEvent | Numbered) -> Numbered:
         if isinstance(event, Numbered):

@@ -1,13 +1,62 @@
 """The events of a turn from a number on, for a client that comes back, whoever knows them: the store or a run here."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from turnstone.domain.events import Numbered, StepStarted, TurnFailed
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import TurnState, TurnStatus
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.broadcast import Listener, TurnBroadcast
 from turnstone.services.replay import doubtful_after, numbered
+
+
+class DrawnBroadcast(TurnBroadcast):
+    """The events for one client, drawn from a run here as the client takes them.
+
+    A client that reads nothing holds no copy of the run's backlog.
+    """
+
+    def __init__(self, ref: TurnRef) -> None:
+        super().__init__(ref)
+        self._running: TurnBroadcast | None = None
+        self._source: Listener | None = None
+        self._shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]] = tuple
+        self._drawing = Lock()
+
+    def attach(self, running: TurnBroadcast, shown: Callable[[Iterable[Numbered]], tuple[Numbered, ...]]) -> None:
+        """Draw from the run from now on; `shown` selects what the client is sent of its events."""
+        self._running, self._shown = running, shown
+        self._source = running.listen(self._rouse)
+        self._rouse()
+
+    def draw(self, heard: int, most: int | None) -> None:
+        with self._drawing:
+            source = self._source
+            while source is not None and not self.is_over and len(self.told) == heard:
+                news = source.take(most)
+                new = self._shown(news.told)
+                with self.lock:
+                    self.told += new
+                    self.is_over = news.is_last
+                if news.is_last:
+                    self._leave_run()
+                if news.is_last or not news.told:
+                    return
+
+    def leave(self, listener: Listener) -> None:
+        super().leave(listener)
+        self._leave_run()
+
+    def _leave_run(self) -> None:
+        if self._running is not None and self._source is not None:
+            self._running.leave(self._source)
+
+    def _rouse(self) -> None:
+        """Wake the client, because the run has more."""
+        with self.lock:
+            woken = self._marked_awake()
+        for listener in woken:
+            listener.wake()
 
 
 class Excerpt:
@@ -18,7 +67,7 @@ class Excerpt:
     """
 
     def __init__(self, ref: TurnRef, after: int) -> None:
-        self.broadcast = TurnBroadcast(ref)
+        self.broadcast = DrawnBroadcast(ref)
         self._after = after
         self._up_to = after
         self._is_doubted = False
@@ -28,37 +77,24 @@ class Excerpt:
     def tell_state(self, state: TurnState) -> bool:
         """Tell what is stored; return whether more is to come."""
         goes_on = state.status is TurnStatus.IN_PROGRESS
-        self._tell(numbered(state), doubtful_after(state), is_over=not goes_on)
+        new = self._new(numbered(state), doubtful_after(state))
+        (self.broadcast.publish if goes_on else self.broadcast.close)(*new)
         return goes_on
 
     def attach(self, running: TurnBroadcast) -> None:
         """Tell what the run here has told and will tell."""
-        self._tell(running.before, running.doubtful_after, is_over=False)
-        taking = Lock()
+        self.broadcast.publish(*self._new(running.before, running.doubtful_after))
+        self.broadcast.attach(running, lambda told: self._new(told, running.doubtful_after))
 
-        def pass_on() -> None:
-            with taking:
-                heard = listener.take()
-                if self.broadcast.is_left:
-                    running.leave(listener)
-                elif not self.broadcast.is_over:
-                    self._tell(heard.told, running.doubtful_after, is_over=heard.is_last)
-                    if heard.is_last:
-                        running.leave(listener)
-
-        listener = running.listen(pass_on)
-        pass_on()
-
-    def _tell(self, known: Iterable[Numbered], doubted: int | None, *, is_over: bool) -> None:
+    def _new(self, known: Iterable[Numbered], doubted: int | None) -> tuple[Numbered, ...]:
+        """Return what is to be told of these events, which begin with the turn's first or follow those known before."""
         with self._in_order:
             if doubted is not None and not self._is_doubted:
                 self._is_doubted = True
                 self._up_to = min(self._up_to, doubted)
-            new = tuple(self._new_in(known))
-            (self.broadcast.close if is_over else self.broadcast.publish)(*new)
+            return tuple(self._new_in(known))
 
     def _new_in(self, known: Iterable[Numbered]) -> Iterator[Numbered]:
-        """Yield what is to be told of these events, which begin with the turn's first or follow those known before."""
         for told in known:
             if isinstance(told.event, StepStarted):
                 self._start = told

@@ -4,6 +4,7 @@ Both lines are compact, so the first line feed parts them, and a reader of whole
 without parsing it.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +30,15 @@ def private_part(body: bytes) -> dict[str, Any]:
 def wire_part(body: bytes) -> bytes:
     """Return the wire JSON as it was written."""
     return body[body.index(b"\n") + 1 :]
+
+
+def wire_pieces(body: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the wire JSON of a body that comes in pieces."""
+    for piece in body:
+        if (end := piece.find(b"\n")) >= 0:
+            yield piece[end + 1 :]
+            break
+    yield from body
 
 
 def stamp(at: datetime) -> str:

@@ -6,19 +6,23 @@ import hashlib
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 from uuid import uuid4
 
-from turnstone.domain.errors import Conflict, StoreUnavailable
+from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
 from turnstone.ports import BlobStore, RangeStore
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
+from turnstone.store.keys import kind_and_name
 from turnstone.store.lost_records import LossLog, LostRecord
 
 log = logging.getLogger(__name__)
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 16 * 1024
 READS = 4  # of a record that is replaced each time before its payload is read
 
 _CODEC = "codec"
@@ -51,12 +55,15 @@ class OversizeStore:
 
     def range(self, query: Range) -> Page:
         """Return the next page of a range; shorter than the store's own when its bodies are large."""
-        return self._decoded_page(self._store.range(query))
+        return self._page(query, self._store.range(query))
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
         """Return the answers to several reads, made at the same time where the store allows it."""
         records, pages = self._store.gather(gets, ranges)
-        return [self._decoded_or_none(record) for record in records], [self._decoded_page(page) for page in pages]
+        return (
+            [self._got(get, record) for get, record in zip(gets, records, strict=True)],
+            [self._page(query, page) for query, page in zip(ranges, pages, strict=True)],
+        )
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
         """Apply all operations or none.
@@ -130,6 +137,80 @@ class OversizeStore:
             named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
 
+    def _got(self, get: Get, record: Record | None) -> Record | None:
+        return self._decoded_or_none(record) if record is None or get.held_bytes is None else self._in_pieces(record)
+
+    def _page(self, query: Range, page: Page) -> Page:
+        if query.held_bytes is None:
+            return self._decoded_page(page)
+        return page._replace(records=tuple(map(self._in_pieces, page.records)))
+
+    def _in_pieces(self, record: Record) -> Record:
+        if _CODEC not in record.attributes:
+            return record
+        pieces = partial(self._pieces, record)
+        return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
+
+    def _pieces(self, record: Record) -> Iterator[bytes]:
+        """Yield the body in pieces, the first one when all are known to be there.
+
+        Raises:
+            ContentLost: the body is lost.
+            NotFound: the record is gone by now.
+        """
+        for _ in range(READS):
+            try:
+                pieces = self._stored_pieces(record)
+                first, second = next(pieces), next(pieces, None)
+                if second is not None:
+                    deque(pieces, maxlen=0)
+                    pieces = self._stored_pieces(record)  # read again: to hold them is what the reader can't
+                break
+            except UNDECODABLE as reason:
+                again = self._again(record, reason)
+                if again is None:
+                    raise NotFound(*kind_and_name(record.key)) from reason
+                if isinstance(again, LostRecord):
+                    raise ContentLost(*kind_and_name(record.key)) from reason
+                record = again
+        else:
+            raise _changing(record)
+        if second is None:
+            yield first
+            return
+        try:
+            yield from pieces
+        except UNDECODABLE as reason:
+            raise StoreUnavailable(f"the body of {record.key!r} went away while it was read: {reason}") from reason
+
+    def _stored_pieces(self, record: Record) -> Iterator[bytes]:
+        """Yield the body. Raises one of UNDECODABLE, at the end at the latest, if it is not the one that was stored."""
+        codec = record.attributes.get(_CODEC)
+        if codec is None:
+            yield record.body
+        elif codec == _ZLIB:
+            yield from _inflated((record.body,))
+        elif codec == _BLOB:
+            yield from self._blob_pieces(record.body)
+        elif codec == _ZLIB_BLOB:
+            yield from _inflated(self._blob_pieces(record.body))
+        else:
+            raise _of_newer_form(record, codec)
+
+    def _blob_pieces(self, pointer: bytes) -> Iterator[bytes]:
+        """Yield the payload in pieces; the last one only if all of them are what was stored."""
+        payload = _payload_in(pointer)
+        digest = hashlib.sha256()
+        last = b""
+        for piece in self._blobs.pieces(payload.name):
+            if last:
+                yield last
+            digest.update(piece)
+            last = piece
+        if digest.hexdigest() != payload.sha256:
+            raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
+        yield last
+
     def _decoded_page(self, page: Page) -> Page:
         # What fits in one answer of the store may be hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
@@ -152,18 +233,22 @@ class OversizeStore:
             codec = record.attributes.get(_CODEC)
             if codec is None:
                 return record
-            attributes = {name: value for name, value in record.attributes.items() if name != _CODEC}
             try:
-                return Record(record.key, self._body(codec, record), attributes, record.rev)
-            except (_Lost, ValueError, LookupError, TypeError, zlib.error) as reason:
-                again = self._store.get(record.key)
-                if again is None:
-                    return None
-                if (again.body, again.attributes.get(_CODEC)) == (record.body, codec):
-                    self._losses.note(record, reason)
-                    return LostRecord(record.key, b"", attributes, record.rev)
+                return Record(record.key, self._body(codec, record), _without_codec(record.attributes), record.rev)
+            except UNDECODABLE as reason:
+                again = self._again(record, reason)
+                if again is None or isinstance(again, LostRecord):
+                    return again
                 record = again
-        raise StoreUnavailable(f"the record {record.key!r} changes faster than its payload can be read, try again")
+        raise _changing(record)
+
+    def _again(self, record: Record, reason: Exception) -> Record | None:
+        """Return the record as it is stored by now, a LostRecord if it is the same, None if it is gone."""
+        again = self._store.get(record.key)
+        if again is None or (again.body, again.attributes.get(_CODEC)) != (record.body, record.attributes.get(_CODEC)):
+            return again
+        self._losses.note(record, reason)
+        return LostRecord(record.key, b"", _without_codec(record.attributes), record.rev)
 
     def _body(self, codec: Scalar, record: Record) -> bytes:
         if codec == _ZLIB:
@@ -172,12 +257,10 @@ class OversizeStore:
             return self._blob(record.body)
         if codec == _ZLIB_BLOB:
             return zlib.decompress(self._blob(record.body))
-        raise StoreUnavailable(f"the body of {record.key!r} is stored as {codec!r}, which a newer Turnstone reads")
+        raise _of_newer_form(record, codec)
 
     def _blob(self, pointer: bytes) -> bytes:
-        payload = payload_in(pointer)
-        if payload is None:
-            raise _Lost("it does not say which payload it has")
+        payload = _payload_in(pointer)
         body = self._blobs.get(payload.name)
         if body is None:
             raise _Lost(f"the payload {payload.name!r} is missing")
@@ -188,6 +271,9 @@ class OversizeStore:
 
 class _Lost(Exception):
     """A payload is missing or damaged."""
+
+
+UNDECODABLE = (_Lost, ValueError, LookupError, TypeError, zlib.error)
 
 
 class Payload(NamedTuple):
@@ -213,14 +299,44 @@ def payload_of(record: Record) -> Payload | None:
 def payload_in(pointer: bytes) -> Payload | None:
     """Return the payload that the body of a record refers to, None where that can't be read."""
     try:
-        fields = json.loads(pointer)
-        return Payload(fields["name"], fields["sha256"])
-    except (ValueError, LookupError, TypeError):
+        return _payload_in(pointer)
+    except UNDECODABLE:
         return None
+
+
+def _payload_in(pointer: bytes) -> Payload:
+    """Return the payload. Raises one of UNDECODABLE."""
+    fields = json.loads(pointer)
+    return Payload(fields["name"], fields["sha256"])
 
 
 def _pointer(name: str, payload: bytes) -> bytes:
     return json.dumps({"name": name, "sha256": _sha256(payload), "size": len(payload)}).encode()
+
+
+def _inflated(compressed: Iterable[bytes]) -> Iterator[bytes]:
+    inflater = zlib.decompressobj()
+    for rest in compressed:
+        while rest and not inflater.eof:
+            yield inflater.decompress(rest, PIECE_BYTES)
+            rest = inflater.unconsumed_tail
+    while not inflater.eof:  # what it took in, but had no room to give out
+        piece = inflater.decompress(b"", PIECE_BYTES)
+        if not piece:
+            raise ValueError("the compressed body ends too early")
+        yield piece
+
+
+def _changing(record: Record) -> StoreUnavailable:
+    return StoreUnavailable(f"the record {record.key!r} changes faster than its payload can be read, try again")
+
+
+def _of_newer_form(record: Record, codec: Scalar) -> StoreUnavailable:
+    return StoreUnavailable(f"the body of {record.key!r} is stored as {codec!r}, which a newer Turnstone reads")
+
+
+def _without_codec(attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {name: value for name, value in attributes.items() if name != _CODEC}
 
 
 def _folder(pk: str) -> str:

@@ -18,7 +18,6 @@ from turnstone.domain.turns import TurnStatus, lost_turn
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.store.agents import ACTIVE, stamp_of_agent
-from turnstone.store.frames import wire_part
 from turnstone.store.idempotency import ATTEMPTS, Once
 from turnstone.store.jobs import put_job
 from turnstone.store.keys import (
@@ -36,6 +35,9 @@ from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages
 from turnstone.store.session_records import put_session, session_of
 from turnstone.store.whole_turns import is_terminal, whole_state
+from turnstone.store.wire_turns import WireTurn, wire_turn
+
+HELD_BYTES = 128 * 1024  # for each of many readers
 
 log = logging.getLogger(__name__)
 
@@ -53,24 +55,35 @@ class SessionTurns:
         self._records = records
         self.lost: list[str] = []
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[WireTurn]:
         for record in self._records:
             try:
                 yield self._wire(record)
             except NotFound:
                 continue
 
-    def _wire(self, record: Record) -> bytes:
+    def _wire(self, record: Record) -> WireTurn:
         try:
             if is_terminal(record) and not isinstance(record, LostRecord):
-                return wire_part(record.body)
-            state = whole_state(self._store, self._ref, record)
+                return wire_turn(record)
+            state = whole_state(self._store, self._ref, _whole(record))
+        except ContentLost:
+            state = whole_state(self._store, self._ref, _lost(record))
         except (ValueError, LookupError) as broken:  # of which only the kind is logged: the message quotes the record
             log.error("the record %r can't be understood: %s", record.key, type(broken).__name__)
             state = lost_turn(turn_ref_of(record.key), TurnStatus(str(record.attributes["status"])))
         if state.is_lost:
             self.lost.append(state.turn_id)
         return state.turn.model_dump_json().encode()
+
+
+def _whole(record: Record) -> Record:
+    """Return the record with its body in one."""
+    return record if record.pieces is None else record._replace(body=b"".join(record.pieces()), pieces=None)
+
+
+def _lost(record: Record) -> Record:
+    return LostRecord(record.key, b"", record.attributes, record.rev)
 
 
 class SessionStore:
@@ -172,8 +185,9 @@ class SessionStore:
         Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound, and
         ContentLost for the session itself and its agent.
         """
-        wanted = [Get(turn_key(ref, turn_id)) for turn_id in dict.fromkeys(turn_ids or ())]
-        ranges = [all_turns(ref)] if turn_ids is None else []
+        wanted = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
+        turns = all_turns(ref)._replace(held_bytes=HELD_BYTES)
+        ranges = [turns] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
         (header, agent, *records), first_pages = self._store.gather([*of_session, *wanted], ranges)
         if header is None or agent is None:
@@ -181,7 +195,7 @@ class SessionStore:
         stamp = stamp_of_agent(agent, ref.agent_id)
         found = [record for record in records if record is not None]
         if turn_ids is None:
-            chained = (r for page in pages(self._store, all_turns(ref), first_pages[0]) for r in page.records)
+            chained = (r for page in pages(self._store, turns, first_pages[0]) for r in page.records)
             return session_of(header), stamp, SessionTurns(self._store, ref, chained)
         return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 

@@ -176,6 +176,9 @@ class FaultyBlobs:
     def get(self, name: str) -> bytes | None:
         return self._line.call("blobs", "get", lambda: self._inner.get(name))
 
+    def pieces(self, name: str) -> Iterator[bytes]:
+        return self._line.call("blobs", "pieces", lambda: self._inner.pieces(name))
+
     def delete(self, name: str) -> None:
         self._line.call("blobs", "delete", lambda: self._inner.delete(name))
 

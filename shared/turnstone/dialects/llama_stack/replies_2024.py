@@ -3,6 +3,7 @@
 Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40.
 """
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from pydantic import Field, computed_field
@@ -57,6 +58,20 @@ def turn_wire(turn: Turn) -> bytes:
     return turn_2024(turn).model_dump_json().encode()
 
 
-def wire_2024(turn: bytes) -> bytes:
-    """Return a turn that is today's wire JSON as that time's; one that retrieved nothing is the same."""
-    return turn if RETRIEVAL not in turn else turn_wire(Turn.model_validate_json(turn))
+def wire_2024(turn: bytes | Iterable[bytes]) -> bytes | Iterable[bytes]:
+    """Return a turn that is today's wire JSON as that time's; one that retrieved nothing is the same.
+
+    The pieces of a large turn are read twice.
+    """
+    if isinstance(turn, bytes):
+        return turn if RETRIEVAL not in turn else turn_wire(Turn.model_validate_json(turn))
+    return turn if not _is_in(RETRIEVAL, turn) else turn_wire(Turn.model_validate_json(b"".join(turn)))
+
+
+def _is_in(text: bytes, pieces: Iterable[bytes]) -> bool:
+    end = b""
+    for piece in pieces:
+        if text in end + piece:
+            return True
+        end = piece[-len(text) :]
+    return False

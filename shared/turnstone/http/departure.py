@@ -1,0 +1,38 @@
+"""The departure of a client whose answer is not finished."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.types import Receive
+
+WATCH_AFTER_S = 0.25  # most streams are over sooner
+
+
+class Departure:
+    """Whether the client has left, which is told to who waits for the next event."""
+
+    def __init__(self) -> None:
+        self.has_left = False
+        self.changed = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def watched(self, receive: Receive) -> Iterator[None]:
+        """Within the block, note when the client leaves, if it is a long one; its request was received before."""
+        beginning = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin, receive)
+        try:
+            yield
+        finally:
+            beginning.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def _begin(self, receive: Receive) -> None:
+        self._watching = asyncio.create_task(self._watch(receive))
+
+    async def _watch(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.has_left = True
+        self.changed.set()

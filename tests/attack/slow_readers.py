@@ -1,0 +1,153 @@
+"""Readers that read nothing: of a long session, and of the stream of a running turn."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import random
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from tests.attack.finding import Attack, Finding
+from tests.fakes.openai_answers import Pause, text_chunk
+from tests.fakes.openai_server import ModelServer
+from tests.servers import HOST, ServerProcess
+
+MB = 1_000_000
+MOST_EACH_MB = 1.0
+MOST_LEFT_MB = 50.0
+GONE_FOR_S = 10.0
+TURN_BYTES = 5 * MB
+READER_BUFFER_BYTES = 4_096  # so that the kernel holds little of what is not read
+PATIENCE_S = 30.0
+
+
+def run(folder: Path, full: bool) -> Iterator[Finding]:
+    readers = 100 if full else 12
+    deltas = [text_chunk(f"{number:07} delta ") for number in range(20_000 if full else 8_000)]
+    with ServerProcess(folder) as server:
+        session = Session(server)
+        for number in range(4 if full else 1):
+            session.turn(noise(TURN_BYTES, number))
+        server.restart()  # what it wrote with stays in no figure
+        what = f"{readers} readers of a session of {len(session.read()) / MB:.0f} MB"
+        yield from _held(server, what, get_request(session.path), readers)
+    with (
+        ModelServer(lambda _: [*deltas, Pause(PATIENCE_S)]) as model,
+        ServerProcess(folder, model_url=model.url) as server,
+    ):
+        session = Session(server)
+        what = f"{readers} readers of a running turn of {len(deltas)} deltas"
+        with session.live_turn(len(deltas)) as turn_id:
+            yield from _held(server, what, get_request(f"{session.path}/turn/{turn_id}/events"), readers)
+
+
+def _held(server: ServerProcess, what: str, request: bytes, readers: int) -> Iterator[Finding]:
+    idle_mb = settled_mb(server)
+    sockets = [unread(server, request) for _ in range(readers)]
+    held_mb = settled_mb(server) - idle_mb
+    each_mb = held_mb / readers
+    yield Finding(what, f"{each_mb:.2f} MB each", f"{MOST_EACH_MB:g} MB each at most", each_mb <= MOST_EACH_MB)
+    for reader in sockets:
+        reader.close()
+    deadline = time.monotonic() + GONE_FOR_S
+    while (left_mb := memory_mb(server) - idle_mb) > MOST_LEFT_MB and time.monotonic() < deadline:
+        time.sleep(0.2)
+    bar = f"{MOST_LEFT_MB:g} MB at most {GONE_FOR_S:g} s later"
+    yield Finding(f"{what}, gone", f"{left_mb:.0f} MB above idle", bar, left_mb <= MOST_LEFT_MB)
+
+
+class Session:
+    """A session of an agent of its own.
+
+    Attributes:
+        path: of the session's route.
+    """
+
+    def __init__(self, server: ServerProcess) -> None:
+        self._server = server
+        agent = self._asked("POST", "/v1/agents", {"agent_config": {"model": "m", "instructions": "Be brief."}})
+        agent_path = f"/v1/agents/{json.loads(agent)['agent_id']}"
+        opened = self._asked("POST", f"{agent_path}/session", {"session_name": "long"})
+        self.path = f"{agent_path}/session/{json.loads(opened)['session_id']}"
+
+    def turn(self, text: str) -> str:
+        """Return the id of an ended turn."""
+        told = self._asked("POST", f"{self.path}/turn", _turn_body(text, stream=False))
+        turn_id: str = json.loads(told)["turn_id"]
+        return turn_id
+
+    def read(self) -> bytes:
+        return self._asked("GET", self.path)
+
+    @contextmanager
+    def live_turn(self, deltas: int) -> Iterator[str]:
+        """Return the id of a running turn, whose model has said so many deltas and is silent now."""
+        body = json.dumps(_turn_body("go on", stream=True)).encode()
+        head = f"POST {self.path}/turn HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection((HOST, self._server.port), PATIENCE_S) as client:
+            client.sendall(head.encode() + body)
+            told, end, turn_id = b"", f"{deltas - 1:07} delta".encode(), None
+            while end not in told:
+                told = told[-200:] + client.recv(MB)
+                turn_id = turn_id or re.search(rb'"turn_id":"([^"]+)"', told)
+            assert turn_id is not None
+            yield turn_id[1].decode()
+
+    def _asked(self, method: str, path: str, body: object = None) -> bytes:
+        connection = http.client.HTTPConnection(HOST, self._server.port, timeout=PATIENCE_S)
+        with closing(connection):
+            connection.request(method, path, None if body is None else json.dumps(body))
+            response = connection.getresponse()
+            answer = response.read()
+        assert response.status == 200, (response.status, answer[:500])
+        return answer
+
+
+def noise(size: int, seed: int) -> str:
+    """Return a text that hardly shrinks when it is compressed."""
+    return base64.b64encode(random.Random(seed).randbytes(size * 3 // 4)).decode()
+
+
+def get_request(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+
+
+def unread(server: ServerProcess, request: bytes) -> socket.socket:
+    """Return a connection that has sent the request, and of whose answer nothing was read."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, READER_BUFFER_BYTES)
+    reader.settimeout(PATIENCE_S)
+    reader.connect((HOST, server.port))
+    reader.sendall(request)
+    return reader
+
+
+def memory_mb(server: ServerProcess) -> float:
+    """Return how much memory the server's process has now."""
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) * 1_024 / MB
+
+
+def settled_mb(server: ServerProcess) -> float:
+    """Return the most memory the server has had once it takes no more for a second."""
+    most_mb, since = memory_mb(server), time.monotonic()
+    while time.monotonic() - since < 1.0:
+        time.sleep(0.1)
+        if (now_mb := memory_mb(server)) > most_mb + 1.0:
+            most_mb, since = now_mb, time.monotonic()
+    return max(most_mb, now_mb)
+
+
+def _turn_body(text: str, *, stream: bool) -> dict[str, object]:
+    return {"stream": stream, "messages": [{"role": "user", "content": text}]}
+
+
+ATTACK = Attack("readers that don't read", run)
