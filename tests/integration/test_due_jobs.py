@@ -22,7 +22,7 @@ from turnstone.edge.sweep import ScheduledSweep
 from turnstone.records import MAX_OPERATIONS
 from turnstone.services.cleaning import Cleaning
 from turnstone.store.jobs import JobStore, put_job
-from turnstone.store.sweeps import SweepStore
+from turnstone.store.sweeps import SweepLease, SweepStore
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FAR = AT + timedelta(days=365)
@@ -183,7 +183,24 @@ def test_of_two_sweeps_at_once_one_does_nothing(emptied: Bench, monkeypatch: pyt
     assert second({}, Context())["is_skipped"] is False, "the first one gave its lease back"
 
 
-@pytest.mark.usefixtures("in_a_lambda")
+@pytest.mark.parametrize("is_first", [True, False], ids=["no record", "a record"])
+def test_of_two_sweeps_that_find_no_lease_one_takes_it(
+    store: SqliteRangeStore, monkeypatch: pytest.MonkeyPatch, is_first: bool
+) -> None:
+    sweeps, write, taken = SweepStore(store), store.write, list[object]()
+    if not is_first:
+        sweeps.try_take("before", AT - timedelta(hours=1), AT)
+
+    def overtaken(operations: Any, nonce: str | None = None) -> None:
+        monkeypatch.setattr(store, "write", write)
+        taken.append(sweeps.try_take("second", AT, FAR))
+        write(operations, nonce)
+
+    monkeypatch.setattr(store, "write", overtaken)
+    assert sweeps.try_take("first", AT, FAR) is None
+    assert taken == [SweepLease("second")]
+
+
 def test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over(emptied: Bench) -> None:
     sweeps = SweepStore(DynamoRangeStore(emptied.dynamo, TABLE))
     killed = sweeps.try_take("killed", AT, AT + timedelta(minutes=10))
