@@ -1,6 +1,6 @@
 # make run     serve the API on http://127.0.0.1:8321 over SQLite in .turnstone
 # make test    run every test
-# make check   lint, types, structure
+# make check   lint, types, structure, and the figures of the template as AWS would have it
 # make build   build the stack with SAM, for Python 3.13
 # make smoke   run what was built in emulators of Lambda and of the cloud
 # make bench   measure, print a table and write bench.json
@@ -11,6 +11,7 @@
 # make attack  attack a real server in every known way, at full size, and print which bars it meets
 # make nightly what takes longer than every run may: attack, torture, lost-power and guards
 # make lost-power  lose the power of a disk at forty moments, and look for what was lost
+# make rights  record anew what functions ask of AWS, for the test of their rights
 # make mutants change engine, store and services in many small ways, and tell the changes that no test notices
 PYTHON ?= python3
 VENV := .venv
@@ -43,7 +44,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check build smoke bench bench-load bench-peer torture lost-power guards mutants attack nightly clean
+.PHONY: run test check rights build smoke bench bench-load bench-peer torture lost-power guards mutants attack nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -58,6 +59,10 @@ check: $(DEV_READY) $(SAM_READY)
 	$(BIN)/mypy
 	$(SAM)/bin/cfn-lint template.yaml
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam validate --lint
+	@$(BIN)/python -m tests.integration.rights.figures
+
+rights: $(DEV_READY)
+	$(BIN)/python -m tests.integration.rights
 
 build: $(SAM_READY) $(LAMBDA_READY)
 	@began=$$(date +%s) && PATH="$(CURDIR)/$(LAMBDA)/bin:$$PATH" SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build && \

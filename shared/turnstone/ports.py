@@ -255,6 +255,9 @@ class Jobs(Protocol):
         One that is due much later may be left to whoever sends what is due. So may one whose sending fails.
         """
 
+    def send_all(self, jobs: Sequence[Job]) -> None:
+        """Send many jobs, as `send` does each, in as few requests as possible. Raises StoreUnavailable."""
+
 
 class Clock(Protocol):
     def now(self) -> datetime:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import compileall
 import json
 import os
-import re
 import subprocess
 import sys
 import sysconfig
@@ -23,9 +22,9 @@ from statistics import median
 from typing import Any, Literal
 
 from tests.benchmarks.figures import Figure
+from tests.cloudformation import template, variables
 
 ROOT = Path(__file__).parents[2]
-TEMPLATE = ROOT / "template.yaml"
 PROGRAM = Path(__file__).with_name("started.py")
 START_TIMEOUT_S = 60
 STARTS = 9
@@ -48,7 +47,6 @@ ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
 }
 AUTHORIZER = "authorizer.authorize"
-HANDLER = re.compile(r"^ +Handler: (?:!If \[Streams, stream\.sh, )?([\w.]+)\.handler(\])?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,13 @@ class Started:
 
 def functions() -> tuple[Function, ...]:
     """Return every function the template deploys; one that can stream does so."""
-    found = HANDLER.findall(TEMPLATE.read_text())
-    return tuple(Function(module, "streaming" if streams else "buffered") for module, streams in found)
+    return tuple(_function(each) for _, each in sorted(template().functions.items()))
+
+
+def _function(deployed: dict[str, Any]) -> Function:
+    if deployed["Handler"] == "stream.sh":
+        return Function(variables(deployed)["TURNSTONE_ROUTE_MODULE"], "streaming")
+    return Function(deployed["Handler"].removesuffix(".handler"), "buffered")
 
 
 def started(function: Function | None, event: Path | None = None, **environment: str) -> Started:

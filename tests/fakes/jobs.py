@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 
@@ -17,6 +19,10 @@ class RecordedJobs:
         if self.is_down:
             raise StoreUnavailable("the queue can't be reached")
         self.sent.append(job)
+
+    def send_all(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self.send(job)
 
     def taken(self) -> tuple[Job, ...]:
         """Return what was sent since this was last called."""

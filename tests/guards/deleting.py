@@ -6,6 +6,7 @@ from tests.guards.revisions import BOTH, DOUBLED, HEADER_ALONE
 
 DELETION = "tests/integration/test_deletion.py::"
 EPHEMERAL = "tests/integration/test_ephemeral_sessions.py::"
+DUE = "tests/integration/test_due_jobs.py::"
 SWEEPER = "tests/integration/test_sweeper.py::"
 BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_brings_nothing_back"
 OWNER_OR_ADMIN = f"{DELETION}test_its_owner_may_delete_it_and_an_admin_and_nobody_else"
@@ -157,6 +158,24 @@ CLEAN_UPS = (
             ),
         ),
         (f"{SWEEPER}test_a_sweep_begins_with_nothing_when_its_time_is_over[sqlite]",),
+    ),
+    Guard(
+        Race.SWEEP,
+        "one sweep is made at a time",
+        (ours("store/sweeps.py", " > stamp(now):\n            return None", " > stamp(now):\n            pass"),),
+        (f"{DUE}test_of_two_sweeps_at_once_one_does_nothing",),
+    ),
+    Guard(
+        Race.SWEEP,
+        "of two sweeps that find no lease one takes it",
+        (ours("store/sweeps.py", "attributes, (guard,))", "attributes)"),),
+        (f"{DUE}test_of_two_sweeps_that_find_no_lease_one_takes_it",),
+    ),
+    Guard(
+        Race.SWEEP,
+        "a sweep gives back no lease but its own",
+        (ours("store/sweeps.py", ', (AttributeIs("owner", lease.owner),))', ", ())"),),
+        (f"{DUE}test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over",),
     ),
     Guard(
         Race.NO_RACE,

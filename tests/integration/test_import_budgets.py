@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -24,13 +23,13 @@ from tests.benchmarks.imports import (
     AUTHORIZER,
     MEMORY_BAR_MB,
     ROOT,
-    TEMPLATE,
     Function,
     Ratios,
     Started,
     functions,
     started,
 )
+from tests.cloudformation import template
 from tests.contract.dynamo_table import create_table
 from turnstone.adapters.aws_clients import DescriptionFiles, KnownServices
 from turnstone.adapters.dynamodb import DynamoRangeStore
@@ -139,10 +138,10 @@ def function(request: pytest.FixtureRequest) -> Function:
 
 
 def test_every_function_of_the_template_is_measured() -> None:
-    deployed = re.findall(r"^ +Handler: ", TEMPLATE.read_text(), re.MULTILINE)
-    assert len(FUNCTIONS) == len(set(FUNCTIONS)) == len(deployed)
-    streaming = {function.module for function in FUNCTIONS if function.kind == "streaming"}
-    assert streaming == set(re.findall(r"TURNSTONE_ROUTE_MODULE: (\S+)", TEMPLATE.read_text()))
+    buffered = template(StreamingMode="buffered").functions.values()
+    assert len(FUNCTIONS) == len(set(FUNCTIONS)) == len(buffered)
+    handlers = {each["Handler"].removesuffix(".handler") for each in buffered}
+    assert {function.module for function in FUNCTIONS} == handlers
 
 
 def test_a_function_loads_exactly_the_packages_of_its_kind(function: Function) -> None:

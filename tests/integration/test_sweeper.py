@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -135,10 +135,10 @@ def test_a_sweep_begins_with_nothing_when_its_time_is_over(make: Make) -> None:
 def test_the_other_duties_are_done_and_one_that_fails_stops_none(make: Make) -> None:
     done: list[str] = []
 
-    def fail() -> None:
+    def fail(_: datetime) -> None:
         raise StoreUnavailable("not now")
 
-    found = swept(make(), duties=(fail, lambda: done.append("second")))
+    found = swept(make(), duties=(fail, lambda _: done.append("second")))
     assert (done, found.failed) == (["second"], 1)
 
 

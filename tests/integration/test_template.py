@@ -6,16 +6,18 @@ import os
 import re
 import sys
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
 from functions.local import ROUTES as LOCAL_ROUTES
-from tests.cloudformation import ROOT, Template, template, variables
+from tests.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.contract.dynamo_table import TABLE
+from tests.sam_expansion import load_source, local_path
 from turnstone.auth_settings import AuthorizerSettings
 from turnstone.config import PREFIX, LambdaSettings, load_settings
-from turnstone.domain.errors import StoreUnavailable, Unauthenticated
+from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.http.errors import error_reply
 from turnstone.http.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.routes import FileReply, ModelStreamReply, PiecesReply, Route, TurnStreamReply
@@ -49,7 +51,7 @@ AUTHS = {
         "JwtIssuer": "https://issuer.example",
         "JwtAudience": "turnstone",
         "JwtJwksUrl": "https://issuer.example/keys",
-        "JwtClaims": "tenant=org",
+        "JwtTenantClaim": "org",
     },
 }
 MODES = {"adapter": {"StreamingMode": "adapter"}, "buffered": {"StreamingMode": "buffered"}}
@@ -86,29 +88,15 @@ def modules() -> dict[str, Route]:
 
 
 def integrations(made: Template) -> dict[tuple[str, str], Integration]:
-    """Return where the API sends each method of each path, those of events and those written out."""
-    found = {}
-    for name, function in made.functions.items():
-        for event in function.get("Events", {}).values():
-            properties = event["Properties"]
-            if name == "CleanUp":
-                continue
-            if name == "Sweeper":
-                assert (event["Type"], properties["Schedule"]) == ("Schedule", "rate(5 minutes)")
-                continue
-            assert event["Type"] == "Api"
-            assert properties["RestApiId"] == {"Ref": "Api"}
-            route = properties["Method"], properties["Path"]
-            assert route not in found, f"{route} has two functions"
-            found[route] = Integration(name)
-    for path, methods in made.resources["Api"]["Properties"]["DefinitionBody"]["paths"].items():
-        for method, operation in methods.items():
-            assert (method.upper(), path) not in found, f"{method} {path} has two functions"
-            found[method.upper(), path] = _written_out(operation["x-amazon-apigateway-integration"])
-    return found
+    """Return where the API sends each method of each path."""
+    return {
+        (method.upper(), path): _integration(operation["x-amazon-apigateway-integration"])
+        for path, methods in made.body["paths"].items()
+        for method, operation in methods.items()
+    }
 
 
-def _written_out(integration: dict[str, Any]) -> Integration:
+def _integration(integration: dict[str, Any]) -> Integration:
     assert (integration["type"], integration["httpMethod"]) == ("aws_proxy", "POST")
     uri = re.fullmatch(r".*:lambda:path/(.+)/functions/\$\{(\w+)\.Arn\}/(.+)", integration["uri"]["Fn::Sub"])
     assert uri is not None
@@ -116,6 +104,11 @@ def _written_out(integration: dict[str, Any]) -> Integration:
     streamed, buffered = ("2021-11-15", "response-streaming-invocations"), ("2015-03-31", "invocations")
     assert (uri[1], uri[3]) == (streamed if streams else buffered)
     return Integration(uri[2], streams, integration.get("timeoutInMillis"))
+
+
+def layers(function: dict[str, Any]) -> list[str]:
+    """Return the layers of a function, ours by its logical id."""
+    return [layer["Ref"] if isinstance(layer, dict) else layer for layer in function["Layers"]]
 
 
 def served_modules(function: dict[str, Any]) -> set[str]:
@@ -207,7 +200,7 @@ def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) ->
         assert streams == integration.streams
         assert (900_000 if streams else None) == integration.timeout_ms
         assert streams == (function["Handler"] == "stream.sh")
-        assert streams == any("LambdaAdapterLayer" in str(layer) for layer in function["Layers"])
+        assert streams == any("LambdaAdapterLayer" in layer for layer in layers(function))
         assert streams == (variables(function).get("AWS_LAMBDA_EXEC_WRAPPER") == "/opt/bootstrap")
         if streams:
             assert variables(function)["AWS_LWA_INVOKE_MODE"] == "response_stream"
@@ -215,54 +208,56 @@ def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) ->
         assert function["Timeout"] == (900 if can_stream else 30)
 
 
-def test_the_routes_that_are_written_out_may_be_called_by_the_api_only() -> None:
+def test_the_api_may_call_the_function_of_each_route_and_nobody_calls_another() -> None:
     made = template()
-    written_out = {(route, i.function) for route, i in integrations(made).items() if i.streams}
-    others = {path for route in modules().values() for path in route.paths[1:]}
-    aliases = {((method, path), name) for (method, path), name in written_out if path in others}
-    allowed = set()
+    allowed = []
     for name, permission in made.of_type("AWS::Lambda::Permission").items():
-        if name == "AuthorizePermission":
-            continue
         assert permission["Action"] == "lambda:InvokeFunction"
+        if name in ("AuthorizePermission", "SweeperSchedulePermission"):
+            continue
         assert permission["Principal"] == "apigateway.amazonaws.com"
-        _, method, path = permission["SourceArn"]["Fn::Sub"].split("${Api}/")[1].split("/", 2)
-        allowed.add(((method, f"/{path}"), permission["FunctionName"]["Ref"]))
-    stars = {((method, re.sub(r"\{\w+\}", "*", path)), name) for (method, path), name in written_out - aliases}
-    # `v1*` stands for a path and its alias
-    assert {((method, re.sub("^/v1(/openai/v1)?/", "/v1*/", path)), name) for (method, path), name in stars} == {
-        ((method, re.sub("^/v1/", "/v1*/", path)), name) for (method, path), name in allowed
+        source = permission["SourceArn"]["Fn::Sub"].split(":${Api}/*/")
+        assert source[0] == "arn:aws:execute-api:eu-central-1:123456789012"
+        allowed.append((permission["FunctionName"]["Ref"], source[1]))
+    served = {
+        (i.function, f"{method}{re.sub(r'{[^}]+}', '*', path)}") for (method, path), i in integrations(made).items()
     }
-    for name, path in {(name, path) for (_, path), name in allowed if "*" not in path}:
-        assert not [alias for alias in others if alias == path], name
+    for function, route in served:
+        assert [name for name, pattern in allowed if name == function and fnmatchcase(route, pattern)], (
+            function,
+            route,
+        )
+    for function, pattern in allowed:
+        assert [route for name, route in served if name == function and fnmatchcase(route, pattern)], (
+            function,
+            pattern,
+        )
+    assert made.resources["SweeperSchedulePermission"]["Properties"]["FunctionName"] == {"Ref": "Sweeper"}
 
 
 @pytest.mark.parametrize("auth", AUTHS)
 def test_no_route_is_open(auth: str) -> None:
     made = template(**AUTHS[auth])
-    api = made.resources["Api"]["Properties"]
-    assert set(api["Auth"]) == {"DefaultAuthorizer", "InvokeRole", "Authorizers"}
-    assert (api["Auth"]["DefaultAuthorizer"], api["Auth"]["InvokeRole"]) == (auth, "NONE")
-    assert auth in {*api["Auth"]["Authorizers"], "AWS_IAM"}
-    assert api["EndpointConfiguration"] == {"Type": "REGIONAL"}
-    assert not [key for key in api["DefinitionBody"] if "security" in key]
-    for methods in api["DefinitionBody"]["paths"].values():
-        assert [set(operation) for operation in methods.values()] == [{"responses", "x-amazon-apigateway-integration"}]
-    for function in made.functions.values():
-        assert "FunctionUrlConfig" not in function
-        assert not [event for event in function.get("Events", {}).values() if "Auth" in event["Properties"]]
+    for path, methods in made.body["paths"].items():
+        for method, operation in methods.items():
+            assert operation["security"] == [{auth: []}], f"{method} {path}"
+    scheme = made.body["components"]["securitySchemes"][auth]
+    assert scheme["x-amazon-apigateway-authtype"] == ("awsSigv4" if auth == "AWS_IAM" else "custom")
+    ((_, api),) = made.of_type("AWS::ApiGateway::RestApi").items()
+    assert api["EndpointConfiguration"] == {"Types": ["REGIONAL"]}
+    assert not made.of_type("AWS::Lambda::Url")
 
 
 def test_every_way_to_prove_who_calls_is_tested_and_leads_to_the_one_authorizer() -> None:
     made = template()
     assert set(made.declared_parameters["Auth"]["AllowedValues"]) == set(AUTHS)
     assert made.parameters["Auth"] == "api_keys"
-    authorizers = made.resources["Api"]["Properties"]["Auth"]["Authorizers"]
-    assert set(authorizers) == set(AUTHS) - {"AWS_IAM"}
-    for authorizer in authorizers.values():
-        assert authorizer["FunctionArn"] == {"Fn::GetAtt": ["Authorize", "Arn"]}
-        assert authorizer["FunctionPayloadType"] == "REQUEST"
-        assert authorizer["Identity"] == {"Headers": ["Authorization"], "ReauthorizeEvery": 60}
+    for auth in ("api_keys", "jwt"):
+        authorizer = made.body["components"]["securitySchemes"][auth]["x-amazon-apigateway-authorizer"]
+        assert authorizer["authorizerUri"]["Fn::Sub"].endswith("/functions/${Authorize.Arn}/invocations")
+        assert authorizer["type"] == "request"
+        assert authorizer["identitySource"] == "method.request.header.Authorization"
+        assert authorizer["authorizerResultTtlInSeconds"] == 60
 
 
 @pytest.mark.parametrize("auth", AUTHS)
@@ -290,32 +285,106 @@ def test_the_authorizer_can_start_with_its_settings(auth: str, monkeypatch: pyte
         assert settings.jwt_jwks_url == "https://issuer.example/keys"
 
 
-def test_the_gateway_refuses_as_the_functions_do() -> None:
-    made = template().resources["Api"]["Properties"]["GatewayResponses"]
-    for kind, error in {"UNAUTHORIZED": Unauthenticated("Bearer"), "AUTHORIZER_FAILURE": StoreUnavailable("x")}.items():
-        reply = error_reply(error)
-        assert made[kind]["StatusCode"] == reply.status
-        sent = made[kind]["ResponseParameters"]["Headers"]
-        assert {name: value.strip("'") for name, value in sent.items()} == reply.headers
-        assert set(json.loads(made[kind]["ResponseTemplates"]["application/json"])) == {"detail"}
-    told = json.loads(made["UNAUTHORIZED"]["ResponseTemplates"]["application/json"])
-    assert told == json.loads(error_reply(Unauthenticated("Bearer")).body)
+def responses(**parameters: str) -> dict[str, Any]:
+    found: dict[str, Any] = template(**parameters).body["x-amazon-apigateway-gateway-responses"]
+    return found
+
+
+def headers(response: dict[str, Any]) -> dict[str, str]:
+    sent = response.get("responseParameters", {})
+    return {name.removeprefix("gatewayresponse.header."): value.strip("'") for name, value in sent.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("UNAUTHORIZED", Unauthenticated("Bearer")),
+        ("ACCESS_DENIED", Forbidden("")),
+        ("AUTHORIZER_FAILURE", StoreUnavailable("x")),
+        ("AUTHORIZER_CONFIGURATION_ERROR", StoreUnavailable("x")),
+        ("INTEGRATION_FAILURE", StoreUnavailable("x")),
+    ],
+)
+def test_the_gateway_refuses_as_the_functions_do(kind: str, error: Exception) -> None:
+    reply, response = error_reply(error), responses()[kind]
+    assert response["statusCode"] == str(reply.status)
+    assert headers(response) == reply.headers
+    if kind == "UNAUTHORIZED":
+        assert json.loads(response["responseTemplates"]["application/json"]) == json.loads(reply.body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "sent"),
+    [
+        ("THROTTLED", "429", {"retry-after": "1"}),
+        ("INTEGRATION_TIMEOUT", "504", {"x-should-retry": "false"}),
+        ("REQUEST_TOO_LARGE", "413", {"x-should-retry": "false"}),
+        ("MISSING_AUTHENTICATION_TOKEN", "405", {"x-should-retry": "false"}),
+        ("DEFAULT_4XX", None, {}),
+        ("DEFAULT_5XX", None, {}),
+    ],
+)
+def test_the_gateway_answers_by_itself_with_what_clients_can_act_on(
+    kind: str, status: str, sent: dict[str, str]
+) -> None:
+    response = responses()[kind]
+    assert (response.get("statusCode"), headers(response)) == (status, sent)
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_whatever_the_gateway_says_is_in_our_envelope(auth: str) -> None:
+    for kind, response in responses(**AUTHS[auth]).items():
+        text = response["responseTemplates"]["application/json"]
+        # Source: the developer guide of API Gateway: messageString is the message with quotes around it
+        told = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
+        assert set(told) == {"detail"}, kind
+        assert isinstance(told["detail"], str)
+        assert "$context" not in json.dumps(told)
+
+
+def test_a_request_that_is_not_signed_is_told_so_where_requests_are_signed() -> None:
+    assert responses(Auth="AWS_IAM")["MISSING_AUTHENTICATION_TOKEN"]["statusCode"] == "401"
 
 
 @pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
 def test_functions_and_their_layer_are_of_one_kind(architecture: str) -> None:
     made = template(Architecture=architecture)
-    ((layer, properties),) = made.of_type("AWS::Serverless::LayerVersion").items()
+    ((layer, properties),) = made.of_type("AWS::Lambda::LayerVersion").items()
     assert [architecture] == properties["CompatibleArchitectures"]
     assert made.resources[layer]["Metadata"] == {"BuildMethod": "makefile", "BuildArchitecture": architecture}
-    assert f"build-{layer}:" in (ROOT / "shared" / "Makefile").read_text()
+    assert f"build-{properties['LayerName']}:" in (ROOT / "shared" / "Makefile").read_text()
     adapter = "LambdaAdapterLayerArm64:" if architecture == "arm64" else "LambdaAdapterLayerX86:"
     for function in made.functions.values():
         assert [architecture] == function["Architectures"]
         assert function["Runtime"] == "python3.13"
-        assert function["CodeUri"] == "functions/"
-        assert function["Layers"][0] == {"Ref": layer}
-        assert all(adapter in str(added) for added in function["Layers"][1:])
+        assert local_path(function["Code"]) == "functions/"
+        assert layers(function)[0] == layer
+        assert all(adapter in added for added in layers(function)[1:])
+
+
+# ---- the Lambda Web Adapter
+
+
+def adapters(made: Template) -> set[str]:
+    return {layer for function in made.functions.values() for layer in layers(function)[1:]}
+
+
+@pytest.mark.parametrize(("architecture", "name"), [("x86_64", "X86"), ("arm64", "Arm64")])
+def test_one_version_of_the_adapter_is_taken_wherever_it_is_published(architecture: str, name: str) -> None:
+    made = template(Architecture=architecture, region="eu-west-3")
+    assert made.refusals() == []
+    assert adapters(made) == {f"arn:aws:lambda:eu-west-3:753240598075:layer:LambdaAdapterLayer{name}:30"}
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "cn-northwest-1", "me-south-1", "us-gov-east-1", "us-gov-west-1"])
+def test_where_the_adapter_is_not_published_one_must_be_named(region: str) -> None:
+    (told,) = template(region=region).refusals()
+    assert "name it in AdapterLayerArn, or set StreamingMode to buffered" in told
+    buffered = template(region=region, StreamingMode="buffered")
+    assert (buffered.refusals(), adapters(buffered)) == ([], set())
+    own = f"arn:aws:lambda:{region}:123456789012:layer:adapter:3"
+    named = template(region=region, AdapterLayerArn=own)
+    assert (named.refusals(), adapters(named)) == ([], {own})
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -331,8 +400,10 @@ def test_every_handler_is_there(mode: str) -> None:
 
 
 def test_variables_that_are_written_out_are_texts() -> None:
-    written = (ROOT / "template.yaml").read_text()
-    assert re.findall(r"^ +[A-Z_]+: *[0-9.]+ *(?:#.*)?$", written, re.MULTILINE) == []
+    for name, resource in template().expanded["Resources"].items():
+        if resource["Type"] == FUNCTION:
+            written = [value for value in variables(resource["Properties"]).values() if not isinstance(value, dict)]
+            assert all(isinstance(value, str) for value in written), name
 
 
 def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
@@ -342,7 +413,8 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         assert given <= set(kind.model_fields)
         assert {"table", "bucket", "state_machine_arn", "max_infer_iters"} <= given
         asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields", "Tools"}
-        assert asks_model == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
+        assert ("config" in given) == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
+        assert not asks_model or "config" in given
         assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
         assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
         limits = {"summaries", "max_turn_tokens", "max_turn_seconds", "max_day_tokens"}
@@ -352,14 +424,77 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
 
 
 def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever() -> None:
-    made = template()
+    made = template(CleanUpConcurrency="40")
     queue, function = made.resources["Jobs"]["Properties"], made.functions["CleanUp"]
-    (event,) = function["Events"].values()
+    ((_, source),) = made.of_type("AWS::Lambda::EventSourceMapping").items()
     assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
-    assert event["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert event["Properties"]["Queue"] == {"Fn::GetAtt": ["Jobs", "Arn"]}
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["EventSourceArn"] == {"Fn::GetAtt": ["Jobs", "Arn"]}
+    assert source["FunctionName"] == {"Ref": "CleanUp"}
+    assert source["ScalingConfig"] == {"MaximumConcurrency": "40"}, "or a backlog takes every function of the account"
     assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["FailedJobs", "Arn"]}
     assert function["RecursiveLoop"] == "Allow"
+
+
+def test_a_sweep_that_fails_is_not_tried_again_but_made_at_the_next_time() -> None:
+    made = template()
+    ((_, rule),) = made.of_type("AWS::Events::Rule").items()
+    assert rule["ScheduleExpression"] == "rate(5 minutes)"
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["Sweeper", "Arn"]}]
+    ((_, config),) = made.of_type("AWS::Lambda::EventInvokeConfig").items()
+    assert config["FunctionName"] == {"Ref": "Sweeper"}
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, 300)
+
+
+# ---- parameters
+
+
+@pytest.mark.parametrize(
+    ("given", "is_taken"),
+    [
+        ({"JwtTenantClaim": "org"}, True),
+        ({"JwtTenant": "acme"}, True),
+        ({"JwtTenant": "acme", "JwtClaims": "principal=sub,roles=groups"}, True),
+        ({}, False),
+        ({"JwtTenant": "acme", "JwtTenantClaim": "org"}, False),
+        ({"JwtTenant": "acme", "JwtClaims": "tenant=org"}, False),
+        ({"JwtTenant": "acme", "JwtClaims": "principal=sub, tenant = org"}, False),
+        ({"JwtTenantClaim": "org,roles=groups"}, False),
+    ],
+)
+def test_tokens_name_their_tenant_in_one_way(given: dict[str, str], is_taken: bool) -> None:
+    """Another would deploy, and its authorizer refuse every caller with 503."""
+    jwt = {name: value for name, value in AUTHS["jwt"].items() if name != "JwtTenantClaim"}
+    assert (template(**jwt, **given).refusals() == []) == is_taken
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_what_the_tests_deploy_with_is_taken(auth: str) -> None:
+    assert template(**AUTHS[auth]).refusals() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("AwaitSeconds", "30000000", "31536000"),  # an execution lives for a year at most
+        ("CleanUpConcurrency", "2", "1"),
+        ("AdapterLayerArn", "arn:aws:lambda:eu-west-1:123456789012:layer:x:1", "x"),
+        ("ModelUrl", "https://host/v1", "ftp://host"),
+    ],
+)
+def test_a_parameter_takes_what_can_work(name: str, taken: str, refused: str) -> None:
+    assert template(**{name: taken}).refusals() == []
+    assert template(**{name: refused}).refusals() == [name]
+
+
+def test_the_throttle_says_that_it_is_one_of_each_method() -> None:
+    made = template(RequestsPerSecond="7", RequestBurst="9")
+    ((_, stage),) = made.of_type("AWS::ApiGateway::Stage").items()
+    (settings,) = stage["MethodSettings"]
+    assert (settings["ResourcePath"], settings["HttpMethod"]) == ("/*", "*")
+    assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == ("7", "9")
+    for name in ("RequestsPerSecond", "RequestBurst"):
+        assert "each method" in made.declared_parameters[name]["Description"]
 
 
 def test_a_model_must_be_named() -> None:
@@ -369,9 +504,8 @@ def test_a_model_must_be_named() -> None:
     accepted = re.compile(declared["AllowedPattern"])
     assert all(accepted.search(url) for url in ("", "offline", "http://model", "https://host/v1"))
     assert not any(accepted.search(url) for url in ("https://", "Offline", "ftp://host", "https://host /v1"))
-    (asserted,) = made.rules["SomeModelMustBeNamed"]["Assertions"]
-    one_of_them = [{"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]} for name in ("ModelUrl", "ModelsParameter")]
-    assert asserted["Assert"] == {"Fn::Or": one_of_them}
+    assert template(ModelUrl="").refusals() == ["ModelUrl or ModelsParameter must be named"]
+    assert template(ModelUrl="", ModelsParameter="/m").refusals() == []
 
 
 def test_defaults_of_the_template_are_those_of_the_settings() -> None:
@@ -413,15 +547,18 @@ def test_what_is_kept_outlives_the_stack() -> None:
 
 def test_the_machine_is_given_what_its_definition_asks_for() -> None:
     made = template()
-    ((name, machine),) = made.of_type("AWS::Serverless::StateMachine").items()
-    definition = (ROOT / machine["DefinitionUri"]).read_text()
+    ((name, machine),) = made.of_type("AWS::StepFunctions::StateMachine").items()
+    definition = (ROOT / local_path(machine["DefinitionS3Location"])).read_text()
     assert set(re.findall(r"\$\{(\w+)\}", definition)) == set(machine["DefinitionSubstitutions"])
     assert machine["DefinitionSubstitutions"]["RunTurnFunctionArn"] == {"Fn::GetAtt": ["RunTurn", "Arn"]}
     assert machine["DefinitionSubstitutions"]["TableName"] == {"Ref": "Table"}
-    assert machine["Type"] == "STANDARD"
-    assert machine["Logging"]["IncludeExecutionData"] is False
+    assert machine["StateMachineType"] == "STANDARD"
+    assert machine["LoggingConfiguration"]["IncludeExecutionData"] is False
+    arn = variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"]
+    assert arn.endswith(f":stateMachine:{machine['StateMachineName']}")
     assert made.outputs["StateMachineArn"]["Value"] == {"Ref": name}
 
 
 def test_a_stage_is_deployed_anew_when_only_a_parameter_changes() -> None:
-    assert template().resources["Api"]["Properties"]["AlwaysDeploy"] is True
+    """The transform names a deployment by what it deploys; `AlwaysDeploy` has it name each anew."""
+    assert load_source(ROOT / "template.yaml")["Resources"]["Api"]["Properties"]["AlwaysDeploy"] is True

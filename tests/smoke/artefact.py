@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cloudformation import Template, variables
+from tests.sam_expansion import local_path
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".aws-sam" / "build"
@@ -73,14 +74,14 @@ class BuiltFunction:
     @property
     def folder(self) -> Path:
         """What is /var/task on Lambda."""
-        return BUILD / str(self.properties["CodeUri"])
+        return BUILD / local_path(self.properties["Code"])
 
     @property
     def layer(self) -> Path:
         """What is /opt/python on Lambda."""
-        ours = [layer["Ref"] for layer in self.properties["Layers"] if "Ref" in layer]
-        (content,) = (self._template.resources[name]["Properties"]["ContentUri"] for name in ours)
-        return BUILD / str(content) / "python"
+        ours = [layer["Ref"] for layer in self.properties["Layers"] if isinstance(layer, dict)]
+        (content,) = (self._template.resources[name]["Properties"]["Content"] for name in ours)
+        return BUILD / local_path(content) / "python"
 
     @property
     def handler(self) -> str:

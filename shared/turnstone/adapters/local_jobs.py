@@ -39,6 +39,11 @@ class LocalJobs:
             self._is_nudged = True
             self._changed.notify()
 
+    def send_all(self, jobs: Sequence[Job]) -> None:
+        """Look for what is due, of which these jobs are some or will be."""
+        for job in jobs[-1:]:
+            self.send(job)
+
     def close(self) -> None:
         """Do no more, after what is being done now."""
         with self._changed:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -12,6 +14,8 @@ from turnstone.domain.jobs import Job
 from turnstone.ports import Clock
 
 LONGEST_DELAY_S = 900  # Source: SQS, SendMessage
+BATCH = 10  # Source: SQS, SendMessageBatch
+BATCHES_AT_ONCE = 8
 
 
 class SqsJobs:
@@ -24,13 +28,37 @@ class SqsJobs:
 
     def send(self, job: Job) -> None:
         """Have the job run soon after it is due. Raises StoreUnavailable."""
-        delay_s = max(0, math.ceil((job.due_at - self._clock.now()).total_seconds()))
-        if delay_s > LONGEST_DELAY_S:
+        self.send_all((job,))
+
+    def send_all(self, jobs: Sequence[Job]) -> None:
+        """Send the jobs in batches. Raises StoreUnavailable if the queue did not take all of them."""
+        messages = [message for job in jobs if (message := self._message(job)) is not None]
+        if not messages:
             return
-        try:
-            self._client.send_message(QueueUrl=self._queue_url, MessageBody=job.model_dump_json(), DelaySeconds=delay_s)
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "unknown")
-            raise StoreUnavailable(f"the queue of jobs refused: {code}") from error
-        except BotoCoreError as error:
-            raise StoreUnavailable(f"the queue of jobs can't be reached: {error}") from error
+        if len(messages) == 1:
+            _asked(lambda: self._client.send_message(QueueUrl=self._queue_url, **messages[0]))
+            return
+        batches = [messages[first : first + BATCH] for first in range(0, len(messages), BATCH)]
+        with ThreadPoolExecutor(min(BATCHES_AT_ONCE, len(batches)), thread_name_prefix="jobs") as pool:
+            for sending in [pool.submit(self._send_batch, batch) for batch in batches]:
+                sending.result()
+
+    def _message(self, job: Job) -> dict[str, Any] | None:
+        delay_s = max(0, math.ceil((job.due_at - self._clock.now()).total_seconds()))
+        return {"MessageBody": job.model_dump_json(), "DelaySeconds": delay_s} if delay_s <= LONGEST_DELAY_S else None
+
+    def _send_batch(self, messages: Sequence[dict[str, Any]]) -> None:
+        entries = [{"Id": str(number), **message} for number, message in enumerate(messages)]
+        answer = _asked(lambda: self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries))
+        if refused := answer.get("Failed"):
+            raise StoreUnavailable(f"the queue of jobs refused {len(refused)} messages: {refused[0].get('Code')}")
+
+
+def _asked(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return call()
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "unknown")
+        raise StoreUnavailable(f"the queue of jobs refused: {code}") from error
+    except BotoCoreError as error:
+        raise StoreUnavailable(f"the queue of jobs can't be reached: {error}") from error

@@ -165,9 +165,13 @@ class Core:
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        from turnstone.services.sweeping import Sweeper
+        from turnstone.services.sweeping import Alone, Sweeper
+        from turnstone.store.sweeps import SweepStore
 
-        return Sweeper(self.turn_store, self.recovery.attend, self._ports.clock, duties=(self.cleaning.send_due,))
+        ports = self._ports
+        alone = Alone(SweepStore(ports.store), ports.ids) if self._is_on_lambda else None
+        duties = (self.cleaning.send_newly_due,)
+        return Sweeper(self.turn_store, self.recovery.attend, ports.clock, duties, alone)
 
     @property
     def models(self) -> Models:

@@ -6,14 +6,14 @@ dies anywhere, is done all the same, and not forever by more and more runs.
 """
 
 import logging
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import assert_never
 
 from turnstone.domain.errors import Conflict
 from turnstone.domain.jobs import Job
 from turnstone.ports import Clock, Jobs
-from turnstone.records import MAX_OPERATIONS
+from turnstone.records import MAX_OPERATIONS, Key
 from turnstone.services.deleting import sent
 from turnstone.store.agents import AgentStore
 from turnstone.store.jobs import JobStore, later, put_job
@@ -26,7 +26,8 @@ SESSIONS_AT_ONCE = MAX_OPERATIONS // 3
 LATE_PAYLOADS = timedelta(minutes=2)
 LOOK_AGAIN_AFTER = timedelta(minutes=5)
 SENT_AGAIN_AFTER = timedelta(minutes=5)
-MOST_SENT = 1_000
+SENT_ONCE_IN = timedelta(hours=1)
+DUE_AT_ONCE = 1_000
 
 
 class Cleaning:
@@ -35,6 +36,8 @@ class Cleaning:
         self._sessions, self._agents = stores
         self._jobs = jobs
         self._clock = clock
+        self._sent: dict[str, Key] = {}
+        self._sent_until = datetime.min.replace(tzinfo=UTC)
 
     def run(self, job: Job, until: datetime) -> None:
         """Do a part of the job, and more until that time. Raises StoreUnavailable; then it is to be sent again."""
@@ -52,19 +55,37 @@ class Cleaning:
 
     def send_due(self) -> int:
         """Send the jobs again that were due some minutes ago; return how many. Raises StoreUnavailable."""
-        count = 0
-        for job in islice(self._store.due(self._clock.now() - SENT_AGAIN_AFTER), MOST_SENT):
-            self._jobs.send(job)
-            count += 1
-        return count
+        return self._send_behind({}, None)
+
+    def send_newly_due(self, until: datetime) -> int:
+        """Send jobs as `send_due` does, until that time at most; return how many. Raises StoreUnavailable.
+
+        A job that an earlier call sent is left to the queue for an hour, or a backlog would be sent again each time.
+        """
+        now = self._clock.now()
+        if now >= self._sent_until:
+            self._sent.clear()
+            self._sent_until = now + SENT_ONCE_IN
+        return self._send_behind(self._sent, until)
 
     def due(self) -> tuple[Job, ...]:
         """Return jobs that are due now, many at most. Raises StoreUnavailable."""
-        return tuple(islice(self._store.due(self._clock.now()), MOST_SENT))
+        return tuple(islice(self._store.due(self._clock.now()), DUE_AT_ONCE))
 
     def run_for(self, job: Job, duration: timedelta) -> None:
         """Do the job for that long at most. Raises as `run` does."""
         self.run(job, self._clock.now() + duration)
+
+    def _send_behind(self, sent_keys: dict[str, Key], until: datetime | None) -> int:
+        """Send what is due behind these keys of the shards, and move them."""
+        count = 0
+        for page in self._store.due_in_turns(self._clock.now() - SENT_AGAIN_AFTER, sent_keys):
+            self._jobs.send_all(page.jobs)
+            sent_keys[page.shard] = page.last
+            count += len(page.jobs)
+            if until is not None and self._clock.now() >= until:
+                break
+        return count
 
     def _clean_session(self, job: Job, until: datetime) -> None:
         while not self._sessions.clear(job, RECORDS_AT_ONCE):

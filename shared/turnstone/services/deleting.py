@@ -68,7 +68,6 @@ class Deleting:
 def sent(jobs: Jobs, *some: Job) -> None:
     """Send the jobs, whose records are stored: what can't be sent now is found by whoever sends what is due."""
     try:
-        for job in some:
-            jobs.send(job)
+        jobs.send_all(some)
     except StoreUnavailable as unavailable:
         log.warning("a clean-up is left to whoever looks for what is due: %s", unavailable)

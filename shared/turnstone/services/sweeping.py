@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
+from typing import NamedTuple
 
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.model import Frozen
 from turnstone.domain.refs import TurnRef
-from turnstone.ports import Clock
+from turnstone.ports import Clock, IdGenerator
 from turnstone.services.recovery import Outlook
+from turnstone.store.sweeps import SweepStore
 from turnstone.store.turns import TurnStore
 
 log = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ AT_ONCE = 4
 BATCH = 64
 SHIFT_S = 300
 
-Duty = Callable[[], object]
+Duty = Callable[[datetime], object]
 
 
 class Swept(Frozen):
@@ -34,6 +36,7 @@ class Swept(Frozen):
         taken_over: those that go on in this process.
         failed: those that could not be looked at, and duties that could not be done.
         is_whole: whether there was time for everything.
+        is_skipped: whether nothing was done, because another process sweeps.
     """
 
     seen: int = 0
@@ -41,14 +44,33 @@ class Swept(Frozen):
     taken_over: tuple[TurnRef, ...] = ()
     failed: int = 0
     is_whole: bool = True
+    is_skipped: bool = False
+
+
+class Alone(NamedTuple):
+    """What sweeping alone takes: where the lease of a sweep is kept, and what names its holder."""
+
+    store: SweepStore
+    ids: IdGenerator
 
 
 class Sweeper:
-    """Attends to every open turn, then does the other duties it is given."""
+    """Attends to every open turn, and does the other duties it is given beside that."""
 
     def __init__(
-        self, turns: TurnStore, attend: Callable[[TurnRef], Outlook], clock: Clock, duties: Sequence[Duty] = ()
+        self,
+        turns: TurnStore,
+        attend: Callable[[TurnRef], Outlook],
+        clock: Clock,
+        duties: Sequence[Duty] = (),
+        alone: Alone | None = None,
     ) -> None:
+        """Take duties, each of which is given the time after which it is to begin with nothing.
+
+        Args:
+            alone: sees to it that no two processes sweep at once; None where only one process does.
+        """
+        self._alone = alone
         self._turns = turns
         self._attend = attend
         self._clock = clock
@@ -59,9 +81,22 @@ class Sweeper:
 
         Where each sweep begins moves on, so that no turn is left out for good when time is short.
         """
+        if self._alone is None:
+            return self._swept(until)
+        lease = self._alone.store.try_take(self._alone.ids.new_id(), self._clock.now(), until)
+        if lease is None:
+            log.info("not swept: another sweep is not over")
+            return Swept(is_whole=False, is_skipped=True)
+        try:
+            return self._swept(until)
+        finally:
+            self._alone.store.give_back(lease, self._clock.now())
+
+    def _swept(self, until: datetime) -> Swept:
         shift = int(self._clock.now().timestamp()) // SHIFT_S
         swept = Swept()
-        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="sweep") as pool:
+        with ThreadPoolExecutor(AT_ONCE + len(self._duties), thread_name_prefix="sweep") as pool:
+            duties = [pool.submit(duty, until) for duty in self._duties]
             found = self._turns.each_open(shift)
             while refs := tuple(islice(found, BATCH)):
                 if self._clock.now() >= until:
@@ -71,8 +106,7 @@ class Sweeper:
                 looks = [(ref, pool.submit(self._attend_in_time, ref, until)) for ref in refs]
                 for ref, look in looks:
                     swept = _counted(swept, ref, look)
-            for duty in self._duties:
-                done = pool.submit(duty)
+            for done in duties:
                 if problem := done.exception():
                     _log_failure("a duty was not done", problem)
                     swept = swept.model_copy(update={"failed": swept.failed + 1})

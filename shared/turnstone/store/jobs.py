@@ -1,8 +1,10 @@
 """Clean-up jobs as records, each written in the transaction that gives reason for it."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -21,6 +23,14 @@ def put_job(job: Job) -> Put:
     """Return the write that stores the job, to be done when it is due."""
     key = job_key(job)
     return Put(key, job.model_dump_json().encode(), {"open": job_shard(key)})
+
+
+class DuePage(NamedTuple):
+    """Some jobs of a shard that are due; `last` is the key behind which the next page begins."""
+
+    shard: str
+    last: Key
+    jobs: tuple[Job, ...]
 
 
 class JobStore:
@@ -52,12 +62,29 @@ class JobStore:
         A record that tells no job known here, because it is broken or a newer version's, is left as it is.
         """
         for shard in job_shards():
-            for keys in self._due_keys(shard, job_time(at + MOMENT)):
-                records, _ = self._store.gather([Get(key) for key in keys], [])
-                yield from _known(record for record in records if record is not None)
+            for page in self._due_pages(shard, at, None):
+                yield from page.jobs
 
-    def _due_keys(self, shard: str, before: str) -> Iterator[Sequence[Key]]:
-        after = None
+    def due_in_turns(self, at: datetime, after: Mapping[str, Key]) -> Iterator[DuePage]:
+        """Yield the jobs that were due by then as pages, one page of each shard after the other.
+
+        Args:
+            after: the key behind which to begin, by shard; the shard's first where there is none.
+        """
+        waiting = deque(self._due_pages(shard, at, after.get(shard)) for shard in job_shards())
+        while waiting:
+            shard_pages = waiting.popleft()
+            page = next(shard_pages, None)
+            if page is not None:
+                yield page
+                waiting.append(shard_pages)
+
+    def _due_pages(self, shard: str, at: datetime, after: Key | None) -> Iterator[DuePage]:
+        for keys in self._due_keys(shard, job_time(at + MOMENT), after):
+            records, _ = self._store.gather([Get(key) for key in keys], [])
+            yield DuePage(shard, keys[-1], tuple(_known(record for record in records if record is not None)))
+
+    def _due_keys(self, shard: str, before: str, after: Key | None) -> Iterator[Sequence[Key]]:
         while True:
             page = self._store.open_keys(shard, KEYS_AT_ONCE, after)
             if due := [key for key in page.keys if key.pk < before]:

@@ -194,6 +194,11 @@ def job_shards() -> tuple[str, ...]:
     return tuple(f"job:{shard}" for shard in range(OPEN_SHARDS))
 
 
+def sweep_key() -> Key:
+    """Return the key of the record that says which sweep is being made; no tenant's partitions lack the bar."""
+    return Key("sweep", SINGLE)
+
+
 def registered_partition(tenant: str, kind: str) -> str:
     """Return the partition of everything registered of a kind, such as `model`."""
     return f"{component(tenant)}|{kind}s"

@@ -275,3 +275,7 @@ class FaultyJobs:
 
     def send(self, job: Job) -> None:
         self._line.call("jobs", "send", lambda: self._inner.send(job))
+
+    def send_all(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            self.send(job)

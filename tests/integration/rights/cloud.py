@@ -1,0 +1,249 @@
+"""An account of AWS for functions in this process, which notes what each asks of it.
+
+moto keeps the table, the bucket, the queue and the texts. Models, guardrails, interpreters and the state machine are
+answered by script, before anything is sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from types import SimpleNamespace
+from typing import Any, Self
+
+import botocore.handlers
+import botocore.session
+import pytest
+from moto import mock_aws
+from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.responses import DynamoHandler
+
+import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
+from tests.cloudformation import ACCOUNT, REGION
+from tests.contract.dynamo_table import create_table
+from tests.fakes.image_models import PNG
+from tests.integration.rights.calls import BUCKET, TABLE, Call, calls_of, signed_call
+from turnstone.adapters.sigv4 import SigV4
+
+LONG = "long " * 8_000
+WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
+WITH_PAYLOAD = ("blob", "zlib+blob")
+ALWAYS: dict[str, dict[str, Any]] = {
+    "SendTaskSuccess": {},
+    "StopCodeInterpreterSession": {},
+    "ApplyGuardrail": {"action": "NONE", "assessments": []},
+    "InvokeGuardrailChecks": {"results": {}},
+    "Converse": {"output": {"message": {"content": [{"text": "safe"}]}}, "stopReason": "end_turn", "usage": {}},
+}
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+}
+
+
+class Cloud:
+    """The account, while its `with` block lasts.
+
+    Attributes:
+        calls: what each function asked for.
+        texts: secrets and parameters by their names.
+        writes: how many conditional writes were tried since `refuse` was called.
+        large_writes: how many of them had a payload of its own.
+        is_losing: the bucket has lost every payload.
+    """
+
+    def __init__(self) -> None:
+        self.calls: defaultdict[str, set[Call]] = defaultdict(set)
+        self.texts: dict[str, str] = {}
+        self.writes = self.large_writes = 0
+        self.is_losing = False
+        self._refused: int | None = None
+        self._failing: int | None = None
+        self._running: str | None = None
+        self._files = 0
+        self._moto = mock_aws()
+        self._patch = pytest.MonkeyPatch()
+
+    @contextmanager
+    def running(self, function: str) -> Iterator[None]:
+        """Note what is asked within the block as that function's."""
+        self._running = function
+        try:
+            yield
+        finally:
+            self._running = None
+
+    def refuse(self, number: int | None) -> None:
+        """Refuse the conditional write of that number from now on, once; none for None."""
+        self.writes, self._refused = 0, number
+
+    def fail(self, number: int | None) -> None:
+        """Throttle the conditional write of that number, among those with a payload of its own; none for None."""
+        self.large_writes, self._failing = 0, number
+
+    def empty(self) -> None:
+        """Remove every record, at once."""
+        dynamodb_backends[ACCOUNT][REGION].tables[TABLE].items.clear()
+
+    def client(self, service: str) -> Any:
+        """Return a client of nobody's, whose calls are not noted."""
+        session = botocore.session.Session()
+        session.set_credentials("testing", "testing")
+        return session.create_client(service, region_name=REGION)
+
+    def __enter__(self) -> Self:
+        self._moto.start()
+        self._handlers = [("provide-client-params", self._note), ("before-call", self._answer)]
+        botocore.handlers.BUILTIN_HANDLERS.extend(self._handlers)
+        sign = SigV4.__call__
+
+        def noted(signer: SigV4, method: str, url: str, headers: Any, body: bytes | None) -> Any:
+            if method == "POST":
+                self._add(signed_call(url, json.loads(body or b"{}")))
+            return sign(signer, method, url, headers, body)
+
+        self._patch.setattr(SigV4, "__call__", noted)
+        act, lock = DynamoHandler.call_action, RLock()
+
+        def one_by_one(handler: DynamoHandler) -> Any:
+            with lock:  # moto copies its tables without one
+                return act(handler)
+
+        self._patch.setattr(DynamoHandler, "call_action", one_by_one)
+        self.dynamo, self.s3, self.sqs = self.client("dynamodb"), self.client("s3"), self.client("sqs")
+        create_table(self.dynamo, TABLE)
+        self.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        self.queue_url = self.sqs.create_queue(QueueName="turnstone-Jobs")["QueueUrl"]
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for handler in self._handlers:
+            botocore.handlers.BUILTIN_HANDLERS.remove(handler)
+        self._patch.undo()
+        self._moto.stop()
+
+    def _add(self, *calls: Call) -> None:
+        if self._running is not None:
+            self.calls[self._running].update(calls)
+
+    def _note(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+        context["turnstone_asked"] = params
+        if self._running is not None:
+            self._add(*calls_of(model.service_model.service_name, model.name, params))
+
+    def _answer(self, model: Any, context: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        asked = context["turnstone_asked"]
+        if model.service_model.service_name == "dynamodb":
+            return self._refusal(model.name, asked) if self._running is not None else None
+        if model.name == "GetObject" and self.is_losing and self._running is not None:
+            return _refused(404, "NoSuchKey")
+        answer = self._scripted(model.name, asked)
+        return None if answer is None else (SimpleNamespace(status_code=200), answer)
+
+    def _refusal(self, operation: str, asked: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+        """Return that a condition does not hold, if this is the write that is to be refused and there are some."""
+        items = [next(iter(item.values())) for item in asked.get("TransactItems", [{"": asked}])]
+        conditional = ["ConditionExpression" in item for item in items]
+        if operation not in WRITES or not any(conditional):
+            return None
+        if any(item.get("Item", {}).get("codec", {}).get("S") in WITH_PAYLOAD for item in items):
+            self.large_writes += 1
+            if self.large_writes - 1 == self._failing:
+                return _refused(400, "ProvisionedThroughputExceededException")
+        self.writes += 1
+        if self.writes - 1 != self._refused:
+            return None
+        failed = conditional.index(True)
+        reasons = [{"Code": "ConditionalCheckFailed" if at == failed else "None"} for at in range(len(items))]
+        code = "TransactionCanceledException" if "TransactItems" in asked else "ConditionalCheckFailedException"
+        return _refused(400, code, CancellationReasons=reasons)
+
+    def _scripted(self, operation: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+        match operation:
+            case "GetSecretValue":
+                return {"SecretString": self.texts[asked["SecretId"]]}
+            case "GetParameter":
+                return {"Parameter": {"Value": self.texts[asked["Name"]]}}
+            case "StartExecution":
+                return {"executionArn": f"arn:aws:states:{REGION}:{ACCOUNT}:execution:turnstone:{asked['name']}"}
+            case "StartCodeInterpreterSession":
+                self._files = 0
+                return {"sessionId": "session"}
+            case "InvokeCodeInterpreter":
+                return {"stream": Stream({"result": self._of_code(asked["name"])})}
+            case "InvokeModel":
+                return {"body": Body(json.dumps({"images": [base64.b64encode(PNG).decode()]}).encode())}
+            case "ConverseStream":
+                return {"stream": Stream(*_said(asked), {"metadata": {}})}
+        return ALWAYS.get(operation)
+
+    def _of_code(self, name: str) -> dict[str, Any]:
+        """Return what AgentCore says of code that prints much and leaves a file."""
+        match name:
+            case "listFiles":
+                self._files += 1
+                link = {"type": "resource_link", "uri": "file:///a.txt", "name": "a.txt", "description": "File"}
+                return {"content": [link] if self._files > 1 else []}
+            case "executeCode":
+                return {"content": [], "structuredContent": {"stdout": LONG, "stderr": "", "exitCode": 0}}
+            case "readFiles":
+                return {"content": [{"type": "resource", "resource": {"uri": "file:///a.txt", "blob": b"a file"}}]}
+        raise NotImplementedError(name)
+
+
+def _refused(status: int, code: str, **more: Any) -> tuple[Any, dict[str, Any]]:
+    told = {"Error": {"Code": code, "Message": "refused"}, **more}
+    return SimpleNamespace(status_code=status), {**told, "ResponseMetadata": {"HTTPStatusCode": status}}
+
+
+def _said(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a model says: that all is safe, but calls of the tools that the one answer of a tool names."""
+    answers = [
+        block["toolResult"] for message in asked["messages"] for block in message["content"] if "toolResult" in block
+    ]
+    offered = [
+        tool["toolSpec"]["name"] for tool in asked.get("toolConfig", {"tools": []})["tools"] if "toolSpec" in tool
+    ]
+    called = [name for name in offered if len(answers) == 1 and name in json.dumps(answers)]
+    if not called:
+        delta = {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "safe"}}}
+        return [delta, {"messageStop": {"stopReason": "end_turn"}}]
+    events: list[dict[str, Any]] = []
+    for index, name in enumerate(called):
+        use = {"toolUseId": f"u{index}", "name": name}
+        arguments = json.dumps({"code": "x", "query": "x", "city": "x"})
+        events.append({"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": use}}})
+        events.append({"contentBlockDelta": {"contentBlockIndex": index, "delta": {"toolUse": {"input": arguments}}}})
+    return [*events, {"messageStop": {"stopReason": "tool_use"}}]
+
+
+class Stream(list[dict[str, Any]]):
+    """A stream of events."""
+
+    def __init__(self, *events: dict[str, Any]) -> None:
+        super().__init__(events)
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Body:
+    """A body that is read at once."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read(self, _: int) -> bytes:
+        return self._content
+
+    def close(self) -> None:
+        """End it."""

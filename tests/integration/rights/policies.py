@@ -1,0 +1,107 @@
+"""Whether policies allow a call: effects, actions, resources and the conditions that the template uses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from tests.cloudformation import ACCOUNT, REGION, Template, listed
+from tests.integration.rights.calls import BUCKET, BUCKET_ARN, QUEUE_ARN, TABLE, TABLE_ARN, Call, machine_arn
+
+# the resources of the stack, by what a template calls them
+NAMES: dict[str, str] = {
+    "Table": TABLE,
+    "Table.Arn": TABLE_ARN,
+    "Bucket": BUCKET,
+    "Bucket.Arn": BUCKET_ARN,
+    "Jobs": f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/turnstone-Jobs",
+    "Jobs.Arn": QUEUE_ARN,
+    "RunTurn.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:turnstone-RunTurn",
+    "TurnSupervisor": machine_arn(),
+}
+_REFERENCE = re.compile(r"\$\{([\w.]+)\}")
+
+
+class Grant(NamedTuple):
+    """One action of a statement, with the resources that it names."""
+
+    action: str
+    resources: tuple[str, ...]
+    condition: Mapping[str, Mapping[str, Any]]
+
+
+class Rights:
+    """What a function or a state machine may do."""
+
+    def __init__(self, made: Template, holder: str) -> None:
+        statements = list(made.statements(holder))
+        self.allowed = _grants(statements, "Allow")
+        self.denied = _grants(statements, "Deny")
+
+    def allow(self, call: Call) -> bool:
+        """Tell whether the call may be made: something allows it, and nothing denies it."""
+        if any(_covers(grant, call) for grant in self.denied):
+            return False
+        return any(_covers(grant, call) for grant in self.allowed)
+
+    def missing(self, calls: Iterable[Call]) -> list[Call]:
+        """Return the calls that may not be made."""
+        return [call for call in calls if not self.allow(call)]
+
+    def surplus(self, calls: Iterable[Call]) -> list[Grant]:
+        """Return what is allowed and no call asks for."""
+        made = list(calls)
+        return [grant for grant in self.allowed if not any(_covers(grant, call) for call in made)]
+
+
+def physical(value: Any) -> str:
+    """Return what a reference to a resource of the stack is on AWS."""
+    match value:
+        case {"Ref": name}:
+            return NAMES[name]
+        case {"Fn::GetAtt": [name, attribute]}:
+            return NAMES[f"{name}.{attribute}"]
+        case {"Fn::Sub": text}:
+            return _REFERENCE.sub(lambda found: NAMES[found[1]], text)
+    return str(value)
+
+
+def _grants(statements: Iterable[Mapping[str, Any]], effect: str) -> list[Grant]:
+    return [
+        Grant(action, tuple(map(physical, listed(statement["Resource"]))), statement.get("Condition", {}))
+        for statement in statements
+        if statement["Effect"] == effect
+        for action in listed(statement["Action"])
+    ]
+
+
+def _covers(grant: Grant, call: Call) -> bool:
+    is_named = fnmatchcase(call.action, grant.action) and any(_like(call.resource, name) for name in grant.resources)
+    return is_named and all(_holds(operator, wanted, call) for operator, wanted in grant.condition.items())
+
+
+def _holds(operator: str, wanted: Mapping[str, Any], call: Call) -> bool:
+    context = dict(call.context)
+    for key, patterns in wanted.items():
+        given = context.get(key, ())
+        fits = [any(_like(value, pattern) for pattern in listed(patterns)) for value in given]
+        match operator:
+            case "ForAllValues:StringLike":
+                is_met = all(fits)
+            case "ForAnyValue:StringLike" | "StringLike":
+                is_met = any(fits)
+            case "StringLikeIfExists":
+                is_met = not fits or any(fits)
+            case _:
+                raise NotImplementedError(f"a condition of this kind: {operator}")
+        if not is_met:
+            return False
+    return True
+
+
+def _like(text: str, pattern: str) -> bool:
+    """Tell whether the text is as the pattern, in which stars and question marks stand for others, says."""
+    expression = "".join({"*": ".*", "?": "."}.get(character, re.escape(character)) for character in pattern)
+    return re.fullmatch(expression, text, re.DOTALL) is not None

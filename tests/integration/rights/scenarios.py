@@ -1,0 +1,378 @@
+"""What is asked of the functions while their calls are recorded: every route, and what happens beside requests.
+
+Each scenario is run once as it is, once more for each of its conditional writes, which is refused then, as if somebody
+else had been faster, or throttled, and once more with every payload lost.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.aws_events import FOLDER, Context, load_event
+from tests.integration.rights.calls import TABLE
+from tests.integration.rights.stage import (
+    CALL,
+    FUTURE,
+    MAKE,
+    MODELS,
+    NOISE,
+    OTHER_FILES,
+    OTHER_SHIELDS,
+    PAST,
+    SHIELDS,
+    Act,
+    Session,
+    Stage,
+    said,
+)
+from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.domain.caller import Caller
+from turnstone.domain.refs import TurnRef
+from turnstone.services.api_keys import ApiKeys
+from turnstone.store.api_keys import ApiKeyStore
+
+TOOLS = ["builtin::code_interpreter", "builtin::photogen"]
+MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://mcp.example/mcp"}}
+WORDS = [NOISE[first : first + 100] for first in range(0, len(NOISE), 100)]
+REGISTERED = [
+    ("models", {"model_id": "m", "provider_id": "local"}),
+    ("models", {"model_id": "large", "provider_id": "local", "metadata": {"note": NOISE}}),
+    ("toolgroups", {"toolgroup_id": "g", **MCP, "args": {}}),
+    ("toolgroups", {"toolgroup_id": "large", **MCP, "args": {"note": NOISE}}),
+    ("shields", {"shield_id": "s", "provider_id": "bedrock", "provider_shield_id": "gr1"}),
+    ("shields", {"shield_id": "large", "provider_id": "pattern", "params": {"words": WORDS}}),
+]
+
+
+FOLLOWED_MS = 300
+TOOL_CALLS = (
+    ("current_time", {}),
+    ("code_interpreter", {"code": "x"}),
+    ("photogen", {"query": "a cat"}),
+    ("web_search", {"query": "cats"}),
+)
+
+
+def run_all(stage: Stage) -> None:
+    """Run every scenario, and in every way those whose writes may be refused."""
+    for scenario in (*_requests(stage), *_turns(stage)):
+        stage.every_way(scenario)
+    for scenario in (*_asked(stage), *_others(stage)):
+        stage.play(scenario)
+    for scenario in (*_requests(stage), *_turns(stage), *_others(stage)):
+        stage.play_with_lost_payloads(scenario)
+    for file in OTHER_FILES:
+        other = stage.restarted(file)
+        _names_what_is_registered(other)()
+        other.functions.answer("GET", "/v1/models")
+        other.functions.answer("POST", "/v1/tool-runtime/invoke", {"tool_name": "photogen", "kwargs": {"query": "x"}})
+
+
+def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of agents, sessions and what is registered."""
+    for instructions in ("", NOISE):
+        config = {"model": "local", "instructions": instructions, "toolgroups": TOOLS}
+        yield lambda config=config: lambda: _twice(stage, "/v1/agents", {"agent_config": config})
+        yield lambda config=config: lambda: _twice(stage, "/agents/create", {"agent_config": config})
+        yield lambda config=config: _reads_of_agent(stage, stage.agent(**config))
+    for agent_id in (stage.agent, lambda: stage.agent(enable_session_persistence=True)):
+        yield lambda agent_id=agent_id: _opens_session(stage, agent_id())
+    yield lambda: _deletes(stage, stage.session())
+    yield lambda: _deletes_2024(stage, stage.session())
+    large = {"instructions": NOISE, "name": NOISE}
+    yield lambda: _opens_session(stage, stage.agent(instructions=NOISE), NOISE)
+    yield lambda: _deletes(stage, stage.session(**large))
+    yield lambda: _deletes_2024(stage, stage.session(**large))
+    yield lambda: _names_what_is_registered(stage)
+    for kind, definition in REGISTERED:
+        yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
+
+
+def _asked(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of models and tools, from whichever function they are asked."""
+    yield lambda: lambda: _asks_directly(stage)
+    yield lambda: lambda: _asks_of_all(stage)
+    guarded = {"input_shields": SHIELDS, "output_shields": SHIELDS, "toolgroups": TOOLS}
+    for model in MODELS:
+        for create in (_create, _create_2024):
+            yield lambda create=create, model=model: _run_of(stage, create, stage.session(model=model, **guarded))
+        yield lambda model=model: _resumed(stage, stage.overdue(until=FUTURE, model=model, **guarded), "4 degrees")
+        yield lambda model=model: _taken_over(stage, stage.abandoned(model=model, **guarded))
+        yield lambda model=model: _swept(stage, stage.abandoned(model=model, **guarded))
+
+
+def _turns(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of turns, on today's paths and on those of 2024, and of clean-ups."""
+    for create in (_create, _create_2024):
+        for says in (CALL, MAKE, NOISE):
+            yield lambda create=create, says=says: _run_of(stage, create, stage.session(toolgroups=TOOLS), says)
+        yield lambda create=create: _run_after(stage, create, stage.overdue())
+        yield lambda create=create: _run_after(stage, create, stage.abandoned())
+        yield lambda create=create: _run_with_history(stage, create)
+    for answer in ("4 degrees", MAKE, CALL, NOISE):
+        asking = {"until": FUTURE, "toolgroups": TOOLS, "model": "claude"}
+        yield lambda asking=asking, answer=answer: _resumed(stage, stage.overdue(**asking), answer)
+    yield lambda: _cancelled(stage, stage.session())
+    yield lambda: _cancelled(stage, stage.session(name=NOISE, instructions=NOISE))
+    for says in (CALL, MAKE, NOISE):
+        yield lambda says=says: _taken_over(stage, stage.abandoned(says, toolgroups=TOOLS))
+        yield lambda says=says: _swept(stage, stage.abandoned(says, toolgroups=TOOLS))
+    yield lambda: _taken_over(stage, stage.overdue())
+    yield lambda: _swept(stage, stage.overdue())
+    yield lambda: _clears(stage)
+
+
+def _others(stage: Stage) -> Iterator[Callable[[], Act]]:
+    """Yield scenarios of reads, of the authorizer, and the events of `events/`."""
+    yield lambda: _reads(stage, stage.session(toolgroups=TOOLS))
+    yield lambda: _reads(stage, stage.session(toolgroups=TOOLS, instructions=NOISE, name=NOISE))
+    for ref in (stage.abandoned, stage.overdue):
+        yield lambda ref=ref: lambda: _reads_of_turn(stage, ref())
+        yield lambda ref=ref: lambda: _reads_of_turn(stage, ref(name=NOISE))
+    yield lambda: lambda: _authorizes(stage)
+    yield lambda: lambda: _answers_events(stage)
+
+
+def _twice(stage: Stage, path: str, body: Any) -> None:
+    """Ask twice under one key, as a client does that missed the first answer."""
+    key = stage.key()
+    for _ in range(2):
+        stage.functions.answer("POST", path, body, idempotency_key=key)
+
+
+def _reads_of_agent(stage: Stage, agent_id: str) -> Act:
+    stage.agent()
+
+    def act() -> None:
+        stage.asked("GET", f"/v1/agents/{agent_id}")
+        for query in ("", "?limit=1"):
+            stage.asked("GET", f"/v1/agents{query}")
+
+    return act
+
+
+def _opens_session(stage: Stage, agent_id: str, name: str = "s") -> Act:
+    for _ in range(2):
+        stage.over(agent_id)
+
+    def act() -> None:
+        _twice(stage, f"/v1/agents/{agent_id}/session", {"session_name": name})
+        _twice(stage, "/agents/session/create", {"agent_id": agent_id, "session_name": name})
+        stage.asked("GET", f"/v1/agents/{agent_id}/sessions")
+
+    return act
+
+
+def _names_what_is_registered(stage: Stage) -> Act:
+    """Name toolgroups and models of the tenant's own, the list of which is too large for a record."""
+    for kind, definition in REGISTERED:
+        stage.functions.answer("POST", f"/v1/{kind}", definition)
+    config = {"model": "large", "instructions": "", "toolgroups": ["unknown"], "input_shields": ["unknown"]}
+
+    def act() -> None:
+        for path in ("/v1/agents", "/agents/create"):
+            stage.functions.answer("POST", path, {"agent_config": config})
+        body = {"model": "large", "messages": [{"role": "user", "content": "hello"}]}
+        stage.asked("POST", "/v1/chat/completions", body)
+        stage.asked("GET", "/v1/usage")
+
+    return act
+
+
+def _deletes(stage: Stage, session: Session) -> Act:
+    def act() -> None:
+        stage.functions.answer("DELETE", session.path)
+        stage.functions.answer("DELETE", f"/v1/agents/{session.agent_id}")
+
+    return act
+
+
+def _deletes_2024(stage: Stage, session: Session) -> Act:
+    def act() -> None:
+        ids = {"agent_id": session.agent_id, "session_id": session.session_id}
+        stage.functions.answer("POST", "/agents/session/delete", ids)
+        stage.functions.answer("POST", "/agents/delete", {"agent_id": session.agent_id})
+
+    return act
+
+
+def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
+    identifier = next(iter(definition.values()))
+    _twice(stage, f"/v1/{kind}", definition)
+    stage.functions.answer("GET", f"/v1/{kind}")
+    stage.functions.answer("GET", f"/v1/{kind}/{identifier}")
+    stage.functions.answer("DELETE", f"/v1/{kind}/{identifier}")
+
+
+def _asks_directly(stage: Stage) -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    for model in MODELS:
+        for is_stream in (False, True):
+            body = {"model": model, "messages": messages, "stream": is_stream}
+            stage.asked("POST", "/v1/chat/completions", body)
+    for model in ("local", "calls"):
+        stage.asked("POST", "/v1/embeddings", {"model": model, "input": "hello"})
+
+
+def _asks_of_all(stage: Stage) -> None:
+    for name in ("/v1/models", "/v1/providers", "/v1/tools", "/v1/health", "/v1/usage"):
+        stage.asked("GET", name)
+    for name, arguments in TOOL_CALLS:
+        stage.asked("POST", "/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": arguments})
+    for shield in (*SHIELDS, *OTHER_SHIELDS):
+        body = {"shield_id": shield, "messages": [{"role": "user", "content": "hello"}], "params": {}}
+        stage.asked("POST", "/v1/safety/run-shield", body)
+    status, _ = stage.functions.answer("GET", "/v1/nothing")
+    assert status == 404
+
+
+def _create(stage: Stage, session: Session, says: str, key: str) -> Any:
+    return stage.functions.answer("POST", f"{session.path}/turn", said(says), idempotency_key=key)
+
+
+def _create_2024(stage: Stage, session: Session, says: str, key: str) -> Any:
+    ids = {"agent_id": session.agent_id, "session_id": session.session_id}
+    return stage.functions.answer("POST", "/agents/turn/create", {**ids, **said(says)}, idempotency_key=key)
+
+
+def _run_of(stage: Stage, create: Callable[..., Any], session: Session, says: str = "hello") -> Act:
+    key = stage.key()
+
+    def act() -> None:
+        status, _ = create(stage, session, says, key)
+        if status == 200:  # a repeated request waits for a turn that was not seen to its end
+            create(stage, session, says, key)
+        stage.functions.answer("GET", session.path)
+
+    return act
+
+
+def _run_after(stage: Stage, create: Callable[..., Any], before: TurnRef) -> Act:
+    """A turn of a session whose last one is left behind."""
+    session = Session(before.agent_id, before.session_id)
+    return lambda: create(stage, session, "hello", stage.key())
+
+
+def _run_with_history(stage: Stage, create: Callable[..., Any]) -> Act:
+    """A turn whose history is not in the log of its session, because its messages are too large."""
+    session = stage.session()
+    for says in ("hello", NOISE, "hello again"):
+        stage.turn(session, says)
+    return lambda: create(stage, session, "hello", stage.key())
+
+
+def _resumed(stage: Stage, ref: TurnRef, answer: str) -> Act:
+    session = Session(ref.agent_id, ref.session_id)
+    answers = [{"call_id": "c", "tool_name": "get_weather", "content": answer}]
+
+    def act() -> None:
+        path, key = f"{session.path}/turn/{ref.turn_id}/resume", stage.key()
+        body = {"stream": False, "tool_responses": answers}
+        status, _ = stage.functions.answer("POST", path, body, idempotency_key=key)
+        if status == 200:
+            stage.functions.answer("POST", path, body, idempotency_key=key)
+
+    return act
+
+
+def _cancelled(stage: Stage, session: Session) -> Act:
+    waiting = stage.turn(session, CALL)
+    stage.wait_with(TurnRef(**session.ref.model_dump(), turn_id=waiting["turn_id"]))
+    path, key = f"{session.path}/turn/{waiting['turn_id']}/cancel", stage.key()
+    return lambda: [stage.functions.answer("POST", path, idempotency_key=key) for _ in range(2)]
+
+
+def _taken_over(stage: Stage, ref: TurnRef) -> Act:
+    return lambda: stage.functions.invoke("RunTurn", ref.model_dump())
+
+
+def _swept(stage: Stage, ref: TurnRef) -> Act:
+    def act() -> None:
+        stage.functions.invoke("Sweeper", load_event("sweeper"))
+        stage.functions.answer("GET", f"/v1/agents/{ref.agent_id}/session/{ref.session_id}/turn/{ref.turn_id}")
+
+    return act
+
+
+def _reads(stage: Stage, session: Session) -> Act:
+    """Read what a turn made, and a turn too large for its record."""
+    made = stage.turn(session, MAKE)
+    stage.turn(session, NOISE)
+    step = made["steps"][0]["step_id"]
+    ids = {"agent_id": session.agent_id, "session_id": session.session_id, "turn_id": made["turn_id"]}
+    query = "&".join(f"{name}={value}" for name, value in ids.items())
+
+    def act() -> None:
+        for path in ("", f"?turn_ids={made['turn_id']}", "/context", f"/turn/{made['turn_id']}"):
+            stage.asked("GET", f"{session.path}{path}")
+        for path in (f"/turn/{made['turn_id']}/step/{step}", f"/turn/{made['turn_id']}/events?after=0"):
+            stage.asked("GET", f"{session.path}{path}")
+        for attachment in made["output_attachments"]:
+            stage.asked("GET", attachment["content"]["uri"])
+        stage.asked("GET", f"/v1/usage?agent_id={session.agent_id}")
+        stage.asked("POST", "/agents/session/get", {k: ids[k] for k in ("agent_id", "session_id")})
+        stage.asked("POST", "/agents/turn/get", ids)
+        stage.asked("GET", f"/agents/turn/get?{query}")
+        stage.asked("POST", "/agents/step/get", {**ids, "step_id": step})
+        stage.asked("GET", f"/agents/step/get?{query}&step_id={step}")
+        stage.functions.answer("GET", f"/agents/turn/get?agent_id={session.agent_id}&turn_id={made['turn_id']}")
+
+    return act
+
+
+def _reads_of_turn(stage: Stage, ref: TurnRef) -> None:
+    """Read a turn in every way whose process is gone, which the state machine is asked to look after."""
+    session = Session(ref.agent_id, ref.session_id)
+    turn = f"{session.path}/turn/{ref.turn_id}"
+    ids = {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+    for path in (session.path, turn, f"{turn}/step/none"):
+        stage.functions.answer("GET", path)
+    in_a_hurry = Context(remaining_ms=FOLLOWED_MS)  # else what nobody runs is followed until the function's end
+    stage.functions.answer("GET", f"{turn}/events?after=0", context=in_a_hurry)
+    stage.functions.answer("POST", "/agents/session/get", {k: ids[k] for k in ("agent_id", "session_id")})
+    stage.functions.answer("POST", "/agents/turn/get", ids)
+
+
+def _authorizes(stage: Stage) -> None:
+    keys = ApiKeys(ApiKeyStore(DynamoRangeStore(stage.cloud.dynamo, TABLE)), SystemClock(), RandomIds(), os.urandom)
+    _, token = keys.create(Caller(tenant="acme", principal="ann"), "laptop")
+    event = load_event("authorize")
+    event["headers"]["Authorization"] = f"Bearer {token}"
+    event["multiValueHeaders"]["Authorization"] = [f"Bearer {token}"]
+    assert stage.functions.invoke("Authorize", event)["principalId"] == "ann"
+
+
+def _clears(stage: Stage) -> Act:
+    """Clean up after a session and an agent that were deleted long ago, and end a session that lived long enough."""
+    ended, gone = stage.session(), stage.session(toolgroups=TOOLS)
+    stage.turn(gone, MAKE)
+    stage.turn(gone, NOISE)
+    agent = stage.session()
+    now = datetime.now(UTC)
+    jobs = [
+        stage.job("clean_session", gone, PAST),
+        stage.job("clean_agent", Session(agent.agent_id, ""), PAST),
+        stage.job("end_session", ended, PAST),
+        stage.job("end_session", stage.over(agent.agent_id), PAST),
+        stage.job("end_session", stage.session(name=NOISE), PAST),
+        stage.job("clean_session", stage.session(), now),  # to be looked at again
+    ]
+    stage.job("end_session", stage.session(), now - timedelta(minutes=10))
+
+    def act() -> None:
+        stage.clean(*jobs)
+        stage.functions.invoke("Sweeper", load_event("sweeper"))
+
+    return act
+
+
+def _answers_events(stage: Stage) -> None:
+    """Give each function its event; most name what is not there."""
+    for path in FOLDER.glob("*.json"):
+        event = load_event(path.stem)
+        if "httpMethod" in event and path.stem not in ("authorize", "get_docs", "get_openapi"):
+            stage.functions.invoke(stage.functions.function_of(event["httpMethod"], event["path"]), event)
