@@ -122,6 +122,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.heard: list[tuple[ModelSession, TurnBroadcast]] = []
         self.gone: list[ModelSession] = []
         self.texts = self.texts_at_deletion = 0
+        self.watched_since_s: dict[tuple[object, ...], float] = {}
 
     @initialize()
     def begin(self) -> None:
@@ -275,7 +276,7 @@ class SessionMachine(RuleBasedStateMachine):
         process, turn = self.processes[at], asked.turns[-1]
         if turn.status is TurnStatus.AWAITING_INPUT and self._is_over(turn):
             self._end(turn, TurnStatus.EXPIRED)
-        elif turn.status is TurnStatus.IN_PROGRESS and self._is_over(turn):
+        elif turn.status is TurnStatus.IN_PROGRESS and self._is_over(turn, process):
             self._attended_to(turn, process)
         process.core.recovery.attend(self._ref(asked, turn))
         self._quiesce(process)
@@ -308,7 +309,10 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from(JUMPS_S))
     def jump(self, seconds: int) -> None:
         self.latest = max(self.latest, self._now)
-        self.first.clock.advance(seconds)
+        if seconds < 0:
+            self.first.clock.set_back(-seconds)
+        else:
+            self.first.clock.advance(seconds)
         self._count("jump")
 
     @precondition(lambda self: any(session.open for session in self.sessions))
@@ -363,6 +367,9 @@ class SessionMachine(RuleBasedStateMachine):
             assert self._refusal(self._asker(process, request)) is NotFound
             return
         known = self._joined(process, request)
+        is_elsewhere = known is not None and process.core.broadcasts.find(self._ref(session, known)) is None
+        if known is not None and is_elsewhere and known.status is TurnStatus.IN_PROGRESS:
+            self._is_over(known, process)  # which begins to watch it
         expected = known or self._expected(process, request)
         asked = self._asker(process, request)
         if isinstance(expected, type):
@@ -403,7 +410,7 @@ class SessionMachine(RuleBasedStateMachine):
         turn = request.session.open
         if request.text is not None:
             is_busy = turn is not None and turn.status is TurnStatus.IN_PROGRESS
-            if turn is not None and is_busy and (not self._is_over(turn) or turn.runner is process):
+            if turn is not None and is_busy and (not self._is_over(turn, process) or turn.runner is process):
                 return TurnRunning
             return turn
         if turn is not request.answered or turn is None or turn.status is not TurnStatus.AWAITING_INPUT:
@@ -472,9 +479,19 @@ class SessionMachine(RuleBasedStateMachine):
         agent_id = self.first.agent(toolgroups=["dice"], client_tools=[client_tool()])
         return [ModelSession(self.first.session(agent_id)) for _ in range(2)]
 
-    def _is_over(self, turn: ModelTurn) -> bool:
+    def _is_over(self, turn: ModelTurn, process: Harness | None = None) -> bool:
+        """Tell whether the turn's time is over, for a process that looks at it now.
+
+        A lease that ends later than any granted now was granted before the clock was set back. It is over for a process
+        that has watched it for as long as a lease lasts.
+        """
         assert turn.until is not None
-        return self._now >= turn.until
+        is_of_now = turn.until <= self._now + timedelta(seconds=LEASE_S)
+        if process is None or turn.status is not TurnStatus.IN_PROGRESS or is_of_now:
+            return self._now >= turn.until
+        now_s = self.first.clock.monotonic_s()
+        lease = id(process), turn.turn_id, turn.until, turn.takeovers
+        return now_s >= self.watched_since_s.setdefault(lease, now_s) + LEASE_S
 
     def _is_held(self, text: str, answers: int) -> bool:
         return text.split()[1] == str(answers) and text not in self.freed
