@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import socket
+import sys
 
 import uvicorn
 
@@ -87,6 +89,10 @@ class AcceptingServer(uvicorn.Server):
 
     def _begin(self, connection: socket.socket) -> None:
         connection.setblocking(False)
+        if sys.platform == "linux":
+            # for what the system has taken, which may be megabytes, also after the connection was closed here
+            unread_ms = math.ceil(self._connections.limits.unread_s * 1_000)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
         loop = asyncio.get_running_loop()
         beginning = loop.create_task(loop.connect_accepted_socket(self._protocol, connection))
         self._beginning.add(beginning)

@@ -15,6 +15,7 @@ class HttpLimits(NamedTuple):
         head_s: time for a head, from its first byte, or from the start of the connection.
         body_s: period in which a body brings at least `BODY_BYTES_PER_S` for each second.
         keep_alive_s: time between an answer and the next request.
+        unread_s: time for which a client may read nothing of what waits for it.
         connections: open at the same time in one process.
     """
 
@@ -23,6 +24,7 @@ class HttpLimits(NamedTuple):
     head_s: float = 20
     body_s: float = 20
     keep_alive_s: float = 75  # longer than clients keep idle connections, so that the client closes them
+    unread_s: float = 60
     connections: int = 4_096
 
     @property

@@ -8,7 +8,8 @@ from typing import Any
 
 import httptools
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from functions.connections import Connections, Phase
@@ -54,6 +55,7 @@ class HttpOnly(HttpToolsProtocol):
         self._received_bytes = 0
         self._has_paused = False
         self._refusal: bytes | None = None
+        self._answering: RequestResponseCycle | None = None
 
     # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -66,6 +68,11 @@ class HttpOnly(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._supervised.leave(self)
+        # uvicorn marks the newest request only, which waits for its turn where requests are sent ahead
+        for cycle in (self._answering, *(cycle for cycle, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         super().connection_lost(exc)
 
     def is_sending(self) -> bool:
@@ -194,6 +201,10 @@ class HttpOnly(HttpToolsProtocol):
 
     def _should_upgrade(self) -> bool:
         return True  # and so uvicorn leaves such a request alone
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     # ── what is answered ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -192,6 +192,7 @@ def http_limits(settings: LocalSettings) -> HttpLimits:
         head_fields=settings.max_head_fields,
         head_s=settings.head_seconds,
         body_s=settings.body_seconds,
+        unread_s=settings.unread_seconds,
         connections=room_for_connections(settings.max_connections, settings.max_running_turns),
     )
 

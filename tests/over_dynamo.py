@@ -42,7 +42,7 @@ def main(table: str, bucket: str) -> None:
     clients = AwsClients()
     dynamo, s3 = clients.client("dynamodb"), clients.client("s3")
     adapters: dict[str, Any] = {
-        "SqliteRangeStore": lambda _: DynamoRangeStore(dynamo, table),
+        "SqliteRangeStore": lambda *_: DynamoRangeStore(dynamo, table),
         "FileBlobStore": lambda _: S3BlobStore(s3, bucket),
     }
     for name, adapter in adapters.items():

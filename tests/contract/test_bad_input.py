@@ -1252,12 +1252,12 @@ class World:
 
 
 def understood(body: bytes) -> Any:
-    """Return the JSON a body holds. Raises ValueError for all that is none, or can't be kept as UTF-8."""
+    """Return the JSON a body holds. Raises ValueError for all that is none, or can't be kept as JSON in UTF-8."""
     try:
         value = strict_json(body.decode())
     except RecursionError as exc:
         raise ValueError("nested too deep") from exc
-    json.dumps(value, ensure_ascii=False).encode()
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()  # 1e999 is read as infinite
     return value
 
 

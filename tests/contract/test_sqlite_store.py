@@ -550,3 +550,16 @@ def test_a_payload_is_not_stored_in_the_room_of_deletions(tmp_path: Path, monkey
     monkeypatch.undo()
     blobs.put("a", b"payload")
     assert (blobs.get("a"), reserve.try_give_up()) == (b"payload", True)
+
+
+def test_nothing_is_written_to_a_database_that_was_removed_or_replaced(tmp_path: Path) -> None:
+    with closing(SqliteRangeStore(tmp_path / "turnstone.db")) as store:
+        store.write([Put(Key("p", "a"), b"before")])
+        (tmp_path / "turnstone.db").rename(tmp_path / "elsewhere.db")
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            store.write([Put(Key("p", "b"), b"lost")])
+        (tmp_path / "turnstone.db").write_bytes(b"another file")
+        with pytest.raises(StoreUnavailable, match="removed or replaced"):
+            store.write([Put(Key("p", "b"), b"lost")])
+        (tmp_path / "elsewhere.db").replace(tmp_path / "turnstone.db")
+        store.write([Put(Key("p", "b"), b"kept")])

@@ -49,6 +49,28 @@ def check_not_emptied(path: Path) -> None:
         )
 
 
+def identity_of(path: Path) -> tuple[int, int]:
+    """Return what tells the file from every other one. Raises OSError."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def check_not_replaced(path: Path, identity: tuple[int, int]) -> None:
+    """Check that the file of that identity is still there: what is written to a removed file is lost.
+
+    Raises:
+        StoreUnavailable: it was removed, or another file is in its place.
+    """
+    try:
+        is_same = identity_of(path) == identity
+    except FileNotFoundError:
+        is_same = False
+    if not is_same:
+        raise StoreUnavailable(
+            f"the database {str(path)!r} was removed or replaced while it was in use: stop the server and {_RESTORE}"
+        )
+
+
 def failure_of(path: Path, error: sqlite3.Error | OSError, wait_s: float) -> StoreUnavailable:
     """Return the error to raise for a failure of SQLite or of the file system."""
     code = getattr(error, "sqlite_errorcode", None)

@@ -15,7 +15,13 @@ from pathlib import Path
 
 from turnstone.adapters.folder_lock import FolderLock
 from turnstone.adapters.folders import make_private_folder, sync_folder
-from turnstone.adapters.sqlite_failures import check_not_emptied, check_not_lost, failure_of
+from turnstone.adapters.sqlite_failures import (
+    check_not_emptied,
+    check_not_lost,
+    check_not_replaced,
+    failure_of,
+    identity_of,
+)
 from turnstone.adapters.sqlite_log import SqliteLog
 from turnstone.domain.errors import StoreUnavailable
 
@@ -149,6 +155,7 @@ class SqliteFile:
             _prepare(connection, self._wait_s)
             # Who writes waits for the disk by the log; before parts of it are overwritten, SQLite still does.
             connection.execute("PRAGMA synchronous = NORMAL")
+            self._identity = identity_of(self._path)
             return connection, SqliteLog(self._path)
         except BaseException:
             connection.close()
@@ -161,6 +168,7 @@ class SqliteFile:
     def _begin(self) -> None:
         if self._was_read_only:
             self._reopen()
+        check_not_replaced(self._path, self._identity)
         self._writer.execute("BEGIN IMMEDIATE")
         try:
             self._log.mend()

@@ -28,7 +28,7 @@ MOST_TAKES = 10
 LOST = "lost-payloads.json"
 ON_A_TABLE = (
     "TURNSTONE_TABLE: a table has backups of its own: use point-in-time recovery of DynamoDB for the table, "
-    "and versions of S3 for the bucket"
+    "and, for the payloads in the bucket, versioning of S3 if you have turned it on"
 )
 DATA = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", PAYLOADS)
 
@@ -108,6 +108,7 @@ def _settings() -> LocalSettings:
 
 def _copy(database: Path, payloads: FileBlobStore, target: Path, wait_s: float) -> Copied:
     """Copy the database, then the payloads it refers to; both again where one of them was removed in between."""
+    make_private_folder(target / PAYLOADS)  # without it, a store knows of no payload whether it is lost
     copies = FileBlobStore(target / PAYLOADS)
     have: dict[str, int] = {}
     lost, missed = set[str](), set[str]()

@@ -6,6 +6,7 @@ The only place with an `except Exception`: whatever nobody expected becomes a 50
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +79,8 @@ def in_one_line(record: logging.LogRecord) -> bool:
     problem = record.exc_info[1] if record.exc_info else None
     if isinstance(problem, errors.TurnstoneError):
         record.msg, record.args, record.exc_info = "an answer broke off: %s", (problem,), None
+    elif isinstance(problem, CancelledError):
+        record.msg, record.args, record.exc_info = "an answer broke off: the server stops", (), None
     return True
 
 

@@ -23,5 +23,7 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
                     if isinstance(event, TurnFailed):
                         return failure_reply(event.failure)
     except asyncio.CancelledError:
-        return detail_reply(503, "the server stops; send the request again, it will find its turn", RETRY_SOON)
+        turn_id = broadcast.ref.turn_id
+        again = f"turn {turn_id!r} goes on later: read it, or send the request again with the same Idempotency-Key"
+        return detail_reply(503, f"the server stops; {again}", RETRY_SOON)
     return detail_reply(500, "internal server error")
