@@ -56,7 +56,10 @@ def flag(value: Any) -> int:
     return UNSURE if isinstance(value, int | float | str) else WRONG
 
 
-def number(above: float = float("-inf"), whole_from: int | None = None) -> Shape:
+MOST_INFER_ITERS = 100  # unless a setting says otherwise
+
+
+def number(above: float = float("-inf"), whole_from: int | None = None, whole_to: float = float("inf")) -> Shape:
     def grade(value: Any) -> int:
         if isinstance(value, bool) or (isinstance(value, str) and re.search(r"\d|inf|nan", value, re.I)):
             return UNSURE
@@ -64,7 +67,7 @@ def number(above: float = float("-inf"), whole_from: int | None = None) -> Shape
             return WRONG
         if whole_from is None:
             return RIGHT if abs(value) < 2**1000 else UNSURE
-        if value < whole_from or value % 1:
+        if not whole_from <= value <= whole_to or value % 1:
             return WRONG
         return RIGHT if isinstance(value, int) else UNSURE
 
@@ -254,7 +257,7 @@ OVERRIDES: Mapping[str, Shape] = {
             "system_message_behavior": one_of("append", "replace"),
         },
     ),
-    "max_infer_iters": nullable(number(whole_from=1)),
+    "max_infer_iters": nullable(number(whole_from=1, whole_to=MOST_INFER_ITERS)),
 }
 RESPONSE_FORMATS = {"json_schema": record({"json_schema": mapping}), "grammar": record({"bnf": mapping})}
 CONFIG = {

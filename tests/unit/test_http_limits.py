@@ -253,3 +253,26 @@ def test_what_does_not_come_in_time_is_refused(first: bytes) -> None:
     limits = HttpLimits(head_s=SHORT_S, body_s=SHORT_S)
     statuses, _, wire = exchanged([first], limits, b" 408 ")
     assert (statuses, wire.has_ended) == ([200, 408] if first.startswith(GET) else [408], True)
+
+
+def test_a_request_learns_that_its_client_left_also_behind_one_that_was_sent_ahead() -> None:
+    heard: list[tuple[str, str]] = []
+
+    async def app(scope: Scope, receive: Callable[[], Any], _: Callable[[Any], Any]) -> None:
+        message = await receive()
+        while message["type"] == "http.request":
+            message = await receive()
+        heard.append((scope["path"], message["type"]))
+
+    async def exchange() -> None:
+        wire, state = Wire(), ServerState()
+        protocol = HttpOnly(Connections(LIMITS), Config(app, lifespan="off", log_config=None), state, {})
+        wire.protocol = protocol
+        protocol.connection_made(wire)  # type: ignore[arg-type]
+        protocol.data_received(GET + GET.replace(b"small", b"ahead"))
+        await asyncio.sleep(0)
+        wire.close()
+        await _until(lambda: not state.tasks)
+
+    asyncio.run(exchange())
+    assert heard == [("/small", "http.disconnect")]
