@@ -6,12 +6,14 @@ import argparse
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.attack.every_attack import every_attack
 from tests.attack.finding import Attack
 
 MOST_SECONDS = 180.0
+AT_ONCE = 2
 ROW = "{:<26} {:<62} {:<44} {:<30} {}"
 
 
@@ -22,7 +24,8 @@ def main() -> int:
     only = arguments.parse_args().only
     began = time.monotonic()
     print(ROW.format("subject", "attack", "measured", "bar", "met"))
-    has_met_all = all([_has_met(attack) for attack in every_attack() if only in attack.subject])
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # most of an attack is waiting
+        has_met_all = all(list(pool.map(_has_met, [each for each in every_attack() if only in each.subject])))
     took_s = time.monotonic() - began
     print(f"{took_s:.0f} s of {MOST_SECONDS:.0f} s at most")
     return 0 if has_met_all and took_s <= MOST_SECONDS else 1
