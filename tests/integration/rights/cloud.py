@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from threading import RLock
+from contextvars import ContextVar, copy_context
+from threading import RLock, Thread
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -28,6 +30,7 @@ from tests.contract.dynamo_table import create_table
 from tests.fakes.image_models import PNG
 from tests.integration.rights.calls import BUCKET, TABLE, Call, calls_of, signed_call
 from turnstone.adapters.sigv4 import SigV4
+from turnstone.services.daemon_threads import DaemonThreads
 
 LONG = "long " * 8_000
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}
@@ -68,19 +71,23 @@ class Cloud:
         self.is_losing = False
         self._refused: int | None = None
         self._failing: int | None = None
-        self._running: str | None = None
+        self._running_now: ContextVar[str | None] = ContextVar("running", default=None)
         self._files = 0
         self._moto = mock_aws()
         self._patch = pytest.MonkeyPatch()
 
     @contextmanager
     def running(self, function: str) -> Iterator[None]:
-        """Note what is asked within the block as that function's."""
-        self._running = function
+        """Note what is asked within the block as that function's, and what threads ask that it has started."""
+        before = self._running_now.set(function)
         try:
             yield
         finally:
-            self._running = None
+            self._running_now.reset(before)
+
+    @property
+    def _running(self) -> str | None:
+        return self._running_now.get()
 
     def refuse(self, number: int | None) -> None:
         """Refuse the conditional write of that number from now on, once; none for None."""
@@ -119,11 +126,30 @@ class Cloud:
                 return act(handler)
 
         self._patch.setattr(DynamoHandler, "call_action", one_by_one)
+        self._patch_threads()
         self.dynamo, self.s3, self.sqs = self.client("dynamodb"), self.client("s3"), self.client("sqs")
         create_table(self.dynamo, TABLE)
         self.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         self.queue_url = self.sqs.create_queue(QueueName="turnstone-Jobs")["QueueUrl"]
         return self
+
+    def _patch_threads(self) -> None:
+        """Have work that is left to threads count as that of the function which left it to them."""
+        submit, run, start = ThreadPoolExecutor.submit, DaemonThreads.run, Thread.start
+
+        def submit_carried(pool: ThreadPoolExecutor, act: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+            return submit(pool, carried(act), *args, **named)
+
+        def run_carried(threads: DaemonThreads, act: Callable[[], Any], *args: Any) -> Any:
+            return run(threads, carried(act), *args)
+
+        def start_carried(thread: Thread) -> None:
+            thread.run = carried(thread.run)  # type: ignore[method-assign]
+            start(thread)
+
+        self._patch.setattr(ThreadPoolExecutor, "submit", submit_carried)
+        self._patch.setattr(DaemonThreads, "run", run_carried)
+        self._patch.setattr(Thread, "start", start_carried)
 
     def __exit__(self, *exc_info: object) -> None:
         for handler in self._handlers:
@@ -198,6 +224,12 @@ class Cloud:
             case "readFiles":
                 return {"content": [{"type": "resource", "resource": {"uri": "file:///a.txt", "blob": b"a file"}}]}
         raise NotImplementedError(name)
+
+
+def carried(act: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the act, to be done in a thread as in the present context."""
+    context = copy_context()
+    return lambda *args, **named: context.run(act, *args, **named)
 
 
 def _refused(status: int, code: str, **more: Any) -> tuple[Any, dict[str, Any]]:
