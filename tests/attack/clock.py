@@ -79,7 +79,7 @@ def _live_turn(server: SteppedServer, client: PlainClient, off: timedelta) -> Fi
         server.set_clock(3 * off)
         refused = client.post(f"{session}/turn", {**said("meanwhile"), "stream": False}).status_code
         heard += events
-    last = heard[-1]["event_type"]
+    last = heard[-1].get("event_type", "an error")
     agents = {agent["agent_id"] for agent in client.get("/v1/agents")["data"]}
     is_met = (refused, last, len(agents)) == (409, "turn_complete", 2)
     return Finding(f"a live turn, {_told(off)}", f"{refused}, {last}, {len(agents)} agents", "409, complete, 2", is_met)

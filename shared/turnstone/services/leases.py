@@ -22,13 +22,13 @@ class Lease:
     """The right to write to a turn, as this process believes to hold it.
 
     `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards. `stop`
-    is given when it is lost, and when its turn has run until `runs_until`.
+    is given when it is lost, and when its turn has run until `runs_until_s` of the monotonic clock.
     """
 
-    def __init__(self, ref: TurnRef, fence: int, runs_until: datetime | None = None) -> None:
+    def __init__(self, ref: TurnRef, fence: int, runs_until_s: float | None = None) -> None:
         self.ref = ref
         self.fence = fence
-        self.runs_until = runs_until
+        self.runs_until_s = runs_until_s
         self.is_lost = False
         self.is_out_of_time = False
         self.stop = StopSignal()
@@ -39,9 +39,9 @@ class Lease:
         self.is_lost = True
         self.stop.give()
 
-    def stop_in_time(self, now: datetime) -> None:
+    def stop_in_time(self, now_s: float) -> None:
         """Have the engine stop waiting if its turn has run for as long as it may."""
-        if self.runs_until is not None and now >= self.runs_until and not self.is_out_of_time:
+        if self.runs_until_s is not None and now_s >= self.runs_until_s and not self.is_out_of_time:
             self.is_out_of_time = True
             self.stop.give()
 
@@ -64,12 +64,13 @@ class LeaseKeeper:
         self._thread: Thread | None = None
         self._is_closed = False
 
-    def take(self, ref: TurnRef, fence: int, runs_until: datetime | None = None) -> Lease:
+    def take(self, ref: TurnRef, fence: int, runs_for_s: float | None = None) -> Lease:
         """Return the lease, which is kept alive from now on, until a `hold` of it is over.
 
-        Its engine is stopped at the first renewal after `runs_until`.
+        Its engine is stopped at the first renewal after `runs_for_s`.
         """
-        lease = Lease(ref, fence, runs_until)
+        runs_until_s = None if runs_for_s is None else self._clock.monotonic_s() + runs_for_s
+        lease = Lease(ref, fence, runs_until_s)
         with self._changed:
             self._held.add(lease)
             if self._thread is None:
@@ -133,9 +134,9 @@ class LeaseKeeper:
                 if self._is_closed:
                     return
                 held = tuple(self._held)
-            now = self._clock.now()
+            now_s = self._clock.monotonic_s()
             for lease in held:
-                lease.stop_in_time(now)
+                lease.stop_in_time(now_s)
                 self._renew(lease)
 
     def _renew(self, lease: Lease) -> None:

@@ -75,11 +75,9 @@ class Limits(NamedTuple):
     infer_iters: int
     turn_seconds: float | None
 
-    def runs_until(self, state: TurnState, now: datetime) -> datetime | None:
-        """Return the time until which the turn may run if it starts or resumes now, None for any."""
-        if self.turn_seconds is None:
-            return None
-        return now + timedelta(seconds=self.turn_seconds) - state.running_time
+    def runs_for_s(self, state: TurnState) -> float | None:
+        """Return for how many seconds the turn may run if it starts or resumes now, None for any."""
+        return None if self.turn_seconds is None else self.turn_seconds - state.running_time.total_seconds()
 
     def applied_to(self, config: AgentConfig) -> AgentConfig:
         """Return the configuration to run with: an agent stored under a higher bound runs with that of today."""

@@ -47,8 +47,8 @@ class TurnRunner:
 
     def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
         """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
-        runs_until = self._deps.limits.runs_until(launch.state, self._deps.clock.now())
-        lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_until)
+        runs_for_s = self._deps.limits.runs_for_s(launch.state)
+        lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_for_s)
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.told)
         run = _Run(self._deps, launch, lease, broadcast)
@@ -178,7 +178,7 @@ class _Run:
             engine = self._engine(state)
             while isinstance(following, RunAgain):
                 state = following.state
-                self.lease.stop_in_time(self._deps.clock.now())
+                self.lease.stop_in_time(self._deps.clock.monotonic_s())
                 if self.lease.is_out_of_time:
                     return self._failed(state, self._out_of_time())
                 following = self._drained(advance(state, engine))
