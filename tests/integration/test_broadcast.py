@@ -277,9 +277,9 @@ def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_sto
 def test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once() -> None:
     running, excerpt = TurnBroadcast(REF), Excerpt(REF, 0)
     excerpt.attach(running)
-    (listener,) = running._listeners
-    excerpt.broadcast.leave(excerpt.broadcast.listen(lambda: None))
-    running.publish(event(1))
-    listener.wake()  # as a thread does that closes the turn meanwhile
+    listener = excerpt.broadcast.listen(lambda: None)
+    running.close(event(1))
+    assert listener.take().is_last  # one thread leaves the run because it has ended
+    excerpt.broadcast.leave(listener)  # another one because the client has left
     assert running.is_left
     assert numbers(running.events) == [1]
