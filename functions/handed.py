@@ -24,7 +24,7 @@ class HandedServer(DrainingServer):
 
     def _close(self) -> None:
         with suppress(OSError):
-            self._source.shutdown(socket.SHUT_RD)  # whoever hands connections out has to look for another process
+            self._source.shutdown(socket.SHUT_RD)  # so that connections go to another process
 
     def _accept(self) -> None:
         try:

@@ -38,7 +38,7 @@ class SqliteLog:
         # Opened once and kept: a failure to write is told to every descriptor that was open when it happened.
         self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         self._let_go = weakref.finalize(self, os.close, self._descriptor)
-        # For whoever wants to put another database in the place of this one.
+        # It keeps a restore from putting another database in the place of this one.
         fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         self._syncing = threading.Lock()
         self._written = 0

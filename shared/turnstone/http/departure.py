@@ -10,7 +10,7 @@ WATCH_AFTER_S = 0.25  # most streams are over sooner
 
 
 class Departure:
-    """Whether the client has left, which is told to who waits for the next event."""
+    """Whether the client has left; `changed` wakes the task that waits for the next event."""
 
     def __init__(self) -> None:
         self.has_left = False

@@ -144,7 +144,7 @@ class _Hand:
 
 
 class _Work:
-    """One piece of work, the tenant it is for, and who waits for it in which loop."""
+    """One piece of work, its tenant, and the future that a loop awaits."""
 
     __slots__ = ("_call", "_loop", "future", "tenant")
 

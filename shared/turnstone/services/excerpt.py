@@ -87,7 +87,7 @@ class Excerpt:
         self.broadcast.attach(running, lambda told: self._new(told, running.doubtful_after))
 
     def _new(self, known: Iterable[Numbered], doubted: int | None) -> tuple[Numbered, ...]:
-        """Return what is to be told of these events, which begin with the turn's first or follow those known before."""
+        """Return the events to publish of these, which begin with the turn's first or follow those known before."""
         with self._in_order:
             if doubted is not None and not self._is_doubted:
                 self._is_doubted = True
