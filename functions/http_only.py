@@ -68,6 +68,8 @@ class HttpOnly(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._supervised.leave(self)
+        if isinstance(exc, TimeoutError):  # the system's own limit, which may be over before `SlowReaders` looks
+            log.info("a connection ended: its client read none of what was sent for %g s", self._limits.unread_s)
         # uvicorn marks the newest request only, which waits for its turn where requests are sent ahead
         for cycle in (self._answering, *(cycle for cycle, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -43,6 +45,17 @@ def test_a_connection_of_which_nothing_is_read_is_ended_and_logged_once(served: 
     with unread(served.server, get_request(path)) as reader:
         wait_until(lambda: served.ended() > before, PATIENCE_S, "the connection was not ended")
         assert received(reader) < TURN_BYTES
+    assert served.ended() == before + 1
+
+
+def test_a_connection_that_the_system_ends_first_is_logged_too(served: Served) -> None:
+    before, answered = served.ended(), served.server.log.count(TURN_LINE)
+    with unread(served.server, get_request(served.turn_path)):
+        wait_until(lambda: served.server.log.count(TURN_LINE) > answered, PATIENCE_S, "the turn was not answered")
+        os.kill(served.server.pid, signal.SIGSTOP)
+        time.sleep(3 * LIMIT_S)
+        os.kill(served.server.pid, signal.SIGCONT)
+        wait_until(lambda: served.ended() > before, PATIENCE_S, "the connection was not ended")
     assert served.ended() == before + 1
 
 
