@@ -6,7 +6,7 @@ from turnstone.dialects.llama_stack.inference_replies import (
     ChatCompletionStreamChunk,
 )
 from turnstone.dialects.llama_stack.inference_requests import InferChatCompletion
-from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
 
@@ -24,7 +24,7 @@ ROUTE = Route(
     chat_completion,
     ChatCompletionResponse,
     InferChatCompletion,
-    raises=(ModelError, ModelTimedOut),
+    raises=(ModelBusy, ModelError, ModelTimedOut),
     chunk=ChatCompletionStreamChunk,
     stores=False,
 )

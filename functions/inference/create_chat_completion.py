@@ -2,7 +2,8 @@
 
 from turnstone.dialects.openai.chat_replies import ChatCompletion, ChatCompletionChunk, ChatCompletionEncoder
 from turnstone.dialects.openai.chat_requests import CreateChatCompletion
-from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.clients import is_llama_stack_client
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
@@ -22,8 +23,8 @@ ROUTE = Route(
     create_chat_completion,
     ChatCompletion,
     CreateChatCompletion,
-    raises=(ModelError, ModelTimedOut),
-    dialect="openai",
+    raises=(ModelBusy, ModelError, ModelTimedOut),
+    envelope=OPENAI,
     chunk=ChatCompletionChunk,
     stores=False,
 )

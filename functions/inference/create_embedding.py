@@ -1,7 +1,8 @@
 """POST /v1/openai/v1/embeddings: have a model make vectors of texts, as OpenAI's clients do."""
 
 from turnstone.dialects.openai.embeddings import CreateEmbedding, EmbeddingList, embeddings_frame
-from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
@@ -19,8 +20,8 @@ ROUTE = Route(
     create_embedding,
     EmbeddingList,
     CreateEmbedding,
-    raises=(ModelError, ModelTimedOut),
-    dialect="openai",
+    raises=(ModelBusy, ModelError, ModelTimedOut),
+    envelope=OPENAI,
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="inferring")

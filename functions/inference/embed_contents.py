@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.inference_replies import EmbeddingsResponse, embeddings_frame
 from turnstone.dialects.llama_stack.inference_requests import EmbedContents
-from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
@@ -20,7 +20,7 @@ ROUTE = Route(
     embed_contents,
     EmbeddingsResponse,
     EmbedContents,
-    raises=(ModelError, ModelTimedOut),
+    raises=(ModelBusy, ModelError, ModelTimedOut),
     stores=False,
 )
 handler = LambdaHandler(__name__, ROUTE, loads="inferring")

@@ -3,7 +3,9 @@
 from typing import NoReturn
 
 from turnstone.dialects.llama_stack.unserved import Unserved, unserved
+from turnstone.dialects.openai.errors import OPENAI, SHARED
 from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Request, Route
 
 
@@ -11,8 +13,9 @@ def route_of(row: Unserved) -> Route:
     def refuse(_: Request) -> NoReturn:
         raise row.refusal()
 
+    envelope = next((each for each in (OPENAI, SHARED) if row.path.startswith(each.prefix)), DETAIL)
     # what the clients put at the end of a path, such as a data set's id, may hold slashes
-    return Route(row.method, row.path, refuse, None, takes_slashes=row.path.endswith("}"))
+    return Route(row.method, row.path, refuse, None, takes_slashes=row.path.endswith("}"), envelope=envelope)
 
 
 ROUTES = tuple(map(route_of, unserved()))

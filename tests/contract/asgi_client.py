@@ -67,9 +67,10 @@ class Answered:
         match self.json():
             case {"detail": str(detail), **others} if detail and not others:
                 return detail
-            case {"error": {"message": str(message), "type": str(), "param": str() | None, "code": None, **others}}:
+            case {"error": {"message": str(message), "type": str(), "param": str() | None, "code": code}, **others}:
                 assert message
-                assert not others
+                assert code is None or isinstance(code, str)
+                assert others in ({}, {"detail": message})
                 return message
             case {"error": {"detail": {"errors": [_, *_] as problems}}} if self.status == 400:
                 return "\n".join(map(problem_said, problems))

@@ -169,7 +169,8 @@ embedding_dimension = 4
     ("path", "body", "status", "said"),
     [
         (OPENAI_CHAT, {"model": "talks", "messages": [HELLO]}, 200, ""),
-        (OPENAI_CHAT, {"model": "unknown", "messages": [HELLO]}, 400, "there is no model 'unknown'"),
+        (OPENAI_CHAT, {"model": "unknown", "messages": [HELLO]}, 404, "there is no model 'unknown'"),
+        (CHAT, {"model_id": "unknown", "messages": [HELLO]}, 400, "there is no model 'unknown'"),
         (OPENAI_CHAT, {"model": "embeds", "messages": [HELLO]}, 400, "makes embeddings and can't be talked to"),
         (OPENAI_CHAT, {"model": "two", "messages": [HELLO], "seed": 1}, 400, "seed: "),
         (OPENAI_CHAT, {"model": "two", "messages": [HELLO], "max_completion_tokens": 1}, 200, ""),

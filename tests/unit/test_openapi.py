@@ -576,6 +576,8 @@ ERRORS = [
     errors.BodyTooLarge(1),
     errors.ModelTimedOut("why"),
     errors.ModelFailed("why"),
+    errors.ModelBusy("why", retry_after_s=7),
+    errors.ModelNotFound("why"),
     errors.ToolgroupUnavailable("mcp::a", "why"),
     errors.Overloaded(1),
     errors.TurnLimitReached(2, 1),

@@ -3,6 +3,7 @@
 TurnstoneError
 ├── InvalidRequest             the caller sent something that can't be accepted
 │   ├── Unsupported            a field whose function this server does not offer
+│   ├── UnknownModel           the registry is closed and has no such model
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
 │   └── UnusableTenant         it names a tenant that can't be served
@@ -26,6 +27,9 @@ TurnstoneError
 │   └── DayLimitReached        tokens, by a tenant in a day
 ├── ModelError                 inference did not produce an answer
 │   ├── ModelFailed            the model refused or broke
+│   │   ├── ModelBusy          its provider takes no more requests now
+│   │   ├── ModelNotFound      its provider has no such model
+│   │   └── ModelRefused       its provider does not accept the request
 │   └── ModelTimedOut          the model was silent for too long
 ├── ToolFailed                 a server tool could not answer; the model is told
 │   └── FetchFailed            a URL gave nothing that can be used
@@ -66,6 +70,14 @@ class InvalidRequest(TurnstoneError):
 
 class Unsupported(InvalidRequest):
     """The caller asked for a function this server does not offer."""
+
+
+class UnknownModel(InvalidRequest):
+    """The registry is closed and has no such model."""
+
+    def __init__(self, model_id: str) -> None:
+        message = f"model: there is no model {model_id!r} here, and the registry is closed; GET /v1/models lists them"
+        super().__init__(message, ("model",))
 
 
 class CallsMismatch(InvalidRequest):
@@ -246,7 +258,7 @@ class DayLimitReached(LimitReached):
 
 
 class ModelError(TurnstoneError):
-    """Inference did not produce an answer.
+    """Inference did not produce an answer. Its message names no address: callers read it.
 
     Attributes:
         is_outage: whoever provides the model can't answer now, whatever is asked.
@@ -254,13 +266,50 @@ class ModelError(TurnstoneError):
 
     is_outage = False
 
+    @property
+    def reason(self) -> str:
+        """The message without the provider's own words, for a log, which repeats nothing of a conversation."""
+        return str(self)
+
 
 class ModelFailed(ModelError):
     """The model refused the request or broke."""
 
-    def __init__(self, message: str, *, is_outage: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, is_outage: bool = False, quote: str = "") -> None:
+        """Take the message and, to be shown after it, what the provider says itself."""
+        super().__init__(f"{message}: {quote}" if quote else message)
         self.is_outage = is_outage
+        self._reason = message
+
+    @property
+    def reason(self) -> str:
+        return self._reason
+
+
+class ModelBusy(ModelFailed):
+    """The model's provider takes no more requests now.
+
+    Attributes:
+        retry_after_s: how long the provider asks to wait, None if it does not say.
+    """
+
+    def __init__(
+        self, message: str, *, is_outage: bool = False, quote: str = "", retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(message, is_outage=is_outage, quote=quote)
+        self.retry_after_s = retry_after_s
+
+
+class ModelNotFound(ModelFailed):
+    """The model's provider has no such model."""
+
+    may_be_repeated = False
+
+
+class ModelRefused(ModelFailed):
+    """The model's provider does not accept the request, and would not accept it again."""
+
+    may_be_repeated = False
 
 
 class ModelTimedOut(ModelError):

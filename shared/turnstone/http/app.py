@@ -11,18 +11,19 @@ from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Router
 from starlette.routing import Route as StarletteRoute
-from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
+from turnstone.http.envelopes import ErrorEnvelope, envelope_below
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
 from turnstone.http.lane import Lane
 from turnstone.http.pieces import cut
@@ -60,7 +61,7 @@ def build_app(
     max_body_bytes: int,
     surroundings: Surroundings,
     lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
-) -> Router:
+) -> RoutedApp:
     """Return the ASGI app that serves the routes."""
     for server in ("uvicorn.error", "mangum.http"):
         logging.getLogger(server).addFilter(in_one_line)
@@ -69,32 +70,47 @@ def build_app(
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served = [_Served(path, _ByMethod(methods), methods=list(methods)) for path, methods in by_path.items()]
+    served = [_Served(path, _ByMethod(methods)) for path, methods in by_path.items()]
     # a router alone: the layers of a whole Starlette application catch what is caught here already
-    return _Router(routes=served, redirect_slashes=False, lifespan=lifespan)
+    return RoutedApp(routes, routes=served, redirect_slashes=False, lifespan=lifespan)
 
 
 def _pattern(route: Route, path: str) -> str:
     return path.removesuffix("}") + ":path}" if route.takes_slashes else path
 
 
-class _Router(Router):
+class RoutedApp(Router):
     """Routes of which none may serve a path."""
+
+    def __init__(self, declared: Sequence[Route], **more: Any) -> None:
+        super().__init__(**more)
+        self._declared = declared
 
     async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await _send_whole(detail_reply(404, "Not Found"), send)
+            await _send_whole(detail_reply(404, "Not Found", None, self.envelope_of(scope)), send)
         else:
             await super().not_found(scope, receive, send)
+
+    def envelope_of(self, scope: Scope) -> ErrorEnvelope:
+        """Return the envelope for a request that is refused before its route is called."""
+        for served in self.routes:
+            if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
+                return served.envelope
+        return envelope_below(scope["path"], self._declared)
 
 
 class _Served(StarletteRoute):
     """A path, which may not serve a method."""
 
+    def __init__(self, path: str, by_method: _ByMethod) -> None:
+        super().__init__(path, by_method, methods=by_method.methods)
+        self.envelope = by_method.envelope
+
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.methods and scope["method"] not in self.methods:
             allowed = {"allow": ", ".join(self.methods)}
-            await _send_whole(detail_reply(405, "Method Not Allowed", allowed), send)
+            await _send_whole(detail_reply(405, "Method Not Allowed", allowed, self.envelope), send)
         else:
             await self.app(scope, receive, send)
 
@@ -104,6 +120,8 @@ class _ByMethod:
 
     def __init__(self, endpoints: Mapping[str, _Endpoint]) -> None:
         self._endpoints = endpoints
+        self.methods = list(endpoints)
+        self.envelope = endpoints[self.methods[0]].envelope
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
@@ -121,6 +139,7 @@ class _Endpoint:
         most_for_one = ROUTE_THREADS_OF_A_TENANT if surroundings.has_tenants else None
         self._lane = Lane(ROUTE_THREADS, f"{route.method} {route.path}", most_for_one)
         self._max_body_bytes = max_body_bytes
+        self.envelope = route.envelope
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
@@ -143,17 +162,19 @@ class _Endpoint:
         try:
             caller = self._surroundings.caller(scope)
         except Unauthenticated as refused:
-            return error_reply(refused, self._route.dialect)
+            return error_reply(refused, self._route.envelope)
         if isinstance(caller, Caller):
             return caller
-        return await self._lane.do(caller_or_error, caller, self._route.dialect)
+        return await self._lane.do(caller_or_error, caller, self._route.envelope)
 
     async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
         """Return what the route answers, or what is wrong with the request."""
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
-            return detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
+            return detail_reply(
+                404, "Not Found", None, self._route.envelope
+            )  # a pattern's end matches before a line feed, too
         if body is None:
-            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.dialect)
+            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.envelope)
         request = Request(
             method=scope["method"],
             path=scope["path"],
@@ -166,15 +187,15 @@ class _Endpoint:
             application=self._application,
         )
         if (version := unknown_client(request.headers)) is not None:
-            return error_reply(UnknownClient(version), self._route.dialect)
+            return error_reply(UnknownClient(version), self._route.envelope)
         if self._route.is_brief:
-            return answer_or_error(self._route.endpoint, request, self._route.dialect)
+            return answer_or_error(self._route.endpoint, request, self._route.envelope)
         try:
-            arguments = self._begun, request, self._route.dialect
+            arguments = self._begun, request, self._route.envelope
             return await self._lane.do(answer_or_error, *arguments, on_behalf_of=caller.tenant)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
-            return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.dialect)
+            return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.envelope)
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
         match answer:
@@ -197,7 +218,7 @@ class _Endpoint:
             case ModelReply() | ModelStreamReply():
                 from turnstone.http.model_answers import answered  # only where models are asked directly
 
-                told = await answered(answer, receive, self._route.dialect)
+                told = await answered(answer, receive, self._route.envelope)
                 return await (_send_whole(told, send) if isinstance(told, Reply) else _send_chunks(SSE, told, send))
             case _:
                 assert_never(answer)

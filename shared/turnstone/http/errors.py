@@ -10,11 +10,10 @@ from asyncio import CancelledError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
 from turnstone.domain import errors
 from turnstone.domain.caller import Caller
-from turnstone.http.routes import Answer, Dialect, InvalidBody, Reply, Request
+from turnstone.http.envelopes import DETAIL, ErrorEnvelope
+from turnstone.http.routes import Answer, InvalidBody, Reply, Request
 
 if TYPE_CHECKING:
     from turnstone.domain.failures import Failure, FailureKind
@@ -35,6 +34,7 @@ STATUS: dict[type[Exception], int] = {
     errors.UnknownClient: 426,
     errors.LimitReached: 429,
     errors.NotServed: 501,
+    errors.ModelBusy: 429,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
     errors.ToolgroupUnavailable: 502,
@@ -55,8 +55,6 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "content_lost": 410,
     "internal": 500,
 }
-# Source: the OpenAI API reference; what is not here is the caller's mistake below 500, the server's from there on
-OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 NO_RETRY = {"x-should-retry": "false"}
 RETRY_SOON = {"retry-after": "1"}
 HANG_UP = {"connection": "close"}
@@ -65,13 +63,13 @@ ISSUER_MESSAGE = "the keys of the tokens' issuer can't be had now, try again sho
 
 
 def answer_or_error(
-    endpoint: Callable[[Request], Answer], request: Request, dialect: Dialect = "llama_stack"
+    endpoint: Callable[[Request], Answer], request: Request, envelope: ErrorEnvelope = DETAIL
 ) -> Answer:
     """Return the endpoint's answer, or the reply that tells what went wrong."""
     try:
         return endpoint(request)
     except Exception as error:  # noqa: BLE001 - the table's last row
-        return error_reply(error, dialect)
+        return error_reply(error, envelope)
 
 
 def in_one_line(record: logging.LogRecord) -> bool:
@@ -84,12 +82,12 @@ def in_one_line(record: logging.LogRecord) -> bool:
     return True
 
 
-def caller_or_error(look_up: Callable[[], Caller], dialect: Dialect = "llama_stack") -> Caller | Reply:
+def caller_or_error(look_up: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:
     """Return the caller, or the reply that tells why there is none."""
     try:
         return look_up()
     except Exception as error:  # noqa: BLE001 - as above
-        return error_reply(error, dialect)
+        return error_reply(error, envelope)
 
 
 def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
@@ -105,14 +103,15 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
         return None, RuntimeError(f"work ended by {error!r}")
 
 
-def error_reply(error: BaseException, dialect: Dialect = "llama_stack") -> Reply:
+def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:
     """Return the reply for an error: a true status, and what a person can do about it."""
+    status = _status(error, envelope)
     if isinstance(error, InvalidBody):
-        return _validation_reply(error.problems, dialect)
-    if isinstance(error, errors.InvalidRequest) and error.location:
-        return _validation_reply([{"loc": error.location, "msg": str(error), "type": "value_error"}], dialect)
-    status = next((STATUS[kind] for kind in type(error).__mro__ if kind in STATUS), 500)
-    return detail_reply(status, message_of(error), _headers(error, status), dialect)
+        return Reply(envelope.invalid(error.problems), status)
+    if isinstance(error, errors.InvalidRequest) and error.location and status == 400:
+        problem = {"loc": error.location, "msg": str(error), "type": "value_error"}
+        return Reply(envelope.invalid([problem]), status)
+    return Reply(envelope.refusal(status, message_of(error), error), status, _headers(error, status))
 
 
 def message_of(error: BaseException) -> str:
@@ -136,21 +135,26 @@ def failure_reply(failure: Failure) -> Reply:
 
 
 def detail_reply(
-    status: int, message: str, headers: dict[str, str] | None = None, dialect: Dialect = "llama_stack"
+    status: int, message: str, headers: dict[str, str] | None = None, envelope: ErrorEnvelope = DETAIL
 ) -> Reply:
-    told = {"detail": message} if dialect == "llama_stack" else openai_error(status, message)
-    return Reply(to_json(told), status, headers or {})
+    return Reply(envelope.refusal(status, message), status, headers or {})
 
 
-def openai_error(status: int, message: str, param: str | None = None) -> dict[str, object]:
-    """Return the envelope of OpenAI's errors."""
-    kind = OPENAI_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return {"error": {"message": message, "type": kind, "param": param, "code": None}}
+def _status(error: BaseException, envelope: ErrorEnvelope) -> int:
+    if isinstance(error, InvalidBody):
+        return 400
+    for statuses in (envelope.statuses, STATUS):
+        for kind in type(error).__mro__:
+            if kind in statuses:
+                return statuses[kind]
+    return 500
 
 
 def _headers(error: BaseException, status: int) -> dict[str, str]:
     if isinstance(error, errors.DayLimitReached):
         return {**NO_RETRY, "retry-after": str(error.retry_after_s)}
+    if isinstance(error, errors.ModelBusy):
+        return {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
     if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
         return NO_RETRY
     if isinstance(error, errors.TurnRunning):
@@ -162,15 +166,3 @@ def _headers(error: BaseException, status: int) -> dict[str, str]:
     if status == 413:
         return HANG_UP
     return RETRY_SOON if status == 503 else {}
-
-
-def _validation_reply(found: list[dict[str, Any]], dialect: Dialect) -> Reply:
-    if dialect == "llama_stack":
-        return Reply(to_json({"error": {"detail": {"errors": found}}}), 400)
-    places = [".".join(map(str, problem["loc"])) for problem in found]
-    said = (problem["msg"].removeprefix("Value error, ") for problem in found)
-    told = (
-        text if not place or text.startswith(place) else f"{place}: {text}"
-        for place, text in zip(places, said, strict=True)
-    )
-    return Reply(to_json(openai_error(400, "; ".join(told), places[0] or None)), 400)

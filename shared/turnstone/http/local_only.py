@@ -6,8 +6,9 @@ Both give themselves away: by the `Origin` of the page, or by the page's name as
 
 from urllib.parse import urlsplit
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from turnstone.http.app import RoutedApp
 from turnstone.http.errors import detail_reply
 
 LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
@@ -17,14 +18,14 @@ REFUSAL = "this server has no authentication and answers programs of its own mac
 class LocalOnly:
     """Refuses requests that a page of another site made, before anything of them is read."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: RoutedApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _is_local(dict(scope["headers"])):
             await self._app(scope, receive, send)
             return
-        reply = detail_reply(403, REFUSAL)
+        reply = detail_reply(403, REFUSAL, None, self._app.envelope_of(scope))
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})

@@ -9,9 +9,10 @@ from starlette.types import Receive
 
 from turnstone.domain.inference import ModelAnswer
 from turnstone.http.departure import Departure
+from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
 from turnstone.http.pieces import cut
-from turnstone.http.routes import AnswerEncoder, Dialect, ModelReply, ModelStreamReply, Reply
+from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.answering import Answering, Told
 
@@ -19,7 +20,7 @@ STOPS = "the server stops; ask again"
 
 
 async def answered(
-    reply: ModelReply | ModelStreamReply, receive: Receive, dialect: Dialect
+    reply: ModelReply | ModelStreamReply, receive: Receive, envelope: ErrorEnvelope
 ) -> Reply | AsyncGenerator[bytes]:
     """Return the whole answer, why there is none, or what to send of it while it is given.
 
@@ -30,7 +31,7 @@ async def answered(
     try:
         async for news in told:
             if news.error is not None:
-                return error_reply(news.error, dialect)
+                return error_reply(news.error, envelope)
             if isinstance(reply, ModelStreamReply):
                 begins = True
                 return _chunks(reply.encoder, news, told)
@@ -38,11 +39,11 @@ async def answered(
                 if isinstance(part, ModelAnswer):
                     return Reply(reply.encoder.whole(part))
     except asyncio.CancelledError:
-        return detail_reply(503, STOPS, RETRY_SOON, dialect)
+        return detail_reply(503, STOPS, RETRY_SOON, envelope)
     finally:
         if not begins:
             await told.aclose()
-    return detail_reply(503, "the client has left", None, dialect)  # which nobody is there to read
+    return detail_reply(503, "the client has left", None, envelope)  # which nobody is there to read
 
 
 async def _chunks(encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told]) -> AsyncGenerator[bytes]:

@@ -17,9 +17,10 @@ from turnstone.domain.events import (
     TurnStarted,
 )
 from turnstone.domain.numbers import counts_up_to
+from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.errors import FAILURE_STATUS, STATUS
 from turnstone.http.links import PARAMETER, links_of
-from turnstone.http.routes import Dialect, FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
+from turnstone.http.routes import FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
 
 Told = Annotated[
@@ -60,7 +61,10 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
     500: ("InternalError", "Something nobody expected went wrong."),
     502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
-    429: ("LimitReached", "As many tokens are spent as this server allows; the message names the limit."),
+    429: (
+        "LimitReached",
+        "As many tokens are spent as this server allows, or the model takes no more requests now.",
+    ),
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
     504: ("ModelTimedOut", "The model was silent for too long."),
 }
@@ -108,11 +112,14 @@ def openapi_document(
             own = operation["operationId"]
             same = {**operation, "operationId": f"{own}_{alias.split('/')[1]}", "x-same-as": own}
             paths.setdefault(alias, {})[route.method.lower()] = same
-    used = sorted(
-        {(s, _envelope(s, route.dialect)) for route in routes for s in _refused_with(route, security_schemes)}
-    )
+    used = {
+        _refusal_name(status, envelope): _refusal(status, envelope, security_schemes)
+        for route in routes
+        for status in _refused_with(route, security_schemes)
+        for envelope in [_envelope(status, route.envelope, security_schemes)]
+    }
     bounded = {name: _with_bound(schema, max_infer_iters) for name, schema in schemas.named.items()}
-    named = {**bounded, **_envelopes(schemas), **_streams(routes, schemas)}
+    named = {**bounded, **_envelopes(routes, schemas), **_streams(routes, schemas)}
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
@@ -120,9 +127,7 @@ def openapi_document(
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
-            "responses": {
-                _refusal_name(status, dialect): _refusal(status, dialect, security_schemes) for status, dialect in used
-            },
+            "responses": dict(sorted(used.items())),
             "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
         },
     }
@@ -161,8 +166,9 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
         content = {"application/json": {"schema": schemas.read[route.body]}}
         operation["requestBody"] = {"required": route.method != "GET", "content": content}
     refusals = {
-        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, _envelope(status, route.dialect))}"}
+        str(status): {"$ref": f"#/components/responses/{_refusal_name(status, envelope)}"}
         for status in _refused_with(route, security_schemes)
+        for envelope in [_envelope(status, route.envelope, security_schemes)]
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
     return operation
@@ -210,6 +216,8 @@ def _with_bound(schema: Schema, max_infer_iters: int) -> Schema:
 def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[int]:
     """Return the statuses of the errors the route may answer with."""
     statuses = {403, 413, 426, 500, *(STATUS[error] for error in route.raises)}
+    if route.body:
+        statuses |= set(route.envelope.statuses.values())
     if security_schemes:
         statuses |= {401}
     if "bearer" in security_schemes:
@@ -227,22 +235,20 @@ def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[
     return sorted(statuses)
 
 
-def _refusal_name(status: int, dialect: Dialect) -> str:
-    return ("OpenAI" if dialect == "openai" else "") + REFUSALS[status][0]
+def _refusal_name(status: int, envelope: ErrorEnvelope) -> str:
+    return envelope.name + REFUSALS[status][0]
 
 
-def _envelope(status: int, dialect: Dialect) -> Dialect:
-    """Return whose way an error is told: whom nobody lets in is refused before it is known what is asked for."""
-    return "llama_stack" if status == 403 else dialect
+def _envelope(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str, Schema]) -> ErrorEnvelope:
+    """Return the envelope of an error: a gateway answers 403 by itself, the same on every path."""
+    return DETAIL if status == 403 and security_schemes else envelope
 
 
-def _refusal(status: int, dialect: Dialect, security_schemes: Mapping[str, Schema]) -> Schema:
-    schema: Schema = {"$ref": "#/components/schemas/Refusal"}
-    if dialect == "openai":
-        schema = {"$ref": "#/components/schemas/OpenAIError"}
-    elif status == 400:
-        schema = {"anyOf": [{"$ref": "#/components/schemas/InvalidFields"}, schema]}
-    elif status == 403 and security_schemes:
+def _refusal(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str, Schema]) -> Schema:
+    schema: Schema = (
+        {"$ref": f"#/components/schemas/{_error_name(envelope)}"} if envelope.name else envelope.schema(status)
+    )
+    if status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
     headers = RETRY_HEADERS if status in (401, 404, 409, 410, 429) or status >= 500 else {}
@@ -251,8 +257,12 @@ def _refusal(status: int, dialect: Dialect, security_schemes: Mapping[str, Schem
     return {**answer, "headers": headers} if headers else answer
 
 
-def _envelopes(schemas: WireSchemas) -> Schema:
-    """Return the schemas of what the dialect puts around errors and events, see `http/errors.py` and its `stream`."""
+def _error_name(envelope: ErrorEnvelope) -> str:
+    return f"{envelope.name}Error"
+
+
+def _envelopes(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
+    """Return the schemas of what is put around errors and events, see `http/envelopes.py` and a dialect's `stream`."""
     text = {"type": "string"}
     location = {"type": "array", "items": {"type": ["string", "integer"]}}
     problem = _object(loc=location, msg=text, type=text)
@@ -262,9 +272,7 @@ def _envelopes(schemas: WireSchemas) -> Schema:
     says = "The data of one event of the stream. A stream that can't go on ends with an error."
     return {
         "Refusal": _object(detail=text),
-        "OpenAIError": _object(
-            error=_object(message=text, type=text, param={"type": ["string", "null"]}, code={"type": "null"})
-        ),
+        **{_error_name(each): each.schema(500) for each in (route.envelope for route in routes) if each.name},
         "InvalidFields": _object(error=_object(detail=_object(errors=problems))),
         "TurnStreamChunk": {"description": says, "anyOf": [told, failed]},
     }
@@ -277,8 +285,8 @@ def _streams(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
 
 def _stream(route: Route, schemas: WireSchemas) -> Schema:
     says = "The data of one event of the stream. A stream that can't go on ends with an error"
-    if route.dialect == "openai":
-        failed: Schema = {"$ref": "#/components/schemas/OpenAIError"}
+    if route.envelope.name:
+        failed: Schema = {"$ref": f"#/components/schemas/{_error_name(route.envelope)}"}
         return {
             "description": f"{says}, a whole one with the text `[DONE]`.",
             "anyOf": [schemas.written[route.chunk], failed],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
@@ -15,6 +15,7 @@ from turnstone.domain.caller import Caller
 from turnstone.domain.model import place_of_infinity
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
@@ -163,7 +164,6 @@ class ModelStreamReply(NamedTuple):
 
 
 Answer = Reply | FileReply | PiecesReply | TurnReply | TurnStreamReply | ModelReply | ModelStreamReply
-Dialect = Literal["llama_stack", "openai"]
 
 
 class NoContent:
@@ -191,7 +191,7 @@ class Route(NamedTuple):
         headers: type of what each header of its own says, by name in lower case.
         raises: errors that neither path, body nor kind of answer let expect.
         takes_slashes: the path ends in a parameter whose values may hold slashes.
-        dialect: whose way it is to tell errors.
+        envelope: how its errors are written.
         chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
@@ -207,7 +207,7 @@ class Route(NamedTuple):
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
     is_brief: bool = False
-    dialect: Dialect = "llama_stack"
+    envelope: ErrorEnvelope = DETAIL
     chunk: type[BaseModel] | None = None
     stores: bool = True
 

@@ -1,6 +1,6 @@
 """Which providers answer for the model that an agent names."""
 
-from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.errors import InvalidRequest, UnknownModel
 from turnstone.domain.routing import KnownModels, ModelRoute, Target
 from turnstone.store.directory import Directory
 
@@ -16,7 +16,8 @@ class Routing:
         """Return the route.
 
         Raises:
-            InvalidRequest: the registry is closed and has no such model, or who provides it is gone.
+            UnknownModel: the registry is closed and has no such model.
+            InvalidRequest: its provider is gone.
         """
         if listed := self._known.routes.get(model_id):
             return listed
@@ -29,10 +30,7 @@ class Routing:
 
             return self._provided(registered_route(registered))
         if self._known.default is None:
-            raise InvalidRequest(
-                f"model: there is no model {model_id!r} here, and the registry is closed; GET /v1/models lists them",
-                ("model",),
-            )
+            raise UnknownModel(model_id)
         return ModelRoute(model_id, (Target(self._known.default, model_id),))
 
     def route_now(self, tenant: str, model_id: str) -> ModelRoute:

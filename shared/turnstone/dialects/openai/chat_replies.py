@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic_core import to_json
 
+from turnstone.dialects.openai.errors import openai_error
 from turnstone.domain.content import text_of
 from turnstone.domain.inference import ModelAnswer
 from turnstone.domain.messages import CompletionMessage
@@ -123,8 +124,7 @@ class ChatCompletionEncoder:
         return b"".join(self._ending(answer))
 
     def failed(self, message: str) -> bytes:
-        error = {"message": message, "type": "server_error", "param": None, "code": None}
-        return b"data: " + to_json({"error": error}) + b"\n\n"
+        return b"data: " + to_json(openai_error(500, message)) + b"\n\n"
 
     def _ending(self, answer: ModelAnswer) -> Iterator[bytes]:
         said = answer.message
