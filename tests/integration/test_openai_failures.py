@@ -1,8 +1,10 @@
 """How OpenAICompatibleInference fails: what it says, what it repeats, and what it keeps to itself."""
 
 import logging
+import re
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +23,8 @@ from tests.fakes.openai_server import ModelServer, Script
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
 from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.domain.errors import ModelFailed, ModelTimedOut
+from turnstone.adapters.quoting import without_address
+from turnstone.domain.errors import ModelBusy, ModelFailed, ModelNotFound, ModelTimedOut
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
@@ -43,7 +46,7 @@ def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: 
         (HttpAnswer(500, b"plain\n  text"), r"\(HTTP 500\): plain text$"),
         (HttpAnswer(500, b""), r"\(HTTP 500\)$"),
         (HttpAnswer(401, {"error": {"message": "no"}}), "check TURNSTONE_MODEL_API_KEY"),
-        (HttpAnswer(404, {"error": {"message": "no"}}), "model 'm' not found at http://127.0.0.1:"),
+        (HttpAnswer(404, {"error": {"message": "no"}}), "model 'm' not found by the model server; check"),
         (HttpAnswer(307, b"", {"Location": "/v1/models"}), "redirects elsewhere; set TURNSTONE_MODEL_URL"),
         (HttpAnswer(200, b"<html>"), "does not answer as an OpenAI-compatible API"),
         (HttpAnswer(200, {"hello": 1}), "JSON that is no chat completion"),
@@ -108,15 +111,73 @@ def test_a_server_that_hangs_up_before_it_answers_is_asked_again_at_most_twice()
     assert count == 3
 
 
-def test_a_server_that_is_not_there_is_asked_for_by_its_address():
+def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        url = f"http://user:password@127.0.0.1:{free.getsockname()[1]}/v1"
-    inference = OpenAICompatibleInference(url, None)
-    with pytest.raises(ModelFailed, match=r"is the model server running at http://127.0.0.1:\d+/v1\?"):
-        list(inference.stream(request()))
-    with pytest.raises(ModelFailed, match="running"):
-        inference.models()
+        port = free.getsockname()[1]
+    inference = OpenAICompatibleInference(f"http://user:password@127.0.0.1:{port}/v1", None)
+    for ask in (lambda: list(inference.stream(request())), inference.models):
+        caplog.clear()
+        with pytest.raises(ModelFailed, match="can't connect to the model server; is it running") as caught:
+            ask()
+        assert not {"127.0.0.1", str(port), "http"} & set(str(caught.value).replace(":", " ").split())
+        assert f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect" in caplog.text
+        assert "password" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda at: HttpAnswer(500, {"error": f"upstream http://{at}/v1/chat refused"}),
+        lambda at: HttpAnswer(429, {"error": f"see http://user:secret@{at}"}, {"Retry-After": "60"}),
+        lambda at: HttpAnswer(404, f"HTTPConnectionPool(host='{at.split(':')[0]}', port={at.split(':')[1]})".encode()),
+        lambda at: (text_chunk("a"), {"error": {"message": f"lost {at}"}}),
+        lambda at: HttpAnswer(200, b"<html>"),
+        lambda at: (text_chunk("a"), BreakOff()),
+        lambda at: HttpAnswer(307, b"", {"Location": f"http://{at}/"}),
+    ],
+)
+def test_no_failure_shows_the_address_whoever_names_it(answer: Callable[[str], Answer]):
+    server = ModelServer(lambda _: answer(f"127.0.0.1:{server.port}"))
+    with server, pytest.raises(ModelFailed) as caught:
+        asked(server)
+    assert not re.search(rf"127\.0\.0\.1|{server.port}|secret", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("HTTPConnectionPool(host='model', port=8000): refused", "HTTPConnectionPool([redacted], [redacted]): refused"),
+        ("no route to model:8000", "no route to [redacted]"),
+        ("the model takes 8000 tokens", "the model takes 8000 tokens"),
+        ("see https://platform.openai.com/account", "see https://platform.openai.com/account"),
+        ("messages[0:1] of 10.0.0.7:80 at http://vllm-0/v1, [::1]:9 or LOCALHOST:9", None),
+    ],
+)
+def test_addresses_are_taken_out_of_what_a_server_says_and_nothing_else(told: str, shown: str | None):
+    shown = shown or "messages[0:1] of [redacted] at [redacted] [redacted] or [redacted]"
+    assert without_address(told, "model", 8000) == shown
+    assert without_address("https://u:p@api.inner.corp:1/v1?k=v, api.inner.corp", "api.inner.corp", 1) == (
+        "[redacted] [redacted]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "expected_s"), [("17", 17), ("999999999", 21_600), ("soon", None), ("9" * 5_000, None)]
+)
+def test_a_busy_server_s_wait_is_passed_on(retry_after: str, expected_s: int | None):
+    busy = HttpAnswer(429, {"error": "busy"}, {"Retry-After": retry_after})
+    with ModelServer(lambda _: busy) as server, pytest.raises(ModelBusy) as caught:
+        asked(server)
+    assert caught.value.retry_after_s == expected_s
+
+
+def test_a_model_that_is_not_there_is_told_from_an_address_that_is_wrong():
+    with pytest.raises(ModelNotFound), ModelServer([HttpAnswer(404, {"error": "The model `m` is unknown"})]) as server:
+        asked(server)
+    with pytest.raises(ModelFailed) as caught, ModelServer([HttpAnswer(404, {"detail": "no such path"})]) as server:
+        asked(server)
+    assert type(caught.value) is ModelFailed
 
 
 @pytest.mark.parametrize(

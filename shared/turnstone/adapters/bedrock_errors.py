@@ -1,5 +1,6 @@
 """What Bedrock's refusals and failures mean, and which of them may pass."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.exceptions import ReadTimeoutError as SilentStream
 
 from turnstone.adapters.quoting import REDACTED
-from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelTimedOut
 
 # everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
@@ -35,6 +36,7 @@ BUSY = "ThrottlingException"
 BROKEN = frozenset({"InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"})
 TIMED_OUT = "ModelTimeoutException"
 LONGEST_WAIT_S = 5.0
+LONGEST_RETRY_AFTER_S = 21_600.0
 # whose account and which role asks is the operator's to know, not a caller's
 IDENTITIES = re.compile(r"arn:[\w-]+:(?:iam|sts)::\S+|(?<!\d)\d{12}(?!\d)")
 Quote = Callable[[str], str]
@@ -120,11 +122,16 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
     code = str(told.get("Code") or "unknown")
     code = code[0].upper() + code[1:]  # those in a stream begin with a small letter
     said = asked.quote(IDENTITIES.sub(REDACTED, str(told.get("Message") or "")))
-    error_text = f"{_meaning(code, status, asked)} ({code})" + (f": {said}" if said else "")
+    error_text = f"{_meaning(code, status, asked)} ({code})"
     if code == TIMED_OUT:
-        return Refusal(ModelTimedOut(error_text))
-    may_pass = code == BUSY or code in BROKEN or status == 429 or status >= 500
-    return Refusal(ModelFailed(error_text, is_outage=may_pass), _wait_s(failure) if may_pass else None)
+        return Refusal(ModelTimedOut(f"{error_text}: {said}" if said else error_text))
+    wait_s = _retry_after_s(failure)
+    soon_s = wait_s if wait_s <= LONGEST_WAIT_S else None
+    if code == BUSY or status == 429:
+        retry_after_s = math.ceil(wait_s) or None
+        return Refusal(ModelBusy(error_text, is_outage=True, quote=said, retry_after_s=retry_after_s), soon_s)
+    may_pass = code in BROKEN or status >= 500
+    return Refusal(ModelFailed(error_text, is_outage=may_pass, quote=said), soon_s if may_pass else None)
 
 
 def _meaning(code: str, status: int, asked: Asked) -> str:
@@ -139,9 +146,8 @@ def _meaning(code: str, status: int, asked: Asked) -> str:
     return f"{asked.place} refused or failed"
 
 
-def _wait_s(failure: ClientError) -> float | None:
-    """Return the seconds to wait that were asked for, None if they are too many."""
+def _retry_after_s(failure: ClientError) -> float:
+    """Return the seconds to wait that were asked for, 0 if none were."""
     headers = failure.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     told = str(headers.get("retry-after", ""))
-    wait_s = float(told) if told.isdecimal() else 0.0
-    return wait_s if wait_s <= LONGEST_WAIT_S else None
+    return min(float(told), LONGEST_RETRY_AFTER_S) if told.isdecimal() else 0.0

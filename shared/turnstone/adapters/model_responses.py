@@ -32,14 +32,19 @@ def error_text_of(response: BaseHTTPResponse) -> str:
 
 
 def wait_before_retry(response: BaseHTTPResponse) -> float | None:
-    """Return the seconds the server asks to wait, None if a retry is pointless or would come too soon."""
+    """Return the seconds to wait before a retry, None if it is pointless or would come too soon."""
     if response.status not in RETRIED_STATUSES:
         return None
-    try:
-        wait_s = Retry().get_retry_after(response) or 0.0
-    except (InvalidHeader, ValueError, OverflowError):  # the last two for numbers of thousands of digits, and years
-        wait_s = 0.0
+    wait_s = retry_after_s(response) or 0.0
     return wait_s if wait_s <= LONGEST_WAIT_S else None
+
+
+def retry_after_s(response: BaseHTTPResponse) -> float | None:
+    """Return the seconds the server asks to wait, None if it does not say."""
+    try:
+        return Retry().get_retry_after(response)
+    except (InvalidHeader, ValueError, OverflowError):  # the last two for numbers of thousands of digits, and years
+        return None
 
 
 def settle(response: BaseHTTPResponse, may_be_kept: bool) -> None:

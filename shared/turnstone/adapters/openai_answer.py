@@ -91,7 +91,7 @@ class AnswerReader:
             raise ModelFailed("the model server sent JSON that is no object")
         error = server_message(chunk)
         if error is not None:
-            raise ModelFailed(f"the model server failed while it answered: {self._quote(error)}")
+            raise ModelFailed("the model server failed while it answered", quote=self._quote(error))
         self._usage = usage_from_wire(chunk.get("usage")) or self._usage
         choices = chunk.get("choices")
         return self._read_choice(choices[0]) if isinstance(choices, list) and choices else ""

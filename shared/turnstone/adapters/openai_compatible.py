@@ -1,11 +1,14 @@
 """A model server that speaks the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
 
 import json
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Any
 
 from urllib3 import BaseHTTPResponse, Timeout
@@ -20,17 +23,19 @@ from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.model_access import ModelAccess
-from turnstone.adapters.model_responses import READ_BYTES, error_text_of, settle, wait_before_retry
+from turnstone.adapters.model_responses import READ_BYTES, error_text_of, retry_after_s, settle, wait_before_retry
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of
 from turnstone.adapters.openai_wire import GrammarServer, request_body
-from turnstone.adapters.quoting import quoted
+from turnstone.adapters.quoting import quoted, without_address
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
-from turnstone.domain.errors import ModelError, ModelFailed, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
+from turnstone.domain.messages import Message
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
+log = logging.getLogger(__name__)
 SILENCE_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 5.0
 MODELS_TIMEOUT_S = 5.0
@@ -38,6 +43,7 @@ POOL_SIZE = 64
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
+LONGEST_RETRY_AFTER_S = 21_600
 
 Quote = Callable[[str], str]
 
@@ -87,6 +93,7 @@ class OpenAICompatibleInference:
         self._base_path = url.request_uri.rstrip("/")
         self._base_url = f"{url.scheme}://{url.netloc}{self._base_path}"
         self._shown_url = url._replace(auth=None, query=None, fragment=None).url
+        self._host, self._port = url.host or "", url.port
         self._access = access if isinstance(access, ModelAccess) else ModelAccess(access)
         self._grammar_server = grammar_server
         self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
@@ -103,12 +110,12 @@ class OpenAICompatibleInference:
             ModelTimedOut: it was silent for too long.
         """
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
             yield from self._streamed(request, line)
 
     def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         key = self._access.key(request.provider_data)
-        quote = partial(quoted, messages=request.messages, secrets=(key,))
+        quote = self._quote(key, request.messages)
         answer = AnswerReader(call_ids_of(request.messages), quote)
         asking = Asking(request.model, key, quote, line)
         response = self._opened(json.dumps(request_body(request, self._grammar_server)).encode(), asking)
@@ -125,9 +132,9 @@ class OpenAICompatibleInference:
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
         """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
             key = self._access.key(request.provider_data)
-            asking = Asking(request.model, key, partial(quoted, messages=request.messages, secrets=(key,)), line, path)
+            asking = Asking(request.model, key, self._quote(key, request.messages), line, path)
             response = self._opened(json.dumps(body).encode(), asking)
             try:
                 return b"".join(self._read(response))
@@ -137,23 +144,39 @@ class OpenAICompatibleInference:
     def models(self) -> tuple[str, ...]:
         """Return the ids the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        asking = Asking(None, key, partial(quoted, messages=(), secrets=(key,)), Line(), "/models")
-        answer = self._attempt(None, asking)
-        if isinstance(answer, Refusal):
-            raise answer.error from answer.cause
-        try:
-            if answer.status != 200:
-                raise self._refused(answer, asking).error
-            listed = json.loads(b"".join(self._read(answer)))
-            return tuple(str(model["id"]) for model in listed["data"])
-        except (ValueError, RecursionError, KeyError, TypeError) as exc:
-            raise ModelFailed(f"{self._shown_url}/models does not list models as an OpenAI-compatible API") from exc
-        finally:
-            settle(answer, may_be_kept=False)
+        asking = Asking(None, key, self._quote(key), Line(), "/models")
+        with self._failures_logged(asking.line):
+            answer = self._attempt(None, asking)
+            if isinstance(answer, Refusal):
+                raise answer.error from answer.cause
+            try:
+                if answer.status != 200:
+                    raise self._refused(answer, asking).error
+                listed = json.loads(b"".join(self._read(answer)))
+                return tuple(str(model["id"]) for model in listed["data"])
+            except (ValueError, RecursionError, KeyError, TypeError) as exc:
+                raise ModelFailed("the model server does not list models as an OpenAI-compatible API") from exc
+            finally:
+                settle(answer, may_be_kept=False)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
         """Return `grammar` if the server is said to take one; nothing else need be asked for."""
         return frozenset(("grammar",) if self._grammar_server else ())
+
+    def _quote(self, key: str, messages: Sequence[Message] = ()) -> Quote:
+        """Return what makes words of the server's fit to be shown."""
+        redacted = partial(without_address, host=self._host, port=self._port)
+        return partial(quoted, messages=messages, secrets=(key,), redacted=redacted)
+
+    @contextmanager
+    def _failures_logged(self, line: Line) -> Iterator[None]:
+        """Within the block, log what goes wrong with the server's address, which its callers do not learn."""
+        try:
+            yield
+        except ModelError as error:
+            if not line.is_cut:
+                log.warning("the model server at %s failed: %s", self._shown_url, error.reason)
+            raise
 
     def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
         """Return a response of status 200 whose body has not been read. Raises ModelError."""
@@ -187,47 +210,43 @@ class OpenAICompatibleInference:
                 redirect=False,
             )
         except ReadTimeoutError as exc:
-            return Refusal(ModelTimedOut(f"the model server at {self._shown_url} did not answer in time"), None, exc)
+            return Refusal(ModelTimedOut("the model server did not answer in time"), None, exc)
         except NewConnectionError as exc:
-            error_text = f"can't connect to the model; is the model server running at {self._shown_url}?"
+            error_text = "can't connect to the model server; is it running, and is TURNSTONE_MODEL_URL its address?"
             return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
         except ConnectTimeoutError as exc:
-            error = ModelTimedOut(f"no connection to {self._shown_url} in {CONNECT_TIMEOUT_S:g} s")
+            error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
             return Refusal(error, None, exc)
         except ProtocolError as exc:
-            error_text = f"the model server at {self._shown_url} hung up before it answered"
             said_nothing = isinstance(exc.args[-1], ConnectionError)
+            error_text = "the model server hung up before it answered"
             return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
         except HTTPError as exc:
-            error_text = f"can't talk to the model server at {self._shown_url} ({type(exc).__name__})"
+            error_text = f"can't talk to the model server ({type(exc).__name__})"
             return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
 
     def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
         """Return what a response of another status than 200 means."""
-        status = response.status
-        if 300 <= status < 400:
-            meaning = f"{self._shown_url} redirects elsewhere; set TURNSTONE_MODEL_URL to the address behind it"
-        elif status in (401, 403):
-            meaning = f"the model server at {self._shown_url} does not accept the key; check TURNSTONE_MODEL_API_KEY"
-        elif status == 404:
-            wanted = "the list of models" if asking.model is None else f"model {asking.model!r}"
-            meaning = f"{wanted} not found at {self._shown_url}; check the agent's model and TURNSTONE_MODEL_URL"
-        elif status == 429:
-            meaning = f"the model server at {self._shown_url} takes no more requests now"
-        else:
-            meaning = f"the model server at {self._shown_url} refused or failed"
-        said = asking.quote(error_text_of(response))
+        status, wait_s, text = response.status, wait_before_retry(response), error_text_of(response)
+        said = asking.quote(text)
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
         is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
-        error = ModelFailed(f"{meaning} (HTTP {status})" + (f": {said}" if said else ""), is_outage=is_outage)
-        return Refusal(error, wait_before_retry(response))
+        message = f"{_meaning_of(status, asking.model)} (HTTP {status})"
+        if status == 429:
+            retry_s = retry_after_s(response)
+            whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
+            return Refusal(ModelBusy(message, is_outage=is_outage, quote=said, retry_after_s=whole_s), wait_s)
+        if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
+            return Refusal(ModelNotFound(message, quote=said))
+        kind = ModelRefused if status in (400, 413, 422) else ModelFailed
+        return Refusal(kind(message, is_outage=is_outage, quote=said), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
         """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""
         content_type = response.headers.get("Content-Type", "").lower()
         if content_type.startswith("application/json"):
             yield b"".join(self._read(response)).decode("utf-8", "replace")
-            raise ModelFailed(f"{self._shown_url} answered with JSON that is no chat completion")
+            raise ModelFailed("the model server answered with JSON that is no chat completion")
         reader = SseReader()
         has_events = False
         try:
@@ -237,11 +256,10 @@ class OpenAICompatibleInference:
                     if data.strip():
                         yield data.strip()
         except EventTooLarge as exc:
-            raise ModelFailed(f"the model server at {self._shown_url} sent {exc}") from exc
+            raise ModelFailed(f"the model server sent {exc}") from exc
         if not has_events and "event-stream" not in content_type:
-            raise ModelFailed(
-                f"{self._shown_url} does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"
-            )
+            error_text = "the model server does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"
+            raise ModelFailed(error_text)
 
     def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         """Yield the body's bytes as soon as they arrive. Raises ModelError."""
@@ -250,9 +268,22 @@ class OpenAICompatibleInference:
             while chunk := response.read1(READ_BYTES):
                 left_bytes -= len(chunk)
                 if left_bytes < 0:
-                    raise ModelFailed(f"the model server at {self._shown_url} answers without end")
+                    raise ModelFailed("the model server answers without end")
                 yield chunk
         except ReadTimeoutError as exc:
-            raise ModelTimedOut(f"the model server at {self._shown_url} fell silent while it answered") from exc
+            raise ModelTimedOut("the model server fell silent while it answered") from exc
         except HTTPError as exc:
-            raise ModelFailed(f"the answer of the model server at {self._shown_url} broke off", is_outage=True) from exc
+            raise ModelFailed("the answer of the model server broke off", is_outage=True) from exc
+
+
+def _meaning_of(status: int, model: str | None) -> str:
+    if 300 <= status < 400:
+        return "the model server redirects elsewhere; set TURNSTONE_MODEL_URL to the address behind it"
+    if status in (401, 403):
+        return "the model server does not accept the key; check TURNSTONE_MODEL_API_KEY"
+    if status == 404:
+        wanted = "the list of models" if model is None else f"model {model!r}"
+        return f"{wanted} not found by the model server; check the agent's model and TURNSTONE_MODEL_URL"
+    if status == 429:
+        return "the model server takes no more requests now"
+    return "the model server refused or failed"
