@@ -25,7 +25,16 @@ from functions.http_limits import HttpLimits
 from functions.http_only import HttpOnly
 from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
 from functions.last_resort import MARGIN_S, LastResort
-from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
+from functions.models import (
+    get_model,
+    get_openai_model,
+    get_provider,
+    list_models,
+    list_openai_models,
+    list_providers,
+    register_model,
+    unregister_model,
+)
 from functions.processes import NotStarted, Processes
 from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
 from functions.server import get_docs, get_openapi, health, version
@@ -89,6 +98,8 @@ MODULES = (
     get_model,
     register_model,
     unregister_model,
+    list_openai_models,
+    get_openai_model,
     list_providers,
     get_provider,
     list_toolgroups,

@@ -7,8 +7,10 @@ with for_good():
     # relative: in a function this family is a package of its own, here a part of functions
     from . import (
         get_model,
+        get_openai_model,
         get_provider,
         list_models,
+        list_openai_models,
         list_providers,
         register_model,
         unregister_model,
@@ -18,8 +20,10 @@ ROUTES = tuple(
     module.ROUTE
     for module in (
         get_model,
+        get_openai_model,
         get_provider,
         list_models,
+        list_openai_models,
         list_providers,
         register_model,
         unregister_model,

@@ -1,15 +1,17 @@
 """GET /v1/models/{model_id}: a model that is registered, or that the model server lists."""
 
-from turnstone.domain.errors import ModelError, ModelTimedOut
-from turnstone.domain.registry import Model
+from turnstone.dialects.llama_stack.models import ListedModel
+from turnstone.dialects.openai.errors import SHARED
+from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_model(request: Request) -> Reply:
-    return reply(request.application.models.get(request.caller, request.path_params["model_id"]))
+    return reply(ListedModel.of(request.application.models.get(request.caller, request.path_params["model_id"])))
 
 
-RAISES = (ModelError, ModelTimedOut)
-ROUTE = Route("GET", "/v1/models/{model_id}", get_model, Model, raises=RAISES, takes_slashes=True)
+RAISES = (ModelBusy, ModelError, ModelTimedOut)
+PATH = "/v1/models/{model_id}"
+ROUTE = Route("GET", PATH, get_model, ListedModel, raises=RAISES, takes_slashes=True, envelope=SHARED)
 handler = LambdaHandler(__name__, ROUTE, loads="models")

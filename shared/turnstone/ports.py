@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # who stores records needs none of these
         SystemMessageBehavior,
         ToolPromptFormat,
     )
-    from turnstone.domain.inference import Embedded, EmbeddingRequest
+    from turnstone.domain.inference import Embedded, EmbeddingRequest, TokenLikelihood
     from turnstone.domain.jobs import Job
     from turnstone.domain.messages import CompletionMessage, Message
     from turnstone.domain.refs import TurnRef
@@ -105,6 +105,8 @@ class InferenceRequest(NamedTuple):
         targets: who is asked, in this order; none: the one who is asked.
         provider_data: the caller's own keys, for this question only.
         extras: what only servers of OpenAI's API take, in its words; it goes before what the other fields say.
+        message_extras: likewise fields of a message, by its place.
+        tool_extras: likewise fields of a tool, by its name.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
     """
 
@@ -119,13 +121,16 @@ class InferenceRequest(NamedTuple):
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     extras: Mapping[str, Any] = MappingProxyType({})
+    message_extras: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
+    tool_extras: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     stop: StopSignal | None = None
 
 
 class TextChunk(NamedTuple):
-    """Some more of the answer's text."""
+    """Some more of the answer's text; it may be empty where there are logprobs, which the extras asked for."""
 
     text: str
+    logprobs: tuple[TokenLikelihood, ...] = ()
 
 
 class Inferred(NamedTuple):
@@ -134,11 +139,13 @@ class Inferred(NamedTuple):
     Attributes:
         usage: None if none was reported.
         answered_by: the target that answered, where there was a choice.
+        logprobs: those of all chunks.
     """
 
     message: CompletionMessage
     usage: TokenUsage | None = None
     answered_by: Target | None = None
+    logprobs: tuple[TokenLikelihood, ...] = ()
 
 
 class Inference(Protocol):

@@ -33,7 +33,7 @@ KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
 
 
 def is_registry(route: Route) -> bool:
-    return route.path.startswith(REGISTRIES)
+    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models"))
 
 
 class Tenant:

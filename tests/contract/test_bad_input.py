@@ -148,6 +148,11 @@ def typed(kind: str, required: Mapping[str, Shape]) -> Shape:
     return exact({"type": one_of(kind), **required})
 
 
+def of_kind(kind: str, required: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
+    """An object of this type, which may have fields beyond these."""
+    return record({"type": one_of(kind), **required}, optional)
+
+
 def within(least: float, most: float) -> Shape:
     def grade(value: Any) -> int:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -348,37 +353,33 @@ CHAT = record(
         **{name: OVERRIDES[name] for name in ("sampling_params", "tool_choice", "tool_prompt_format", "tool_config")},
     },
 )
-TEXT_PART = typed("text", {"text": text})
-IMAGE_PART = typed("image_url", {"image_url": exact({"url": text}, {"detail": one_of("auto")})})
+TEXT_PART = of_kind("text", {"text": text})
+IMAGE_PART = of_kind("image_url", {"image_url": record({"url": text}, {"detail": one_of("auto", "low", "high")})})
 TEXTS = either(text, many(TEXT_PART, least=1))
-OPENAI_CALL = typed("function", {"id": text, "function": exact({"name": some, "arguments": text})})
+OPENAI_CALL = of_kind("function", {"id": text, "function": record({"name": some, "arguments": text})})
 OPENAI_SAID = tagged(
     "role",
     {
-        **dict.fromkeys(("system", "developer"), exact({"role": text, "content": TEXTS}, {"name": never})),
-        "user": exact(
-            {"role": text, "content": either(text, many(either(TEXT_PART, IMAGE_PART), least=1))}, {"name": never}
+        **dict.fromkeys(("system", "developer"), record({"role": text, "content": TEXTS}, {"name": text})),
+        "user": record(
+            {"role": text, "content": either(text, many(either(TEXT_PART, IMAGE_PART), least=1))}, {"name": text}
         ),
-        "tool": exact({"role": text, "content": TEXTS, "tool_call_id": text}, {"name": never}),
-        "assistant": exact(
+        "tool": record({"role": text, "content": TEXTS, "tool_call_id": text}, {"name": text}),
+        "assistant": record(
             {"role": text},
             {
                 "content": TEXTS,
                 "refusal": text,
                 "tool_calls": many(OPENAI_CALL),
-                **dict.fromkeys(("name", "audio", "function_call"), never),
+                "name": text,
+                **dict.fromkeys(("audio", "function_call"), never),
             },
         ),
     },
 )
-OPENAI_TOOL = typed(
+OPENAI_TOOL = of_kind(
     "function",
-    {
-        "function": exact(
-            {"name": some},
-            {"description": text, "parameters": SCHEMA, "strict": lambda value: flag(value) if not value else WRONG},
-        ),
-    },
+    {"function": record({"name": some}, {"description": text, "parameters": SCHEMA, "strict": flag})},
 )
 SCHEMA_FORMAT = typed(
     "json_schema",
@@ -393,11 +394,19 @@ def off(value: Any) -> int:
     return WRONG if value is True or value == "true" else flag(value)
 
 
-TAKEN_NOWHERE = ("audio", "function_call", "functions", "metadata", "prediction", "top_logprobs", "web_search_options")
-# by servers of OpenAI's API, which the offline model is none of
-TAKEN_ELSEWHERE = ("frequency_penalty", "logit_bias", "parallel_tool_calls", "presence_penalty", "prompt_cache_key")
-TAKEN_ELSEWHERE += ("reasoning_effort", "safety_identifier", "seed", "service_tier", "user", "verbosity")
-OPENAI_CHAT = exact(
+def nothing(value: Any) -> int:
+    """Grade what may be there as long as it asks for nothing."""
+    return RIGHT if value in (0, {}) and not isinstance(value, bool) else WRONG
+
+
+def brief(value: Any) -> int:
+    is_right = isinstance(value, dict) and len(value) <= 16 and values(text)(value) == RIGHT
+    return RIGHT if is_right and all(len(key) <= 64 and len(told) <= 512 for key, told in value.items()) else WRONG
+
+
+TAKEN_NOWHERE = ("audio", "function_call", "functions", "top_logprobs", "web_search_options")
+HINTS = ("prompt_cache_key", "reasoning_effort", "safety_identifier", "service_tier", "user", "verbosity")
+OPENAI_CHAT = record(
     {"model": text, "messages": many(OPENAI_SAID, least=1)},
     {
         "stream": flag,
@@ -418,7 +427,14 @@ OPENAI_CHAT = exact(
         "logprobs": off,
         "store": off,
         **dict.fromkeys(TAKEN_NOWHERE, never),
-        **dict.fromkeys(TAKEN_ELSEWHERE, never),
+        **dict.fromkeys(HINTS, text),
+        "metadata": brief,
+        "prediction": mapping,
+        "parallel_tool_calls": flag,
+        # by servers of OpenAI's API, which the offline model is none of
+        **dict.fromkeys(("frequency_penalty", "presence_penalty"), nothing),
+        "logit_bias": lambda value: min(mapping(value), nothing(value)),
+        "seed": never,
     },
 )
 DIMENSIONS = 384
@@ -427,9 +443,9 @@ EMBED = record(
     {"model_id": text, "contents": many(either(text, tagged("type", {"text": record({"text": text})})), least=1)},
     {"text_truncation": nullable(one_of("none")), "output_dimension": LENGTH, "task_type": nullable(never)},
 )
-OPENAI_EMBED = exact(
+OPENAI_EMBED = record(
     {"model": text, "input": either(text, many(text, least=1))},
-    {"encoding_format": one_of("float", "base64"), "dimensions": LENGTH, "user": never},
+    {"encoding_format": one_of("float", "base64"), "dimensions": LENGTH, "user": text},
 )
 
 
@@ -858,6 +874,8 @@ BODIES = {
     ("GET", "/v1/models"): UNREAD,
     ("GET", "/v1/models/{model_id}"): UNREAD,
     ("DELETE", "/v1/models/{model_id}"): UNREAD,
+    ("GET", "/v1/openai/v1/models"): UNREAD,
+    ("GET", "/v1/openai/v1/models/{model_id}"): UNREAD,
     ("POST", "/v1/models"): Bodies(
         (
             {"model_id": ENTRY_ID, "metadata": {"a": [1, None]}, "provider_id": "default", "model_type": "llm"},
@@ -1152,7 +1170,7 @@ class World:
         """Register what the paths name, where that is what they are about."""
         for path in REGISTRIES:
             is_named = self._runs_shield and path == "/v1/shields"
-            if self._route.path.startswith(path + "/") or is_named:
+            if self._route.path.removeprefix("/v1/openai").startswith(path + "/") or is_named:
                 assert self._server.client.post(path, BODIES["POST", path].valid[0]).status == 200
 
     def _make_agent(self) -> None:

@@ -31,6 +31,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/docs"): 200,
     ("GET", "/v1/models"): 200,  # the tenant's own, here and below
     ("POST", "/v1/models"): 200,
+    ("GET", "/v1/openai/v1/models"): 200,
     ("GET", "/v1/toolgroups"): 200,
     ("POST", "/v1/toolgroups"): 200,
     ("GET", "/v1/shields"): 200,

@@ -12,10 +12,11 @@ import pytest
 from pydantic import ValidationError
 
 from turnstone.adapters.openai_wire import request_body
+from turnstone.adapters.prompted_tools import prompted
 from turnstone.dialects.openai.chat_replies import ChatCompletionEncoder
 from turnstone.dialects.openai.chat_requests import EXTRAS, REFUSED, CreateChatCompletion
 from turnstone.dialects.openai.embeddings import CreateEmbedding, embeddings_frame
-from turnstone.domain.inference import Embedded, ModelAnswer, Question
+from turnstone.domain.inference import Embedded, ModelAnswer, Question, TokenLikelihood
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.tools import ToolCall
 from turnstone.domain.turns import TokenUsage
@@ -29,14 +30,18 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 EXTRA_VALUES: dict[str, Any] = {
     "frequency_penalty": 0.5,
     "logit_bias": {"50256": -100.0},
+    "logprobs": True,
     "max_completion_tokens": 9,
+    "metadata": {"purpose": "test"},
     "parallel_tool_calls": False,
+    "prediction": {"type": "content", "content": "x"},
     "presence_penalty": -0.5,
     "prompt_cache_key": "k",
     "reasoning_effort": "low",
     "safety_identifier": "s",
     "seed": -7,
     "service_tier": "flex",
+    "top_logprobs": 3,
     "user": "u",
     "verbosity": "low",
 }
@@ -58,6 +63,8 @@ def wire(**fields: Any) -> dict[str, Any]:
         sampling=config.sampling_params,
         response_format=config.response_format,
         extras=asked.extras,
+        message_extras=asked.message_extras,
+        tool_extras=asked.tool_extras,
     )
     body = request_body(request)
     return {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
@@ -109,6 +116,106 @@ def test_what_can_be_said_in_several_ways_is_said_in_one(sent: dict[str, Any], t
     assert wire(**sent) == {"model": "m", "messages": [HELLO], **told}
 
 
+LOW = {"type": "image_url", "image_url": {"url": PNG, "detail": "low"}}
+CACHED = {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"messages": [{**HELLO, "name": "ann"}]},
+        {"messages": [HELLO, {"role": "user", "content": [{"type": "text", "text": "this?"}, LOW]}]},
+        {"messages": [{"role": "system", "content": [CACHED]}, HELLO]},
+        {"messages": [HELLO, {"role": "assistant", "content": "hm", "reasoning_content": "first"}, HELLO]},
+        {"tools": [{**TOOL, "function": {**TOOL["function"], "strict": True}}]},
+        {"tools": [{**TOOL, "cache_control": {"type": "ephemeral"}}]},
+        {"top_k": 3, "min_p": 0.1, "chat_template_kwargs": {"enable_thinking": False}, "guided_choice": ["a", "b"]},
+        {"logprobs": True, "top_logprobs": 0},
+    ],
+)
+def test_what_our_words_do_not_say_reaches_such_a_server_as_it_was_sent(sent: dict[str, Any]) -> None:
+    assert wire(**sent) == {"model": "m", "messages": [HELLO], **sent}
+
+
+@pytest.mark.parametrize(
+    ("sent", "needed"),
+    [
+        ({"seed": 0}, ("seed",)),
+        ({"frequency_penalty": 1, "logprobs": True}, ("frequency_penalty", "logprobs")),
+        ({"frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}, "logprobs": False}, ()),
+        ({"top_k": 3, "user": "u", "metadata": {}, "reasoning_effort": "low", "parallel_tool_calls": False}, ()),
+    ],
+)
+def test_only_what_changes_the_answer_keeps_other_providers_from_being_asked(
+    sent: dict[str, Any], needed: tuple[str, ...]
+) -> None:
+    assert question(**sent).needed_extras == needed
+
+
+CONTROLLED = (
+    "Model",
+    "MESSAGES",
+    "Stream",
+    "\u017ftream",
+    "Stream_Options",
+    "Tools",
+    "Tool_Choice",
+    "N",
+    "max_To\u212aens",
+)
+
+
+@pytest.mark.parametrize("name", CONTROLLED)
+def test_a_field_that_a_server_could_read_as_one_of_ours_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name}: is written {name.casefold()}"):
+        question(**{name: "other"})
+
+
+@pytest.mark.parametrize("name", ["api_base", "API-Key", "base_url", "extra_headers", "Authorization"])
+def test_who_is_asked_and_with_whose_key_is_no_field_of_a_body(name: str) -> None:
+    with pytest.raises(ValidationError, match=f"{name}: is this server's to choose"):
+        question(**{name: "http://elsewhere"})
+    with pytest.raises(ValidationError, match=f"{name}: is this server's to choose"):
+        CreateEmbedding.model_validate({"model": "m", "input": "x", name: "http://elsewhere"})
+
+
+def test_a_further_field_is_nested_no_deeper_than_others() -> None:
+    deep: Any = 0
+    for _ in range(70):
+        deep = [deep]
+    with pytest.raises(ValidationError, match="chat_template_kwargs: lists and objects may be nested"):
+        question(chat_template_kwargs=deep)
+
+
+def test_what_is_null_is_left_out_however_it_is_called() -> None:
+    answered = {"role": "assistant", "content": "hm", "annotations": None, "audio": None, "function_call": None}
+    said = [HELLO, {**answered, "tool_calls": None, "refusal": None}, HELLO]
+    plain = [HELLO, {"role": "assistant", "content": "hm"}, HELLO]
+    assert wire(messages=said, top_k=None, metadata=None) == {"model": "m", "messages": plain}
+
+
+def test_prompted_tools_are_told_without_the_fields_of_native_ones() -> None:
+    asked = question(
+        messages=[{"role": "system", "content": "Be brief."}, {**HELLO, "name": "ann"}],
+        tools=[{**TOOL, "function": {**TOOL["function"], "strict": True}}],
+        parallel_tool_calls=False,
+        top_k=3,
+    )
+    request = InferenceRequest(
+        model="m",
+        messages=asked.messages,
+        tools=asked.config.client_tools,
+        tool_prompt_format="json",
+        extras=asked.extras,
+        message_extras=asked.message_extras,
+        tool_extras=asked.tool_extras,
+    )
+    body = request_body(prompted(request))
+    assert body["top_k"] == 3
+    assert not {"tools", "parallel_tool_calls"} & body.keys()
+    assert all(set(message) == {"role", "content"} for message in body["messages"])
+
+
 def test_a_format_is_told_in_our_words_too_for_other_providers() -> None:
     for sent, schema in (
         ({"type": "json_object"}, {"type": "object"}),
@@ -137,13 +244,9 @@ def test_messages_are_what_they_are_here() -> None:
     [
         *(({name: "x"}, (name,)) for name in REFUSED),
         ({"n": 2}, ("n",)),
-        ({"logprobs": True}, ("logprobs",)),
         ({"store": True}, ("store",)),
         ({"modalities": ["audio"]}, ("modalities", 0)),
-        ({"unheard_of": 1}, ("unheard_of",)),
-        ({"messages": [{**HELLO, "name": "ann"}]}, ("messages", 0, "user", "name")),
         ({"messages": [{"role": "function", "content": "x"}]}, ("messages", 0)),
-        ({"tools": [{**TOOL, "function": {"name": "add", "strict": True}}]}, ("tools", 0, "function", "strict")),
         ({"stream": True, "stream_options": {"include_obfuscation": True}}, ("stream_options", "include_obfuscation")),
     ],
 )
@@ -157,6 +260,7 @@ def test_what_would_have_no_effect_is_refused_by_name(sent: dict[str, Any], name
     ("sent", "said"),
     [
         ({"stream_options": {"include_usage": True}}, "stream_options: "),
+        ({"top_logprobs": 2}, "top_logprobs: means nothing unless logprobs is true"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_completion_tokens: "),
         ({"tools": [TOOL, TOOL]}, "tools: two are named 'add'"),
         ({"tool_choice": "required"}, "tool_choice: there is no tool"),
@@ -202,6 +306,19 @@ def test_usage_comes_last_in_a_stream_and_only_if_it_was_asked_for(tells_usage: 
     assert [call["index"] for call in calls["choices"][0]["delta"]["tool_calls"]] == [0]
     assert (end["choices"][0]["delta"], end["choices"][0]["finish_reason"]) == ({}, "tool_calls")
     assert [(chunk["choices"], chunk["usage"]["total_tokens"]) for chunk in rest] == ([([], 3)] if tells_usage else [])
+
+
+RATED = TokenLikelihood(token="x", logprob=-0.5, bytes=(120,), top_logprobs=())
+RATED_WIRE = {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
+
+
+def test_logprobs_stand_where_openais_clients_look_for_them() -> None:
+    encoder = ChatCompletionEncoder("m", "1", AT)
+    whole = json.loads(encoder.whole(ModelAnswer(answer(text="x").message, None, (RATED,))))
+    assert whole["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}
+    chunk = json.loads(encoder.said("x", (RATED,)).removeprefix(b"data: "))
+    assert chunk["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}
+    assert json.loads(encoder.said("x").removeprefix(b"data: "))["choices"][0]["logprobs"] is None
 
 
 def test_base64_holds_the_vector_in_single_precision() -> None:

@@ -208,7 +208,7 @@ def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
     assert {alias.replace("/v1alpha/", "/v1/") for _, alias in aliases} == {
         route.path.replace("/v1/openai/v1/", "/v1/")
         for route in ROUTES
-        if route.path.startswith(("/v1/agents", "/v1/openai/v1/"))
+        if route.path.startswith(("/v1/agents", "/v1/openai/v1/")) and not route.path.startswith("/v1/openai/v1/models")
     }
     for route, alias in aliases:
         told = DOCUMENT["paths"][alias][route.method.lower()]
@@ -516,6 +516,8 @@ def ask_registries(asker: Asker) -> None:
         assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
         assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
     for path in (
+        "/v1/openai/v1/models",
+        "/v1/openai/v1/models/{model_id}",
         "/v1/providers",
         "/v1/providers/{provider_id}",
         "/v1/tools/{tool_name}",
@@ -602,10 +604,11 @@ def test_a_model_that_does_not_answer_is_in_the_document(tmp_path: Path) -> None
     with served(tmp_path, model_url="http://127.0.0.1:1/v1") as serving:
         asker = Asker(serving)
         assert asker.ask("GET", "/v1/models").status == 502
+        assert asker.ask("GET", "/v1/openai/v1/models").status == 502
         asker.ids["model_id"] = "m"
         assert asker.ask("GET", "/v1/models/{model_id}").status == 502
     for route in ROUTES:
-        if route.method == "GET" and route.path.startswith("/v1/models"):
+        if route.method == "GET" and route.path.startswith(("/v1/models", "/v1/openai/v1/models")):
             assert {"502", "504"} <= set(operation(route)["responses"])
 
 

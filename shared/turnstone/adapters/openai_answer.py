@@ -8,7 +8,7 @@ chunk, arguments as an object, or split a surrogate pair over two chunks. All of
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from turnstone.domain.errors import ModelFailed
@@ -17,6 +17,9 @@ from turnstone.domain.tools import ToolCall, call_from_json
 from turnstone.domain.turns import TokenUsage
 from turnstone.domain.usage import reported_count
 from turnstone.ports import Inferred
+
+if TYPE_CHECKING:  # few questions ask for them
+    from turnstone.adapters.openai_logprobs import Logprobs
 
 END_OF_STREAM = "[DONE]"
 MOST_NAME_CHARACTERS = 4_096
@@ -56,13 +59,20 @@ class PartialCall:
 class AnswerReader:
     """Reads one answer, chunk by chunk."""
 
-    def __init__(self, taken_call_ids: frozenset[str] = frozenset(), quote: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        taken_call_ids: frozenset[str] = frozenset(),
+        quote: Callable[[str], str] = str,
+        logprobs: "Logprobs | None" = None,
+    ) -> None:
         """Start an answer.
 
         Args:
             taken_call_ids: the ids of the history's calls; a new call that has one of them gets another.
             quote: makes text of the server's fit to be shown.
+            logprobs: what reads those of the tokens, None where nobody asked for them.
         """
+        self._logprobs = logprobs
         self._taken_call_ids = taken_call_ids
         self._quote = quote
         self._texts: list[str] = []
@@ -94,7 +104,7 @@ class AnswerReader:
             raise ModelFailed("the model server failed while it answered", quote=self._quote(error))
         self._usage = usage_from_wire(chunk.get("usage")) or self._usage
         choices = chunk.get("choices")
-        return self._read_choice(choices[0]) if isinstance(choices, list) and choices else ""
+        return self._read_choice(_first_of(choices)) if isinstance(choices, list) else ""
 
     def inferred(self) -> Inferred:
         """Return the whole answer.
@@ -112,10 +122,11 @@ class AnswerReader:
             stop_reason="out_of_tokens" if self._finish_reason == "length" else "end_of_turn",
             tool_calls=() if self._finish_reason == "content_filter" else tuple(self._finished_calls()),
         )
-        return Inferred(message, self._usage)
+        return Inferred(message, self._usage, logprobs=() if self._logprobs is None else self._logprobs.all())
 
-    def _read_choice(self, choice: Any) -> str:
-        choice = mapping_of(choice)
+    def _read_choice(self, choice: dict[str, Any]) -> str:
+        if self._logprobs is not None:
+            self._logprobs.read(choice.get("logprobs"))
         if choice.get("finish_reason"):
             self._finish_reason = str(choice["finish_reason"])
         if "delta" not in choice and "message" in choice:
@@ -180,6 +191,12 @@ class AnswerReader:
                 yield ToolCall(call_id=call_id, tool_name=name, arguments="")
             else:
                 yield call_from_json(call_id, name, arguments)
+
+
+def _first_of(choices: list[Any]) -> dict[str, Any]:
+    """Return the one answer there is; others, which nobody asked for, are no part of it."""
+    known = map(mapping_of, choices)
+    return next((choice for choice in known if choice.get("index") in (None, 0)), {})
 
 
 def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from urllib3 import BaseHTTPResponse, Timeout
 from urllib3.exceptions import (
@@ -34,6 +34,9 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.routing import Target
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
+
+if TYPE_CHECKING:
+    from turnstone.adapters.openai_logprobs import Logprobs
 
 log = logging.getLogger(__name__)
 SILENCE_TIMEOUT_S = 600.0
@@ -116,13 +119,16 @@ class OpenAICompatibleInference:
     def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         key = self._access.key(request.provider_data)
         quote = self._quote(key, request.messages)
-        answer = AnswerReader(call_ids_of(request.messages), quote)
+        logprobs = _new_logprobs() if request.extras.get("logprobs") else None
+        answer = AnswerReader(call_ids_of(request.messages), quote, logprobs)
         asking = Asking(request.model, key, quote, line)
         response = self._opened(json.dumps(request_body(request, self._grammar_server)).encode(), asking)
         try:
             for data in self._events(response):
-                if text := answer.read(data):
-                    yield TextChunk(text)
+                text = answer.read(data)
+                rated = () if logprobs is None else logprobs.take()
+                if text or rated:
+                    yield TextChunk(text, rated)
                 if answer.is_over:
                     break
             yield answer.inferred()
@@ -274,6 +280,12 @@ class OpenAICompatibleInference:
             raise ModelTimedOut("the model server fell silent while it answered") from exc
         except HTTPError as exc:
             raise ModelFailed("the answer of the model server broke off", is_outage=True) from exc
+
+
+def _new_logprobs() -> "Logprobs":
+    from turnstone.adapters.openai_logprobs import Logprobs  # few questions ask for them
+
+    return Logprobs()
 
 
 def _meaning_of(status: int, model: str | None) -> str:

@@ -6,6 +6,7 @@ Source: the OpenAI API reference; `top_k` and `repetition_penalty` are what vLLM
 import base64
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, assert_never
 
 from turnstone.domain.agents import GrammarFormat, Greedy, JsonSchemaFormat, SamplingParams, TopK, TopP
@@ -32,13 +33,16 @@ def request_body(request: InferenceRequest, grammar_server: GrammarServer | None
     """
     body = {
         "model": request.model,
-        "messages": [message_to_wire(message) for message in request.messages],
+        "messages": [
+            {**message_to_wire(message), **request.message_extras.get(place, {})}
+            for place, message in enumerate(request.messages)
+        ],
         "stream": True,
         "stream_options": {"include_usage": True},
         **sampling_to_wire(request.sampling or SamplingParams()),
     }
     if request.tools:
-        body["tools"] = [tool_to_wire(tool) for tool in request.tools]
+        body["tools"] = [tool_to_wire(tool, request.tool_extras.get(tool.name, {})) for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = tool_choice_to_wire(request.tool_choice)
     match request.response_format:
@@ -77,11 +81,11 @@ def sampling_to_wire(sampling: SamplingParams) -> dict[str, Any]:
     return fields
 
 
-def tool_to_wire(tool: ToolDef) -> dict[str, Any]:
+def tool_to_wire(tool: ToolDef, extras: Mapping[str, Any]) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name, "parameters": input_schema_of(tool)}
     if tool.description:
         function["description"] = tool.description
-    return {"type": "function", "function": function}
+    return {**extras, "type": "function", "function": {**extras.get("function", {}), **function}}
 
 
 def tool_choice_to_wire(tool_choice: str) -> str | dict[str, Any]:

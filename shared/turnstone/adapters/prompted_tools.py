@@ -14,6 +14,8 @@ from turnstone.domain.tool_prompts.instructions import system_text, told_choice
 from turnstone.domain.tools import ToolCall
 from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
 
+OF_NATIVE_TOOLS = "parallel_tool_calls"  # which servers refuse where they are offered no tools
+
 
 class PromptedTools:
     """Another Inference, whose models need no tools of their own where a question has a `tool_prompt_format`."""
@@ -58,6 +60,9 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
         tool_choice="auto",
         tool_prompt_format=None,
         system_message_behavior="append",
+        extras={name: value for name, value in request.extras.items() if name != OF_NATIVE_TOOLS},
+        message_extras={},  # messages are others now, and at other places
+        tool_extras={},
     )
 
 
@@ -69,11 +74,14 @@ def _with_calls(asked: Iterator[TextChunk | Inferred], request: InferenceRequest
     for item in asked:
         if isinstance(item, TextChunk):
             text = answer.feed(item.text)
+            logprobs = item.logprobs  # of what the model wrote, be it an answer's text or a call
         else:
             text = answer.end(is_cut_off=item.message.stop_reason == "out_of_tokens")
+            logprobs = ()
         if text:
             told.append(text)
-            yield TextChunk(text)
+        if text or logprobs:
+            yield TextChunk(text, logprobs)
         if isinstance(item, Inferred):
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))

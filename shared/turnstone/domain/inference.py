@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.model import Frozen
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import Target
 from turnstone.domain.turns import TokenUsage
@@ -17,20 +18,46 @@ class Question:
 
     Attributes:
         config: of an agent that would ask like this: the model, its sampling, the tools that are told to it.
-        extras: see `InferenceRequest`.
+        extras: see `InferenceRequest`; likewise those of messages and tools.
+        needed_extras: those without which the answer is not what is asked for, so that other providers can't be asked.
     """
 
     messages: tuple[Message, ...]
     config: AgentConfig
     extras: Mapping[str, Any] = field(default_factory=dict)
+    message_extras: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    tool_extras: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    needed_extras: tuple[str, ...] = ()
+
+
+class Likelihood(Frozen):
+    """How likely a model found a token: the logarithm of its probability, and its bytes where they are known."""
+
+    token: str
+    logprob: float
+    bytes: tuple[int, ...] | None
+
+
+class TokenLikelihood(Likelihood):
+    """How likely it found a token that it answered with, and those that it found most likely in its place."""
+
+    top_logprobs: tuple[Likelihood, ...]
+
+
+class RatedText(NamedTuple):
+    """Some of an answer's text, with its tokens where those were asked for. The text may be empty."""
+
+    text: str
+    logprobs: tuple[TokenLikelihood, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """The whole answer. Usage is None if none was reported."""
+    """The whole answer. Usage is None if none was reported, and there are no logprobs where none were asked for."""
 
     message: CompletionMessage
     usage: TokenUsage | None = None
+    logprobs: tuple[TokenLikelihood, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from itertools import chain
 
 from starlette.types import Receive
 
-from turnstone.domain.inference import ModelAnswer
+from turnstone.domain.inference import ModelAnswer, RatedText
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
@@ -63,7 +63,13 @@ def _encoded(encoder: AnswerEncoder, told: Told) -> Iterator[bytes]:
     if not told.parts and told.error is None:
         yield PING
     for part in told.parts:
-        yield encoder.ended(part) if isinstance(part, ModelAnswer) else encoder.said(part)
+        match part:
+            case ModelAnswer():
+                yield encoder.ended(part)
+            case RatedText(text, logprobs):
+                yield encoder.said(text, logprobs)
+            case _:
+                yield encoder.said(part)
     if told.error is not None:
         yield encoder.failed(message_of(told.error))
 

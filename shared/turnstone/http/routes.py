@@ -20,7 +20,7 @@ from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.events import TurnEvent
-    from turnstone.domain.inference import ModelAnswer
+    from turnstone.domain.inference import ModelAnswer, TokenLikelihood
     from turnstone.domain.turns import Turn
     from turnstone.services.answering import Answering
     from turnstone.services.application import Application
@@ -142,7 +142,7 @@ class AnswerEncoder(Protocol):
 
     def begun(self) -> bytes: ...
 
-    def said(self, text: str) -> bytes: ...
+    def said(self, text: str, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
 
     def ended(self, answer: ModelAnswer) -> bytes: ...
 

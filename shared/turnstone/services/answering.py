@@ -7,10 +7,10 @@ from datetime import datetime
 from threading import Lock
 
 from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.inference import ModelAnswer
+from turnstone.domain.inference import ModelAnswer, RatedText
 from turnstone.domain.stopping import StopSignal
 
-Part = str | ModelAnswer
+Part = str | RatedText | ModelAnswer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,13 @@
 """Asking a model directly, outside of any turn: nothing is stored, no tool is run."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
-from turnstone.domain.inference import Embedded, EmbeddingRequest, ModelAnswer, Question, TextsToEmbed
+from turnstone.domain.inference import Embedded, EmbeddingRequest, ModelAnswer, Question, RatedText, TextsToEmbed
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.routing import ModelRoute
 from turnstone.domain.stopping import StopSignal
@@ -20,7 +19,6 @@ from turnstone.services.refusals import supported_offer
 from turnstone.services.routing import Routing
 
 OPENAI = "openai"
-SAID_IN_COMMON = ("max_completion_tokens", "response_format")  # extras that other fields of a question say, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Inferring:
         offer = supported_offer(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
-        self._refuse_extras(question.extras, route)
+        self._refuse_elsewhere(question.needed_extras, route)
         stop = StopSignal()
         request = InferenceRequest(
             model=config.model,
@@ -68,6 +66,8 @@ class Inferring:
             targets=route.targets,
             provider_data=provider_data,
             extras=question.extras,
+            message_extras=question.message_extras,
+            tool_extras=question.tool_extras,
             stop=stop,
         )
         answering = Answering(self._deps.ids.new_id(), self._deps.clock.now(), self._parts(request), stop)
@@ -86,7 +86,6 @@ class Inferring:
         """
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, wanted.model)
-        self._refuse_extras(wanted.extras, route)
         request = EmbeddingRequest(
             model=wanted.model,
             texts=wanted.texts,
@@ -111,10 +110,12 @@ class Inferring:
         answer = self._deps.inference.stream(request)
         with closing(answer):  # type: ignore[type-var] # the adapters' are generators all
             for item in answer:
-                yield ModelAnswer(item.message, item.usage) if isinstance(item, Inferred) else item.text
+                if isinstance(item, Inferred):
+                    yield ModelAnswer(item.message, item.usage, item.logprobs)
+                else:
+                    yield RatedText(*item) if item.logprobs else item.text
 
-    def _refuse_extras(self, extras: Mapping[str, Any], route: ModelRoute) -> None:
-        """Raise Unsupported, naming a field that none but servers of OpenAI's API take, where others may be asked."""
-        alone = [name for name in extras if name not in SAID_IN_COMMON]
-        if alone and self._routing.kinds(route) != {OPENAI}:
-            raise Unsupported(f"{alone[0]}: the provider of {route.model_id!r} does not take it", (alone[0],))
+    def _refuse_elsewhere(self, needed: tuple[str, ...], route: ModelRoute) -> None:
+        """Raise Unsupported, naming a field that the answer needs, where others than OpenAI's servers may be asked."""
+        if needed and self._routing.kinds(route) != {OPENAI}:
+            raise Unsupported(f"{needed[0]}: the provider of {route.model_id!r} does not take it", (needed[0],))

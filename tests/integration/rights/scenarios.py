@@ -205,6 +205,8 @@ def _registers(stage: Stage, kind: str, definition: dict[str, Any]) -> None:
     _twice(stage, f"/v1/{kind}", definition)
     stage.functions.answer("GET", f"/v1/{kind}")
     stage.functions.answer("GET", f"/v1/{kind}/{identifier}")
+    if kind == "models":
+        stage.functions.answer("GET", f"/v1/openai/v1/models/{identifier}")
     stage.functions.answer("DELETE", f"/v1/{kind}/{identifier}")
 
 
@@ -219,7 +221,7 @@ def _asks_directly(stage: Stage) -> None:
 
 
 def _asks_of_all(stage: Stage) -> None:
-    for name in ("/v1/models", "/v1/providers", "/v1/tools", "/v1/health", "/v1/usage"):
+    for name in ("/v1/models", "/v1/openai/v1/models", "/v1/providers", "/v1/tools", "/v1/health", "/v1/usage"):
         stage.asked("GET", name)
     for name, arguments in TOOL_CALLS:
         stage.asked("POST", "/v1/tool-runtime/invoke", {"tool_name": name, "kwargs": arguments})

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic_core import to_json
 
 from turnstone.domain.events import Delta, TextDelta, ToolCallDelta, call_delta
-from turnstone.domain.inference import Embedded, ModelAnswer
+from turnstone.domain.inference import Embedded, ModelAnswer, TokenLikelihood
 from turnstone.domain.messages import CompletionMessage, StopReason
 from turnstone.domain.model import Frozen
 from turnstone.domain.turns import TokenUsage
@@ -54,7 +54,7 @@ class ChatCompletionEncoder:
     def begun(self) -> bytes:
         return _event("start", TextDelta(text=""))
 
-    def said(self, text: str) -> bytes:
+    def said(self, text: str, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return _event("progress", TextDelta(text=text))
 
     def ended(self, answer: ModelAnswer) -> bytes:

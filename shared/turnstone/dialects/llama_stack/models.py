@@ -1,9 +1,11 @@
 """What the Llama Stack API asks and answers about models, and about who provides what.
 
-Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls mean the default.
+Source: the types of `llama-stack-client` 0.2.12, and OpenAI's API reference; of requests, unknown fields are ignored,
+nulls mean the default.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
@@ -32,8 +34,26 @@ class RegisterModel(NullMeansDefault):
         )
 
 
+class ListedModel(Model):
+    """A model as clients of both APIs read it: OpenAI's fields stand beside those of Llama Stack."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: Literal[0] = 0
+    owned_by: str
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        return cls(**dict(model), id=model.identifier, owned_by=model.provider_id)
+
+
 class ModelList(Frozen):
-    data: tuple[Model, ...]
+    object: Literal["list"] = "list"
+    data: tuple[ListedModel, ...]
+
+    @classmethod
+    def of(cls, models: Iterable[Model]) -> Self:
+        return cls(data=tuple(map(ListedModel.of, models)))
 
 
 class ProviderList(Frozen):

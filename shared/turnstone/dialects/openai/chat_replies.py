@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from turnstone.dialects.openai.errors import openai_error
 from turnstone.domain.content import text_of
-from turnstone.domain.inference import ModelAnswer
+from turnstone.domain.inference import ModelAnswer, TokenLikelihood
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall
@@ -48,10 +48,15 @@ class AssistantMessage(Frozen):
     tool_calls: tuple[MadeCall, ...] | None = Field(default=None, exclude_if=_is_none)
 
 
+class ChoiceLogprobs(Frozen):
+    content: tuple[TokenLikelihood, ...]
+    refusal: None = None
+
+
 class Choice(Frozen):
     index: Literal[0] = 0
     message: AssistantMessage
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
     finish_reason: FinishReason
 
 
@@ -82,7 +87,7 @@ class Delta(Frozen):
 class ChunkChoice(Frozen):
     index: Literal[0] = 0
     delta: Delta
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
     finish_reason: FinishReason | None = None
 
 
@@ -111,14 +116,14 @@ class ChatCompletionEncoder:
         calls = tuple(MadeCall(**_called(call)) for call in said.tool_calls) or None
         text = text_of(said.content)
         message = AssistantMessage(content=text or None if calls else text, tool_calls=calls)
-        choice = Choice(message=message, finish_reason=_finish_reason(said))
+        choice = Choice(message=message, logprobs=_logprobs(answer.logprobs), finish_reason=_finish_reason(said))
         return ChatCompletion(**self._named, choices=(choice,), usage=_usage(answer)).model_dump_json().encode()
 
     def begun(self) -> bytes:
         return self._chunk(Delta(role="assistant", content=""))
 
-    def said(self, text: str) -> bytes:
-        return self._chunk(Delta(content=text))
+    def said(self, text: str, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+        return self._chunk(Delta(content=text), logprobs=_logprobs(logprobs))
 
     def ended(self, answer: ModelAnswer) -> bytes:
         return b"".join(self._ending(answer))
@@ -137,8 +142,10 @@ class ChatCompletionEncoder:
         if self._says_done:
             yield DONE
 
-    def _chunk(self, delta: Delta, finish_reason: FinishReason | None = None) -> bytes:
-        choice = ChunkChoice(delta=delta, finish_reason=finish_reason)
+    def _chunk(
+        self, delta: Delta, finish_reason: FinishReason | None = None, logprobs: ChoiceLogprobs | None = None
+    ) -> bytes:
+        choice = ChunkChoice(delta=delta, logprobs=logprobs, finish_reason=finish_reason)
         return _data(ChatCompletionChunk(**self._named, choices=(choice,)))
 
 
@@ -152,6 +159,10 @@ def _called(call: ToolCall) -> dict[str, object]:
     if written is None:
         written = call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode()
     return {"id": call.call_id, "function": CalledFunction(name=call.tool_name, arguments=written)}
+
+
+def _logprobs(logprobs: tuple[TokenLikelihood, ...]) -> ChoiceLogprobs | None:
+    return ChoiceLogprobs(content=logprobs) if logprobs else None
 
 
 def _finish_reason(said: CompletionMessage) -> FinishReason:

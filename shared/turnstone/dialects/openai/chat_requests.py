@@ -1,6 +1,7 @@
 """The request body of OpenAI's chat completions.
 
-What only servers of OpenAI's API take is passed on to them as it is, and refused where others are asked.
+What only servers of OpenAI's API take, fields that the contract does not name included, is passed on to them as it is.
+Others are asked without it; where the answer would then not be what was asked for, the request is refused.
 
 Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5.
 """
@@ -11,7 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.messages import AnySaid, NamedTool, Tool
-from turnstone.dialects.openai.strict import Strict, refuse
+from turnstone.dialects.openai.strict import Open, Strict, refuse
 from turnstone.domain.agents import (
     MAX_TOOLS,
     AgentConfig,
@@ -28,37 +29,38 @@ from turnstone.domain.numbers import Count, Flag
 
 ANY_OBJECT = {"type": "object"}
 ONE = "there is one answer to a question here; leave it out, or send 1"
-LOGPROBS = "this server has no log probabilities from its models; leave it out"
 STORED = "nothing is stored of what is asked here; leave it out"
 TEXT_ONLY = "models answer with text here; leave it out"
 REFUSED = {
     "audio": TEXT_ONLY,
     "function_call": "is deprecated; use tool_choice",
     "functions": "is deprecated; use tools",
-    "metadata": STORED,
-    "prediction": "is not passed on; leave it out",
-    "top_logprobs": LOGPROBS,
     "web_search_options": "no tools are run here; leave it out",
 }
 FORBIDDEN_FLAGS = {
     "include_obfuscation": "events are as long as what they say; leave it out",
-    "logprobs": LOGPROBS,
     "store": STORED,
 }
 EXTRAS = (
     "frequency_penalty",
     "logit_bias",
+    "logprobs",
     "max_completion_tokens",
+    "metadata",
     "parallel_tool_calls",
+    "prediction",
     "presence_penalty",
     "prompt_cache_key",
     "reasoning_effort",
     "safety_identifier",
     "seed",
     "service_tier",
+    "top_logprobs",
     "user",
     "verbosity",
 )
+# without these, and unless they are 0, empty or false, an answer is not what was asked for
+NEEDED = ("frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "seed")
 
 
 class StreamOptions(Strict):
@@ -98,9 +100,11 @@ def _no_text(value: Any) -> Any:
 
 Seed = Annotated[int, BeforeValidator(_no_text)]
 Penalty = Annotated[float, Field(ge=-2, le=2, strict=True)]
+MetadataKey = Annotated[str, Field(max_length=64)]
+MetadataValue = Annotated[str, Field(max_length=512)]
 
 
-class CreateChatCompletion(Strict):
+class CreateChatCompletion(Open):
     model: str
     messages: Annotated[Many[AnySaid], Field(min_length=1)]
     stream: Flag = False
@@ -128,12 +132,12 @@ class CreateChatCompletion(Strict):
     modalities: Annotated[Many[Literal["text"]], Field(max_length=1)] | None = None
     logprobs: Flag | None = None
     store: Flag | None = None
-    top_logprobs: None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)] | None = None
+    prediction: JsonObject | None = None
     functions: None = None
     function_call: None = None
-    metadata: None = None
     audio: None = None
-    prediction: None = None
     web_search_options: None = None
 
     @field_validator(*REFUSED, mode="before")
@@ -141,7 +145,7 @@ class CreateChatCompletion(Strict):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator("logprobs", "store")
+    @field_validator("store")
     @classmethod
     def refuse_set(cls, value: bool | None, field: ValidationInfo) -> Any:
         return value and refuse(value, field, FORBIDDEN_FLAGS)
@@ -159,6 +163,8 @@ class CreateChatCompletion(Strict):
             raise ValueError("stream_options: means nothing unless stream is true")
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
             raise ValueError("max_completion_tokens: is max_tokens by its newer name; send one of them")
+        if self.top_logprobs is not None and not self.logprobs:
+            raise ValueError("top_logprobs: means nothing unless logprobs is true")
         names = [tool.function.name for tool in self.tools]
         for name in names:
             if names.count(name) > 1:
@@ -179,15 +185,27 @@ class CreateChatCompletion(Strict):
             client_tools=tuple(tool.to_tool() for tool in self.tools),
             tool_config=ToolConfig(tool_choice=self._choice()),
         )
-        sent = self.model_dump(mode="json", by_alias=True, exclude_none=True, include={*EXTRAS, "response_format"})
-        if isinstance(self.response_format, PlainFormat) and self.response_format.type == "text":
-            del sent["response_format"]
-        return Question(tuple(said.to_message() for said in self.messages), config, sent)
+        return Question(
+            messages=tuple(said.to_message() for said in self.messages),
+            config=config,
+            extras=self._extras(),
+            message_extras={place: more for place, said in enumerate(self.messages) if (more := said.to_extras())},
+            tool_extras={tool.function.name: more for tool in self.tools if (more := tool.to_extras())},
+            needed_extras=tuple(name for name in NEEDED if getattr(self, name) or (name == "seed" and self.seed == 0)),
+        )
 
     @property
     def tells_usage(self) -> bool:
         """Whether a stream ends with what was used."""
         return self.stream_options is not None and self.stream_options.include_usage
+
+    def _extras(self) -> dict[str, Any]:
+        sent = self.model_dump(mode="json", by_alias=True, exclude_none=True, include={*EXTRAS, "response_format"})
+        if isinstance(self.response_format, PlainFormat) and self.response_format.type == "text":
+            del sent["response_format"]
+        if not self.logprobs:
+            sent.pop("logprobs", None)
+        return {**self.further, **sent}
 
     def _choice(self) -> str:
         return self.tool_choice.function.name if isinstance(self.tool_choice, NamedTool) else self.tool_choice

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from turnstone.dialects.openai.strict import Strict, refuse
+from turnstone.dialects.openai.strict import Open, Strict, refuse
 from turnstone.domain.content import Content, Image, ImageItem, TextItem, Url
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.model import Many
@@ -16,43 +16,53 @@ from turnstone.domain.numbers import Flag
 from turnstone.domain.object_schemas import ObjectSchema
 from turnstone.domain.tools import ToolDef, call_from_json
 
-NO_NAMES = "no model here is told the names of who takes part; leave it out"
 REFUSED = {
-    "name": NO_NAMES,
     "audio": "this server passes no audio on; leave it out",
     "function_call": "is deprecated; use tool_calls",
-    "strict": "is not passed on; leave it out, or send false",
 }
 
 
-class TextPart(Strict):
+class TextPart(Open):
     type: Literal["text"]
     text: str
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether our words say all of it."""
+        return not self.further
 
-class ImageUrl(Strict):
+
+class ImageUrl(Open):
     url: str
-    detail: Literal["auto"] | None = None
+    detail: Literal["auto", "low", "high"] | None = None
 
 
-class ImagePart(Strict):
+class ImagePart(Open):
     type: Literal["image_url"]
     image_url: ImageUrl
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether our words say all of it."""
+        return not self.further and not self.image_url.further and self.image_url.detail in (None, "auto")
 
 
 Texts = str | Annotated[Many[TextPart], Field(min_length=1)]
 Parts = Annotated[Many[Annotated[TextPart | ImagePart, Field(discriminator="type")]], Field(min_length=1)]
 
 
-class Said(Strict):
+class Said(Open):
     """What all messages have in common."""
 
-    name: None = None
+    content: Any
+    name: str | None = None
 
-    @field_validator("name", mode="before")
-    @classmethod
-    def refuse_name(cls, value: Any, field: ValidationInfo) -> Any:
-        return refuse(value, field, REFUSED)
+    def to_extras(self) -> dict[str, Any]:
+        """Return what our words do not say, as fields of OpenAI's message."""
+        extras = dict(self.further) if self.name is None else {**self.further, "name": self.name}
+        if isinstance(self.content, tuple) and not all(part.is_plain for part in self.content):
+            extras["content"] = [part.model_dump(mode="json", exclude_none=True) for part in self.content]
+        return extras
 
 
 class SystemSaid(Said):
@@ -71,12 +81,12 @@ class UserSaid(Said):
         return UserMessage(content=content_of(self.content))
 
 
-class FunctionCall(Strict):
+class FunctionCall(Open):
     name: Annotated[str, Field(min_length=1)]
     arguments: str
 
 
-class Call(Strict):
+class Call(Open):
     id: str
     type: Literal["function"]
     function: FunctionCall
@@ -113,25 +123,25 @@ class ToolSaid(Said):
 AnySaid = Annotated[SystemSaid | UserSaid | AssistantSaid | ToolSaid, Field(discriminator="role")]
 
 
-class Function(Strict):
+class Function(Open):
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
     parameters: ObjectSchema | None = None
     strict: Flag | None = None
 
-    @field_validator("strict")
-    @classmethod
-    def refuse_strict(cls, value: bool | None, field: ValidationInfo) -> bool | None:
-        return value if not value else refuse(value, field, REFUSED)
 
-
-class Tool(Strict):
+class Tool(Open):
     type: Literal["function"]
     function: Function
 
     def to_tool(self) -> ToolDef:
         told = self.function
         return ToolDef(name=told.name, description=told.description, input_schema=told.parameters)
+
+    def to_extras(self) -> dict[str, Any]:
+        """Return what our words do not say, as fields of OpenAI's tool."""
+        function = {**self.function.further, **({"strict": True} if self.function.strict else {})}
+        return {**self.further, **({"function": function} if function else {})}
 
 
 class NamedFunction(Strict):

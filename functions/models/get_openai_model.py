@@ -1,0 +1,24 @@
+"""GET /v1/openai/v1/models/{model_id}: one model, as OpenAI's clients retrieve it."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.models import OpenAIModel
+from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def get_openai_model(request: Request) -> Reply:
+    return reply(OpenAIModel.of(request.application.models.get(request.caller, request.path_params["model_id"])))
+
+
+ROUTE = Route(
+    "GET",
+    "/v1/openai/v1/models/{model_id}",
+    get_openai_model,
+    OpenAIModel,
+    raises=(ModelBusy, ModelError, ModelTimedOut),
+    takes_slashes=True,
+    envelope=OPENAI,
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads="models")

@@ -1,0 +1,30 @@
+"""Models as OpenAI's clients list them.
+
+Source: the OpenAI API reference. When a model was made is known to nobody here, so `created` is 0.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, Self
+
+from turnstone.domain.model import Frozen
+from turnstone.domain.registry import Model
+
+
+class OpenAIModel(Frozen):
+    id: str
+    object: Literal["model"] = "model"
+    created: Literal[0] = 0
+    owned_by: str
+
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        return cls(id=model.identifier, owned_by=model.provider_id)
+
+
+class OpenAIModelList(Frozen):
+    object: Literal["list"] = "list"
+    data: tuple[OpenAIModel, ...]
+
+    @classmethod
+    def of(cls, models: Iterable[Model]) -> Self:
+        return cls(data=tuple(map(OpenAIModel.of, models)))
