@@ -105,6 +105,7 @@ class InferenceRequest(NamedTuple):
         targets: who is asked, in this order; none: the one who is asked.
         provider_data: the caller's own keys, for this question only.
         extras: what only servers of OpenAI's API take, in its words; it goes before what the other fields say.
+        prompt: a text to continue, where its provider has a way to; `messages` say it as one message to all others.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
     """
 
@@ -119,6 +120,7 @@ class InferenceRequest(NamedTuple):
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
     extras: Mapping[str, Any] = MappingProxyType({})
+    prompt: str | None = None
     stop: StopSignal | None = None
 
 

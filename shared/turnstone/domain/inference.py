@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turnstone.domain.agents import AgentConfig
+from turnstone.domain.content import Content
 from turnstone.domain.messages import CompletionMessage, Message
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import Target
@@ -31,6 +32,47 @@ class ModelAnswer:
 
     message: CompletionMessage
     usage: TokenUsage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextsToContinue:
+    """Texts to continue, each by itself.
+
+    Attributes:
+        prompts: one or more. One with images, or whose answer is bound to a format, is a message of a chat.
+        config: as of a `Question`.
+        extras: see `InferenceRequest`.
+    """
+
+    prompts: tuple[Content, ...]
+    config: AgentConfig
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """One of the texts is continued to its end; what comes after it continues the next one."""
+
+    answer: ModelAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Continuations:
+    """The whole answers to all texts, in the order of the texts."""
+
+    answers: tuple[ModelAnswer, ...]
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What all of them used; None if nothing was reported of one of them."""
+        reported = [answer.usage for answer in self.answers if answer.usage is not None]
+        if len(reported) < len(self.answers):
+            return None
+        return TokenUsage(
+            prompt_tokens=sum(usage.prompt_tokens for usage in reported),
+            completion_tokens=sum(usage.completion_tokens for usage in reported),
+            total_tokens=sum(usage.total_tokens for usage in reported),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from itertools import chain
 
 from starlette.types import Receive
 
-from turnstone.domain.inference import ModelAnswer
+from turnstone.domain.inference import Continuations, ModelAnswer
 from turnstone.http.departure import Departure
 from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
 from turnstone.http.pieces import cut
@@ -15,6 +15,7 @@ from turnstone.http.routes import AnswerEncoder, Dialect, ModelReply, ModelStrea
 from turnstone.http.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.answering import Answering, Told
 
+WHOLE = (ModelAnswer, Continuations)
 STOPS = "the server stops; ask again"
 
 
@@ -35,7 +36,7 @@ async def answered(
                 begins = True
                 return _chunks(reply.encoder, news, told)
             for part in news.parts:
-                if isinstance(part, ModelAnswer):
+                if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
     except asyncio.CancelledError:
         return detail_reply(503, STOPS, RETRY_SOON, dialect)
@@ -62,7 +63,7 @@ def _encoded(encoder: AnswerEncoder, told: Told) -> Iterator[bytes]:
     if not told.parts and told.error is None:
         yield PING
     for part in told.parts:
-        yield encoder.ended(part) if isinstance(part, ModelAnswer) else encoder.said(part)
+        yield encoder.ended(part) if isinstance(part, WHOLE) else encoder.said(part)
     if told.error is not None:
         yield encoder.failed(message_of(told.error))
 

@@ -7,10 +7,11 @@ from datetime import datetime
 from threading import Lock
 
 from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.inference import ModelAnswer
+from turnstone.domain.inference import Continuations, Continued, ModelAnswer
 from turnstone.domain.stopping import StopSignal
 
-Part = str | ModelAnswer
+Whole = ModelAnswer | Continuations
+Part = str | Continued | Whole
 
 
 @dataclass(frozen=True, slots=True)

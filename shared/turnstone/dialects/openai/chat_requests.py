@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.messages import AnySaid, NamedTool, Tool
+from turnstone.dialects.openai.stored_completions import Metadata
 from turnstone.dialects.openai.strict import Strict, refuse
 from turnstone.domain.agents import (
     MAX_TOOLS,
@@ -29,13 +30,11 @@ from turnstone.domain.numbers import Count, Flag
 ANY_OBJECT = {"type": "object"}
 ONE = "there is one answer to a question here; leave it out, or send 1"
 LOGPROBS = "this server has no log probabilities from its models; leave it out"
-STORED = "nothing is stored of what is asked here; leave it out"
 TEXT_ONLY = "models answer with text here; leave it out"
 REFUSED = {
     "audio": TEXT_ONLY,
     "function_call": "is deprecated; use tool_choice",
     "functions": "is deprecated; use tools",
-    "metadata": STORED,
     "prediction": "is not passed on; leave it out",
     "top_logprobs": LOGPROBS,
     "web_search_options": "no tools are run here; leave it out",
@@ -43,7 +42,6 @@ REFUSED = {
 FORBIDDEN_FLAGS = {
     "include_obfuscation": "events are as long as what they say; leave it out",
     "logprobs": LOGPROBS,
-    "store": STORED,
 }
 EXTRAS = (
     "frequency_penalty",
@@ -128,10 +126,10 @@ class CreateChatCompletion(Strict):
     modalities: Annotated[Many[Literal["text"]], Field(max_length=1)] | None = None
     logprobs: Flag | None = None
     store: Flag | None = None
+    metadata: Metadata | None = None
     top_logprobs: None = None
     functions: None = None
     function_call: None = None
-    metadata: None = None
     audio: None = None
     prediction: None = None
     web_search_options: None = None
@@ -141,7 +139,7 @@ class CreateChatCompletion(Strict):
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
 
-    @field_validator("logprobs", "store")
+    @field_validator("logprobs")
     @classmethod
     def refuse_set(cls, value: bool | None, field: ValidationInfo) -> Any:
         return value and refuse(value, field, FORBIDDEN_FLAGS)
