@@ -23,7 +23,14 @@ from functions.connections import Connections
 from functions.descriptors import room_for_connections
 from functions.http_limits import HttpLimits
 from functions.http_only import HttpOnly
-from functions.inference import chat_completion, create_chat_completion, create_embedding, embed_contents
+from functions.inference import (
+    chat_completion,
+    create_chat_completion,
+    create_completion,
+    create_embedding,
+    embed_contents,
+    infer_completion,
+)
 from functions.last_resort import MARGIN_S, LastResort
 from functions.models import (
     get_model,
@@ -42,6 +49,13 @@ from functions.sessions import create_session, delete_session, get_session, list
 from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
 from functions.slow_readers import SlowReaders
 from functions.steps import get_step
+from functions.stored_completions import (
+    delete_chat_completion,
+    get_chat_completion,
+    list_chat_completion_messages,
+    list_chat_completions,
+    update_chat_completion,
+)
 from functions.tools import (
     get_tool,
     get_toolgroup,
@@ -119,6 +133,13 @@ MODULES = (
     get_context,
     chat_completion,
     create_chat_completion,
+    list_chat_completions,
+    get_chat_completion,
+    update_chat_completion,
+    delete_chat_completion,
+    list_chat_completion_messages,
+    infer_completion,
+    create_completion,
     embed_contents,
     create_embedding,
     create_agent_2024,

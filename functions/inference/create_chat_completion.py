@@ -1,9 +1,13 @@
-"""POST /v1/openai/v1/chat/completions: ask a model directly, as OpenAI's clients do; nothing is stored."""
+"""POST /v1/openai/v1/chat/completions: ask a model as OpenAI's clients do; the answer is stored if `store` is true."""
+
+from datetime import datetime
 
 from turnstone.dialects.openai.chat_replies import ChatCompletion, ChatCompletionChunk, ChatCompletionEncoder
 from turnstone.dialects.openai.chat_requests import CreateChatCompletion
 from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.stored_completions import stored_wire
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
+from turnstone.domain.inference import ModelAnswer
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.clients import is_llama_stack_client
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
@@ -11,18 +15,23 @@ from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, 
 
 def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, CreateChatCompletion)
-    answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data)
+
+    def keep(answer_id: str, asked_at: datetime, answer: ModelAnswer) -> None:
+        encoder = ChatCompletionEncoder(body.model, answer_id, asked_at)
+        wire = stored_wire(encoder.whole(answer), body.messages, body.metadata)
+        stored = request.application.stored_completions
+        stored.keep(request.caller, encoder.completion_id, body.model, body.metadata or {}, wire)
+
+    kept = keep if body.store else None
+    answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
     told = {"tells_usage": body.tells_usage, "says_done": not is_llama_stack_client(request.headers)}
     encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.asked_at, **told)
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)
 
 
+PATH = "/v1/openai/v1/chat/completions"
 ROUTE = Route(
-    "POST",
-    "/v1/openai/v1/chat/completions",
-    create_chat_completion,
-    ChatCompletion,
-    CreateChatCompletion,
+    *("POST", PATH, create_chat_completion, ChatCompletion, CreateChatCompletion),
     raises=(ModelBusy, ModelError, ModelTimedOut),
     envelope=OPENAI,
     chunk=ChatCompletionChunk,

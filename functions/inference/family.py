@@ -3,7 +3,22 @@
 from turnstone.edge.gateway import LambdaHandler
 
 # relative: in a function this family is a package of its own, here a part of functions
-from . import chat_completion, create_chat_completion, create_embedding, embed_contents
+from . import (
+    chat_completion,
+    create_chat_completion,
+    create_completion,
+    create_embedding,
+    embed_contents,
+    infer_completion,
+)
 
-ROUTES = tuple(module.ROUTE for module in (chat_completion, create_chat_completion, create_embedding, embed_contents))
+MODULES = (
+    chat_completion,
+    create_chat_completion,
+    infer_completion,
+    create_completion,
+    create_embedding,
+    embed_contents,
+)
+ROUTES = tuple(module.ROUTE for module in MODULES)
 handler = LambdaHandler(__name__, *ROUTES, loads="inferring")

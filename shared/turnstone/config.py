@@ -37,6 +37,7 @@ class Settings(BaseModel):
     Attributes:
         context_tokens: what a model is sent at most, in estimated tokens, where its window is not known.
         summaries: have the model sum up the turns that its window has no room for any more.
+        stored_completion_ttl_s: how long a chat completion is kept that was to be stored.
         max_running_turns: places for turns and direct questions to models, tools and shields.
         max_tenant_turns: places that one tenant may take; None for three quarters of them.
         max_infer_iters: bound of what an agent or a turn may ask for under this name.
@@ -55,6 +56,7 @@ class Settings(BaseModel):
     context_tokens: int = Field(default=32_000, ge=0, le=10_000_000)
     await_seconds: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
     ephemeral_ttl_s: Seconds = Field(default=DAY_S, gt=0, le=YEAR_S)
+    stored_completion_ttl_s: Seconds = Field(default=30 * DAY_S, gt=0, le=YEAR_S)
     lease_seconds: Seconds = Field(default=30, ge=0.3, le=3_600)
     max_running_turns: int = Field(default=64, ge=1, le=4_096)
     max_tenant_turns: int | None = Field(default=None, ge=1, le=4_096)

@@ -107,6 +107,7 @@ class InferenceRequest(NamedTuple):
         extras: what only servers of OpenAI's API take, in its words; it goes before what the other fields say.
         message_extras: likewise fields of a message, by its place.
         tool_extras: likewise fields of a tool, by its name.
+        prompt: a text to continue, where its provider has a way to; `messages` say it as one message to all others.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
     """
 
@@ -123,6 +124,7 @@ class InferenceRequest(NamedTuple):
     extras: Mapping[str, Any] = MappingProxyType({})
     message_extras: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
     tool_extras: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+    prompt: str | None = None
     stop: StopSignal | None = None
 
 

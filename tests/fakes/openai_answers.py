@@ -94,6 +94,22 @@ def call_answer(*calls: tuple[str, str]) -> tuple[Item, ...]:
     return (*(call_chunk(index, name, text) for index, (name, text) in enumerate(calls)), *ending("tool_calls"))
 
 
+def prompt_chunk(text: str, finish_reason: str | None = None) -> dict[str, Any]:
+    """Return a piece of a text that continues a prompt."""
+    choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
+    return {"id": "cmpl-fake", "object": "text_completion", "created": 0, "model": "fake", "choices": [choice]}
+
+
+def prompt_answer(*texts: str, finish_reason: str = "stop") -> tuple[Item, ...]:
+    """Return a whole continuation of a prompt in so many pieces."""
+    return (
+        *map(prompt_chunk, texts),
+        prompt_chunk("", finish_reason),
+        {**prompt_chunk(""), "choices": [], "usage": usage_chunk(3, len(texts))["usage"]},
+        DONE,
+    )
+
+
 def built_in_answer(body: Mapping[str, Any]) -> Answer:
     """Return the answer of the model asked for; every id that is not special answers "ok"."""
     known = BUILT_IN_MODEL.fullmatch(str(body.get("model")))

@@ -58,6 +58,7 @@ class ModelServer:
         port: int = 0,
         listed: HttpAnswer = BUILT_IN_LIST,
         embed: Callable[[dict[str, Any]], Answer] = embeddings_answer,
+        complete: Callable[[dict[str, Any]], Answer] | None = None,
     ) -> None:
         """Prepare a server.
 
@@ -68,12 +69,14 @@ class ModelServer:
             port: 0 takes a free one.
             listed: the answer to `GET /v1/models`.
             embed: what to answer to a body that asks for embeddings.
+            complete: what to answer to a body whose prompt is to be continued; None for a server without that route.
         """
         self._answer = script if callable(script) else one_after_the_other(script)
         self._strict = strict
         self._split = split
         self._listed = listed
         self._embed = embed
+        self._complete = complete
         self.port = port
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -153,7 +156,9 @@ class ModelServer:
             case "POST", "/v1/chat/completions":
                 answer = self._answer_to(body, headers)
             case "POST", "/v1/embeddings":
-                answer = self._embeddings_of(body, headers)
+                answer = self._noted(self._embed, body, headers)
+            case "POST", "/v1/completions" if self._complete is not None:
+                answer = self._noted(self._complete, body, headers)
             case "GET", "/v1/models":
                 answer = self._listed
             case "GET", "/__calls":
@@ -179,11 +184,11 @@ class ModelServer:
             return answer
         return whole_answer(tuple(answer))
 
-    def _embeddings_of(self, body: bytes, headers: dict[str, str]) -> Answer:
+    def _noted(self, answer: Callable[[dict[str, Any]], Answer], body: bytes, headers: dict[str, str]) -> Answer:
         request = json.loads(body)
         self.requests.append(request)
         self.headers.append(headers)
-        return self._embed(request)
+        return answer(request)
 
     async def _send_stream(
         self, items: Iterable[Item], reader: asyncio.StreamReader, writer: asyncio.StreamWriter

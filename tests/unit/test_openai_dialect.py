@@ -244,7 +244,6 @@ def test_messages_are_what_they_are_here() -> None:
     [
         *(({name: "x"}, (name,)) for name in REFUSED),
         ({"n": 2}, ("n",)),
-        ({"store": True}, ("store",)),
         ({"modalities": ["audio"]}, ("modalities", 0)),
         ({"messages": [{"role": "function", "content": "x"}]}, ("messages", 0)),
         ({"stream": True, "stream_options": {"include_obfuscation": True}}, ("stream_options", "include_obfuscation")),

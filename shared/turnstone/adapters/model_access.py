@@ -28,6 +28,11 @@ class ModelAccess:
         self._caller_key = caller_key
         self._sign = sign
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether a signature takes the place of a key, as at Bedrock."""
+        return self._sign is not None
+
     def key(self, handed_on: ProviderData) -> str:
         """Return the key to ask with, empty if there is none. Raises ModelFailed for one that can't be sent."""
         own = handed_on.key(self._caller_key) if self._caller_key else None

@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,14 @@ from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.model_access import ModelAccess
 from turnstone.adapters.model_responses import READ_BYTES, error_text_of, retry_after_s, settle, wait_before_retry
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of
+from turnstone.adapters.openai_completions import (
+    COMPLETIONS,
+    MISSING_STATUSES,
+    ContinuationReader,
+    NoCompletions,
+    completion_body,
+    refuse_in_chat,
+)
 from turnstone.adapters.openai_wire import GrammarServer, request_body
 from turnstone.adapters.quoting import quoted, without_address
 from turnstone.adapters.sse_reader import EventTooLarge, SseReader
@@ -44,6 +52,7 @@ CONNECT_TIMEOUT_S = 5.0
 MODELS_TIMEOUT_S = 5.0
 POOL_SIZE = 64
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MOST_CHAT_ONLY = 1_000
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
 LONGEST_RETRY_AFTER_S = 21_600
@@ -101,9 +110,13 @@ class OpenAICompatibleInference:
         self._grammar_server = grammar_server
         self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
         self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
+        self._chat_only: set[str] = set()
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
+
+        A prompt is continued by the server's completions. Where it has none, or none with this model, the prompt is a
+        message of a chat, and that the model is one for chats is remembered.
 
         An attempt is repeated, at most twice, only as long as no answer has begun: when the server can't be connected
         to, hangs up without a word, or answers 429, 502, 503 or 504.
@@ -114,15 +127,44 @@ class OpenAICompatibleInference:
         """
         line = Line()
         with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
-            yield from self._streamed(request, line)
+            if request.prompt is None:
+                yield from self._chatted(request, line)
+            else:
+                yield from self._continued(request, line)
 
-    def _streamed(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
-        key = self._access.key(request.provider_data)
-        quote = self._quote(key, request.messages)
+    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+        if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock signs, and has no completions
+            asking = replace(self._asking(request, line), path=COMPLETIONS)
+            try:
+                yield from self._streamed(completion_body(request), ContinuationReader(quote=asking.quote), asking)
+            except NoCompletions as missing:
+                log.info("%s; its models are asked in chats", missing)
+            else:
+                return
+        refuse_in_chat(request)
+        for item in self._chatted(request, line):
+            self._note_chat_only(request.model)
+            yield item
+
+    def _note_chat_only(self, model: str) -> None:
+        if len(self._chat_only) >= MOST_CHAT_ONLY:
+            self._chat_only.clear()
+        self._chat_only.add(model)
+
+    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+        asking = self._asking(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
-        answer = AnswerReader(call_ids_of(request.messages), quote, logprobs)
-        asking = Asking(request.model, key, quote, line)
-        response = self._opened(json.dumps(request_body(request, self._grammar_server)).encode(), asking)
+        answer = AnswerReader(call_ids_of(request.messages), asking.quote, logprobs)
+        yield from self._streamed(request_body(request, self._grammar_server), answer, asking, logprobs)
+
+    def _asking(self, request: InferenceRequest, line: Line) -> Asking:
+        key = self._access.key(request.provider_data)
+        return Asking(request.model, key, self._quote(key, request.messages), line)
+
+    def _streamed(
+        self, body: Mapping[str, Any], answer: AnswerReader, asking: Asking, logprobs: "Logprobs | None" = None
+    ) -> Iterator[TextChunk | Inferred]:
+        response = self._opened(json.dumps(body).encode(), asking)
         try:
             for data in self._events(response):
                 text = answer.read(data)
@@ -139,8 +181,7 @@ class OpenAICompatibleInference:
         """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
         line = Line()
         with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
-            key = self._access.key(request.provider_data)
-            asking = Asking(request.model, key, self._quote(key, request.messages), line, path)
+            asking = replace(self._asking(request, line), path=path)
             response = self._opened(json.dumps(body).encode(), asking)
             try:
                 return b"".join(self._read(response))
@@ -233,7 +274,11 @@ class OpenAICompatibleInference:
 
     def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
         """Return what a response of another status than 200 means."""
-        status, wait_s, text = response.status, wait_before_retry(response), error_text_of(response)
+        status = response.status
+        if asking.path == COMPLETIONS and status in MISSING_STATUSES:
+            settle(response, may_be_kept=False)
+            return Refusal(NoCompletions(f"the model server has no completions with {asking.model!r} (HTTP {status})"))
+        wait_s, text = wait_before_retry(response), error_text_of(response)
         said = asking.quote(text)
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
         is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others

@@ -20,6 +20,7 @@ from turnstone.domain.errors import Conflict
 from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Range, Record
 
 PAGE_BYTES = 1024 * 1024
+EXPIRED_AT_ONCE = 1_000
 RECORDS_IN_NEED = 8  # that one write removes where room is short: SQLite may write all of their pages anew
 
 _GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
@@ -31,8 +32,9 @@ _OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY 
 _CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
 
 _EXPIRED = """SELECT rowid FROM items
-    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%') AND json_extract(attributes, '$.ttl') <= ?
-    LIMIT 1000"""
+    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions')
+        AND json_extract(attributes, '$.ttl') <= ?
+    LIMIT ?"""
 _LAST_ROW = "SELECT max(rowid) FROM items"
 _POINTERS = """SELECT body FROM items
     WHERE rowid > ? AND rowid <= ? AND json_extract(attributes, '$.codec') IN ('blob', 'zlib+blob')"""
@@ -143,13 +145,13 @@ class SqliteRangeStore:
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
-        """Remove what was remembered under idempotency keys whose time is over, as a table does by its `ttl`.
+        """Remove answers under idempotency keys, and chat completions, whose time is over, as a table does by `ttl`.
 
-        Returns how many records that were. The look takes no lock; the removal takes it once.
+        Returns how many records that were, EXPIRED_AT_ONCE at most. The look takes no lock; the removal takes it once.
         """
         moment = int(now.timestamp())
         with self._file.reading() as connection:
-            found = connection.execute(_EXPIRED, (moment,)).fetchall()
+            found = connection.execute(_EXPIRED, (moment, EXPIRED_AT_ONCE)).fetchall()
         dropped = [(rowid, moment) for (rowid,) in found]
         try:
             self._drop(dropped)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from turnstone.services.sessions import Sessions
     from turnstone.services.shields import Shields
     from turnstone.services.stopping import RunsHere
+    from turnstone.services.stored_completions import StoredCompletions
     from turnstone.services.sweeping import Sweeper
     from turnstone.services.toolgroups import Toolgroups
     from turnstone.services.turn_events import TurnEvents
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from turnstone.services.usage import Usage
     from turnstone.store.agents import AgentStore
     from turnstone.store.sessions import SessionStore
+    from turnstone.store.stored_completions import StoredCompletionStore
     from turnstone.store.turns import TurnStore
 
 FOLLOW_S = 1.0
@@ -64,6 +66,7 @@ class Core:
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
         _ = self.models, self.providers, self.toolgroups, self.shields, self.usage, self.inferring, self.attachments
+        _ = self.stored_completions
         return self
 
     def load_service(self, name: str, *, for_changes: bool) -> None:
@@ -125,10 +128,11 @@ class Core:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        from turnstone.services.cleaning import Cleaning
+        from turnstone.services.cleaning import CleanedStores, Cleaning
         from turnstone.store.jobs import JobStore
 
-        return Cleaning(JobStore(self._ports.store), self._stores, self._ports.jobs, self._ports.clock)
+        stores = CleanedStores(*self._stores, self._completion_store)
+        return Cleaning(JobStore(self._ports.store), stores, self._ports.jobs, self._ports.clock)
 
     @cached_property
     def reader(self) -> TurnReader:
@@ -202,6 +206,20 @@ class Core:
         return build_inferring(self._ports, self._settings, self._registries.routing, self.executor)
 
     @cached_property
+    def stored_completions(self) -> StoredCompletions:
+        from turnstone.services.stored_completions import StoredCompletionDeps, StoredCompletions
+
+        return StoredCompletions(
+            StoredCompletionDeps(
+                store=self._completion_store,
+                rules=self._rules,
+                jobs=lambda: self._ports.jobs,
+                clock=self._ports.clock,
+                kept_for_s=self._settings.stored_completion_ttl_s,
+            )
+        )
+
+    @cached_property
     def attachments(self) -> Attachments:
         from turnstone.services.attachments import Attachments
 
@@ -237,6 +255,12 @@ class Core:
         from turnstone.store.sessions import SessionStore
 
         return SessionStore(self._ports.store), AgentStore(self._ports.store)
+
+    @cached_property
+    def _completion_store(self) -> StoredCompletionStore:
+        from turnstone.store.stored_completions import StoredCompletionStore
+
+        return StoredCompletionStore(self._ports.store)
 
     @cached_property
     def _runs_here(self) -> RunsHere:

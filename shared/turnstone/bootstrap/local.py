@@ -10,7 +10,7 @@ from turnstone.adapters.local_jobs import LocalJobs
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.repeated import Repeated
 from turnstone.adapters.reserve import Reserve, ReservingBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite import EXPIRED_AT_ONCE, SqliteRangeStore
 from turnstone.adapters.sqlite_failures import PAYLOADS
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.adapters import Ports
@@ -28,6 +28,7 @@ from turnstone.store.payload_sweep import PayloadSweep
 LONGEST_JOB = timedelta(seconds=1)  # how much longer a stop may take for one
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 300.0
+EXPIRED_BATCHES = 60  # of one sweep: 200 records a second, which is more than one machine stores for long
 LONGEST_SWEEP = timedelta(seconds=60)
 CLOSING_S = 1.0  # at least, for what is to be closed when the turns have ended
 
@@ -118,7 +119,9 @@ class LocalServer:
     def _sweep(self) -> None:
         """Look for turns that another server over the same data has left, and drop what is remembered too long."""
         self._reserve.try_make()
-        self._sqlite.drop_expired(self._clock.now())
+        for _ in range(EXPIRED_BATCHES):
+            if self._sqlite.drop_expired(self._clock.now()) < EXPIRED_AT_ONCE:
+                break
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
     def _attend(self, turn: TurnRef) -> datetime | None:

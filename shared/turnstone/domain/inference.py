@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from turnstone.domain.agents import AgentConfig
+from turnstone.domain.content import Content
 from turnstone.domain.messages import CompletionMessage, Message
 from turnstone.domain.model import Frozen
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
@@ -58,6 +59,47 @@ class ModelAnswer:
     message: CompletionMessage
     usage: TokenUsage | None = None
     logprobs: tuple[TokenLikelihood, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextsToContinue:
+    """Texts to continue, each by itself.
+
+    Attributes:
+        prompts: one or more. One with images, or whose answer is bound to a format, is a message of a chat.
+        config: as of a `Question`; its extras and needed extras likewise.
+    """
+
+    prompts: tuple[Content, ...]
+    config: AgentConfig
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    needed_extras: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """One of the texts is continued to its end; what comes after it continues the next one."""
+
+    answer: ModelAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class Continuations:
+    """The whole answers to all texts, in the order of the texts."""
+
+    answers: tuple[ModelAnswer, ...]
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What all of them used; None if nothing was reported of one of them."""
+        reported = [answer.usage for answer in self.answers if answer.usage is not None]
+        if len(reported) < len(self.answers):
+            return None
+        return TokenUsage(
+            prompt_tokens=sum(usage.prompt_tokens for usage in reported),
+            completion_tokens=sum(usage.completion_tokens for usage in reported),
+            total_tokens=sum(usage.total_tokens for usage in reported),
+        )
 
 
 @dataclass(frozen=True, slots=True)

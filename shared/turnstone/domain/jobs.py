@@ -6,21 +6,22 @@ from typing import Literal
 from turnstone.domain.model import Frozen
 from turnstone.domain.refs import SessionRef
 
-JobKind = Literal["clean_session", "clean_agent", "end_session"]
+JobKind = Literal["clean_session", "clean_agent", "end_session", "clean_completion"]
 
 
 class Job(Frozen):
     """A piece of work, done when its record is gone. It names things by their ids, and is one whatever its process.
 
     Attributes:
-        order: the place of the agent, or of the session, in its list.
+        agent_id: empty where the work is about no agent.
+        order: the place of what it is about, an agent, a session or a stored chat completion, in its list.
         since: when there was reason for it first.
         due_at: when it is to be looked at next.
     """
 
     kind: JobKind
     tenant: str
-    agent_id: str
+    agent_id: str = ""
     session_id: str = ""
     order: str
     since: datetime

@@ -7,7 +7,7 @@ from itertools import chain
 
 from starlette.types import Receive
 
-from turnstone.domain.inference import ModelAnswer, RatedText
+from turnstone.domain.inference import Continuations, ModelAnswer, RatedText
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
@@ -16,6 +16,7 @@ from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, R
 from turnstone.http.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.answering import Answering, Told
 
+WHOLE = (ModelAnswer, Continuations)
 STOPS = "the server stops; ask again"
 
 
@@ -36,7 +37,7 @@ async def answered(
                 begins = True
                 return _chunks(reply.encoder, news, told)
             for part in news.parts:
-                if isinstance(part, ModelAnswer):
+                if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
     except asyncio.CancelledError:
         return detail_reply(503, STOPS, RETRY_SOON, envelope)
@@ -63,13 +64,12 @@ def _encoded(encoder: AnswerEncoder, told: Told) -> Iterator[bytes]:
     if not told.parts and told.error is None:
         yield PING
     for part in told.parts:
-        match part:
-            case ModelAnswer():
-                yield encoder.ended(part)
-            case RatedText(text, logprobs):
-                yield encoder.said(text, logprobs)
-            case _:
-                yield encoder.said(part)
+        if isinstance(part, WHOLE):
+            yield encoder.ended(part)
+        elif isinstance(part, RatedText):
+            yield encoder.said(part.text, part.logprobs)
+        else:
+            yield encoder.said(part)
     if told.error is not None:
         yield encoder.failed(message_of(told.error))
 

@@ -20,7 +20,7 @@ from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.events import TurnEvent
-    from turnstone.domain.inference import ModelAnswer, TokenLikelihood
+    from turnstone.domain.inference import TokenLikelihood
     from turnstone.domain.turns import Turn
     from turnstone.services.answering import Answering
     from turnstone.services.application import Application
@@ -136,15 +136,19 @@ class TurnStreamReply(NamedTuple):
 
 
 class AnswerEncoder(Protocol):
-    """How a dialect says what a model answers: at once, or as the data of server-sent events."""
+    """How a dialect says what a model answers: at once, or as the data of server-sent events.
 
-    def whole(self, answer: ModelAnswer) -> bytes: ...
+    A chat's answer is a ModelAnswer after texts; continuations of texts are Continuations, after texts and the
+    Continued of each.
+    """
+
+    def whole(self, answer: Any, /) -> bytes: ...
 
     def begun(self) -> bytes: ...
 
-    def said(self, text: str, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
+    def said(self, part: Any, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
 
-    def ended(self, answer: ModelAnswer) -> bytes: ...
+    def ended(self, answer: Any, /) -> bytes: ...
 
     def failed(self, message: str) -> bytes: ...
 
@@ -225,6 +229,7 @@ class Route(NamedTuple):
 ALIASES = {
     "/v1/agents": "/v1alpha/agents",
     "/v1/openai/v1/chat": "/v1/chat",
+    "/v1/openai/v1/completions": "/v1/completions",
     "/v1/openai/v1/embeddings": "/v1/embeddings",
     "/v1/openapi.json": "/openapi.json",
     "/v1/docs": "/docs",

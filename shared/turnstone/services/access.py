@@ -27,12 +27,12 @@ class AccessRules:
         if not self.may_see(caller, stamp):
             raise NotFound(kind, identifier)
 
-    def check_deletion(self, caller: Caller, stamp: Stamp, kind: str, identifier: str) -> None:
-        """Raise NotFound for what the caller may not see, Forbidden for what is another's to delete."""
+    def check_deletion(self, caller: Caller, stamp: Stamp, kind: str, identifier: str, act: str = "delete") -> None:
+        """Raise NotFound for what the caller may not see, Forbidden for what is another's to delete, or to change."""
         if may_delete(caller, stamp):
             return
         self.check_sight(caller, stamp, kind, identifier)
-        raise Forbidden(f"{kind} {identifier!r} is not yours to delete: its owner may, and who has the role {ADMIN!r}")
+        raise Forbidden(f"{kind} {identifier!r} is not yours to {act}: its owner may, and who has the role {ADMIN!r}")
 
 
 def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp, now: datetime) -> None:

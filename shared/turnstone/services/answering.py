@@ -7,10 +7,11 @@ from datetime import datetime
 from threading import Lock
 
 from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.inference import ModelAnswer, RatedText
+from turnstone.domain.inference import Continuations, Continued, ModelAnswer, RatedText
 from turnstone.domain.stopping import StopSignal
 
-Part = str | RatedText | ModelAnswer
+Whole = ModelAnswer | Continuations
+Part = str | RatedText | Continued | Whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.registry import Models, Providers
     from turnstone.services.sessions import Sessions
     from turnstone.services.shields import Shields
+    from turnstone.services.stored_completions import StoredCompletions
     from turnstone.services.toolgroups import Toolgroups
     from turnstone.services.turn_events import TurnEvents
     from turnstone.services.turns import Turns
@@ -71,3 +72,6 @@ class Application(Protocol):
 
     @property
     def inferring(self) -> Inferring: ...
+
+    @property
+    def stored_completions(self) -> StoredCompletions: ...

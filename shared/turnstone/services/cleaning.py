@@ -8,7 +8,7 @@ dies anywhere, is done all the same, and not forever by more and more runs.
 import logging
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from turnstone.domain.errors import Conflict
 from turnstone.domain.jobs import Job
@@ -18,6 +18,7 @@ from turnstone.services.deleting import sent
 from turnstone.store.agents import AgentStore
 from turnstone.store.jobs import JobStore, later, put_job
 from turnstone.store.sessions import SessionStore, job_of
+from turnstone.store.stored_completions import StoredCompletionStore
 
 log = logging.getLogger(__name__)
 RECORDS_AT_ONCE = 500
@@ -30,10 +31,18 @@ SENT_ONCE_IN = timedelta(hours=1)
 DUE_AT_ONCE = 1_000
 
 
+class CleanedStores(NamedTuple):
+    """The stores of what is cleaned up."""
+
+    sessions: SessionStore
+    agents: AgentStore
+    completions: StoredCompletionStore
+
+
 class Cleaning:
-    def __init__(self, store: JobStore, stores: tuple[SessionStore, AgentStore], jobs: Jobs, clock: Clock) -> None:
+    def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
         self._store = store
-        self._sessions, self._agents = stores
+        self._sessions, self._agents, self._completions = stores
         self._jobs = jobs
         self._clock = clock
         self._sent: dict[str, Key] = {}
@@ -50,6 +59,8 @@ class Cleaning:
                 self._clean_agent(job, until)
             case "end_session":
                 self._end_session(job)
+            case "clean_completion":
+                self._clean_completion(job)
             case _:
                 assert_never(job.kind)
 
@@ -104,12 +115,17 @@ class Cleaning:
             pass
         self._finish(job)
 
+    def _clean_completion(self, job: Job) -> None:
+        while not self._completions.clear(job, RECORDS_AT_ONCE):
+            pass
+        self._finish(job)
+
     def _finish(self, job: Job) -> None:
         """End the job, but look once more when nothing can come in late."""
         if self._clock.now() < job.since + LATE_PAYLOADS:
             self._go_on(job, job.since + LATE_PAYLOADS)
         elif self._store.settle(job):
-            log.info("cleaned up after the deletion of %s of agent %s", job.session_id or "all sessions", job.agent_id)
+            log.info("cleaned up after the deletion of %s", _named(job))
 
     def _end_session(self, job: Job) -> None:
         ref, now = job.session_ref, self._clock.now()
@@ -134,3 +150,9 @@ class Cleaning:
         next_one = later(job, at)
         if self._store.settle(job, put_job(next_one)):
             sent(self._jobs, next_one)
+
+
+def _named(job: Job) -> str:
+    if job.kind == "clean_completion":
+        return f"chat completion {job.order}"
+    return f"{job.session_id or 'all sessions'} of agent {job.agent_id}"

@@ -1,13 +1,25 @@
-"""Asking a model directly, outside of any turn: nothing is stored, no tool is run."""
+"""Asking a model directly, outside of any turn: no tool is run, and only what shall be kept is stored."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
-from turnstone.domain.inference import Embedded, EmbeddingRequest, ModelAnswer, Question, RatedText, TextsToEmbed
+from turnstone.domain.inference import (
+    Continuations,
+    Continued,
+    Embedded,
+    EmbeddingRequest,
+    ModelAnswer,
+    Question,
+    RatedText,
+    TextsToContinue,
+    TextsToEmbed,
+)
+from turnstone.domain.messages import UserMessage
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.routing import ModelRoute
 from turnstone.domain.stopping import StopSignal
@@ -19,6 +31,7 @@ from turnstone.services.refusals import supported_offer
 from turnstone.services.routing import Routing
 
 OPENAI = "openai"
+Keep = Callable[[str, datetime, ModelAnswer], None]  # takes an answer's id, the time of its question, and the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +51,50 @@ class Inferring:
         self._routing = routing
         self._executor = executor
 
-    def chat(self, caller: Caller, question: Question, provider_data: ProviderData) -> Answering:
-        """Have the model answer. What it says is heard from what is returned, errors of the model too.
+    def chat(
+        self, caller: Caller, question: Question, provider_data: ProviderData, keep: Keep | None = None
+    ) -> Answering:
+        """Have the model answer. The answer, and errors of the model, come from what is returned.
+
+        Args:
+            keep: stores the whole answer before anybody has its end; where that fails, there is no answer.
 
         Raises:
             InvalidRequest: the question can't be put to this model.
             DayLimitReached: the tenant's turns have spent its tokens of the day.
             Overloaded: as many answers are given as this server takes, in turns and out of them.
         """
+        stop = StopSignal()
+        request = self._request(caller, question, provider_data, stop)
+        answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
+        kept = partial(keep, answer_id, now) if keep else None
+        return self._begun(caller, Answering(answer_id, now, self._parts(request, kept), stop))
+
+    def complete(self, caller: Caller, wanted: TextsToContinue, provider_data: ProviderData) -> Answering:
+        """Have the model continue the texts, one after the other, in one place. Raises as `chat` does."""
+        stop = StopSignal()
+        question = Question((), wanted.config, wanted.extras, needed_extras=wanted.needed_extras)
+        request = self._request(caller, question, provider_data, stop)
+        is_free = wanted.config.response_format is None
+        requests = [
+            request._replace(
+                messages=(UserMessage(content=prompt),), prompt=prompt if is_free and isinstance(prompt, str) else None
+            )
+            for prompt in wanted.prompts
+        ]
+        answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
+        return self._begun(caller, Answering(answer_id, now, self._continued(requests), stop))
+
+    def _begun(self, caller: Caller, answering: Answering) -> Answering:
+        """Have a thread draw the answer. Raises Overloaded."""
+        with self._executor.place(caller.tenant) as place:
+            place.start(answering.run, answering.fail)
+        return answering
+
+    def _request(
+        self, caller: Caller, question: Question, provider_data: ProviderData, stop: StopSignal
+    ) -> InferenceRequest:
+        """Return the question as it is put to the model. Raises InvalidRequest, DayLimitReached."""
         config = question.config
         self._deps.day_limit.check(caller.tenant)
         route = self._routing.route_now(caller.tenant, config.model)
@@ -53,8 +102,7 @@ class Inferring:
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
         self._refuse_elsewhere(question.needed_extras, route)
-        stop = StopSignal()
-        request = InferenceRequest(
+        return InferenceRequest(
             model=config.model,
             messages=question.messages,
             tools=offer.definitions,
@@ -70,10 +118,6 @@ class Inferring:
             tool_extras=question.tool_extras,
             stop=stop,
         )
-        answering = Answering(self._deps.ids.new_id(), self._deps.clock.now(), self._parts(request), stop)
-        with self._executor.place(caller.tenant) as place:
-            place.start(answering.run, answering.fail)
-        return answering
 
     def embed(self, caller: Caller, wanted: TextsToEmbed, provider_data: ProviderData) -> Embedded:
         """Return the vectors of the texts.
@@ -106,14 +150,31 @@ class Inferring:
         field = wanted.dimensions_field
         raise Unsupported(f"{field}: {told}, not of {expected}; leave it out", (field,))
 
-    def _parts(self, request: InferenceRequest) -> Generator[Part, None, None]:
+    def _parts(
+        self, request: InferenceRequest, kept: Callable[[ModelAnswer], None] | None = None
+    ) -> Generator[str | RatedText | ModelAnswer, None, None]:
         answer = self._deps.inference.stream(request)
         with closing(answer):  # type: ignore[type-var] # the adapters' are generators all
             for item in answer:
-                if isinstance(item, Inferred):
-                    yield ModelAnswer(item.message, item.usage, item.logprobs)
-                else:
+                if not isinstance(item, Inferred):
                     yield RatedText(*item) if item.logprobs else item.text
+                    continue
+                whole = ModelAnswer(item.message, item.usage, item.logprobs)
+                if kept is not None:
+                    kept(whole)
+                yield whole
+
+    def _continued(self, requests: Sequence[InferenceRequest]) -> Generator[Part, None, None]:
+        answers = []
+        for request in requests:
+            with closing(self._parts(request)) as parts:
+                for part in parts:
+                    if isinstance(part, ModelAnswer):
+                        answers.append(part)
+                        yield Continued(part)
+                    else:
+                        yield part
+        yield Continuations(tuple(answers))
 
     def _refuse_elsewhere(self, needed: tuple[str, ...], route: ModelRoute) -> None:
         """Raise Unsupported, naming a field that the answer needs, where others than OpenAI's servers may be asked."""

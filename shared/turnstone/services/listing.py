@@ -17,7 +17,19 @@ class Listing:
         cursor: where to continue then, None at the end of the list and only there.
     """
 
-    def __init__(self, entries: Iterator[Entry], wanted: Wanted, is_shown: Callable[[Entry], bool]) -> None:
+    def __init__(
+        self,
+        entries: Iterator[Entry],
+        wanted: Wanted,
+        is_shown: Callable[[Entry], bool],
+        most_before_first: int = MOST_HIDDEN,
+    ) -> None:
+        """Take the entries behind the cursor.
+
+        Args:
+            most_before_first: how many that are not shown may come before the first that is, where there is a limit.
+        """
+        self._most_before_first = most_before_first
         self._entries = entries
         self._wanted = wanted
         self._is_shown = is_shown
@@ -30,7 +42,7 @@ class Listing:
         for entry in self._entries:
             if not self._is_shown(entry):
                 hidden += 1
-                if wanted.limit is not None and hidden >= MOST_HIDDEN:
+                if wanted.limit is not None and hidden >= (MOST_HIDDEN if given else self._most_before_first):
                     self.has_more, self.cursor = True, entry.order
                     return
             elif left_out < wanted.start_index:

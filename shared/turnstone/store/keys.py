@@ -24,7 +24,7 @@ OPEN_SHARDS = 8
 USAGE_SHARDS = 8
 SINGLE = "#"
 HEADER = "ctx:~"
-KINDS = frozenset({"agent", "session", "turn", "step", "attachment"})
+KINDS = frozenset({"agent", "session", "turn", "step", "attachment", "completion"})
 
 
 def component(text: str) -> str:
@@ -115,6 +115,21 @@ def attachment_key(ref: SessionRef, attachment_id: str) -> Key:
     return Key(session_partition(ref), f"attachment:{component(attachment_id)}")
 
 
+def completion_key(tenant: str, completion_id: str) -> Key:
+    """Return the key of a stored chat completion; its payloads share its partition, and no other's."""
+    return Key(f"{component(tenant)}|completion:{component(completion_id)}", SINGLE)
+
+
+def completion_list(tenant: str) -> str:
+    """Return the partition of the list of a tenant's stored chat completions."""
+    return f"{component(tenant)}|completions"
+
+
+def completion_list_key(tenant: str, completion_id: str) -> Key:
+    """Return the place of a completion in the list, which is in the order of the ids, and so of the questions."""
+    return Key(completion_list(tenant), component(completion_id))
+
+
 def idempotency_key(scope: str | SessionRef, hashed: str) -> Key:
     """Return where an answer is remembered: for the tenant, or with the session that it is about, while that lives."""
     if isinstance(scope, SessionRef):
@@ -163,7 +178,7 @@ def turn_ref_of(key: Key) -> TurnRef:
 
 
 def kind_and_name(key: Key) -> tuple[str, str]:
-    """Return what the record is about, as a person knows it: a turn, step, session, agent or attachment, and its id."""
+    """Return what the record is about, as a person knows it, such as a turn or an agent, and its id."""
     kind, _, name = key.sk.partition(":")
     if key.sk == HEADER:
         kind, name = "session", key.pk.rpartition(":")[2]
@@ -176,7 +191,8 @@ def kind_and_name(key: Key) -> tuple[str, str]:
 
 def job_key(job: Job) -> Key:
     """Return the key of a job. Its time comes first, so that the open index has those that are due first of all."""
-    ids = f"{component(job.agent_id)}:{component(job.session_id)}"
+    names = (job.agent_id, job.session_id) if job.agent_id else (job.order,)
+    ids = ":".join(map(component, names))
     return Key(f"{job_time(job.due_at)}|{component(job.tenant)}|{job.kind}:{ids}", SINGLE)
 
 

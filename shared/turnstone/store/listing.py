@@ -7,7 +7,7 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.access import Stamp
 from turnstone.ports import RangeStore
-from turnstone.records import Absent, Key, Put, Range
+from turnstone.records import Absent, Key, Put, Range, Record
 from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages
 
@@ -29,15 +29,22 @@ def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
     return Put(key, body, when=(Absent(),))
 
 
-def entries_of(store: RangeStore, pk: str, after: str | None, limit: int | None) -> Iterator[Entry]:
+def entries_of(
+    store: RangeStore, pk: str, after: str | None, limit: int | None, *, is_reverse: bool = False
+) -> Iterator[Entry]:
     """Yield the entries of a list behind that place, read as they are drained, hardly more than the limit at a time.
 
     An entry whose content is lost is left out.
     """
     at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
-    for page in pages(store, Range(pk, after=after, limit=at_once)):
+    for page in pages(store, Range(pk, after=after, limit=at_once, reverse=is_reverse)):
         for record in page.records:
             if isinstance(record, LostRecord):
                 continue
-            fields: dict[str, Any] = from_json(record.body)
-            yield Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))
+            yield entry_of(record)
+
+
+def entry_of(record: Record) -> Entry:
+    """Return the entry that the record holds."""
+    fields: dict[str, Any] = from_json(record.body)
+    return Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))

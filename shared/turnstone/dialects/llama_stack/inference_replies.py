@@ -48,7 +48,7 @@ class ChatCompletionEncoder:
 
     def whole(self, answer: ModelAnswer) -> bytes:
         message = answer.message.model_copy(update={"stop_reason": _stop_reason(answer.message)})
-        reply = ChatCompletionResponse(completion_message=message, metrics=_metrics(answer.usage))
+        reply = ChatCompletionResponse(completion_message=message, metrics=metrics_of(answer.usage))
         return reply.model_dump_json().encode()
 
     def begun(self) -> bytes:
@@ -63,7 +63,7 @@ class ChatCompletionEncoder:
         end = ChatCompletionEvent(
             event_type="complete", delta=TextDelta(text=""), stop_reason=_stop_reason(answer.message)
         )
-        chunk = ChatCompletionStreamChunk(event=end, metrics=_metrics(answer.usage))
+        chunk = ChatCompletionStreamChunk(event=end, metrics=metrics_of(answer.usage))
         return b"".join((*calls, _data(chunk)))
 
     def failed(self, message: str) -> bytes:
@@ -89,7 +89,7 @@ def _stop_reason(message: CompletionMessage) -> StopReason:
     return "end_of_message" if is_calling else message.stop_reason
 
 
-def _metrics(usage: TokenUsage | None) -> tuple[Metric, ...] | None:
+def metrics_of(usage: TokenUsage | None) -> tuple[Metric, ...] | None:
     if usage is None:
         return None
     names = ("prompt_tokens", "completion_tokens", "total_tokens")

@@ -36,9 +36,6 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         OWN_API,
         MODEL,
         """
-        GET /chat/completions chat.completions.list
-        GET /chat/completions/{completion_id} chat.completions.retrieve
-        POST /completions completions.create
         POST /moderations moderations.create
         """,
     ),
@@ -48,7 +45,6 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         """
         POST /inference/batch-chat-completion inference.batch_chat_completion
         POST /inference/batch-completion inference.batch_completion
-        POST /inference/completion inference.completion
         """,
     ),
     (

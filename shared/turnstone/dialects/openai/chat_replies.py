@@ -111,6 +111,10 @@ class ChatCompletionEncoder:
         self._tells_usage = tells_usage
         self._says_done = says_done
 
+    @property
+    def completion_id(self) -> str:
+        return str(self._named["id"])
+
     def whole(self, answer: ModelAnswer) -> bytes:
         said = answer.message
         calls = tuple(MadeCall(**_called(call)) for call in said.tool_calls) or None

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.messages import AnySaid, NamedTool, Tool
+from turnstone.dialects.openai.stored_completions import Metadata
 from turnstone.dialects.openai.strict import Open, Strict, refuse
 from turnstone.domain.agents import (
     MAX_TOOLS,
@@ -29,7 +30,6 @@ from turnstone.domain.numbers import Count, Flag
 
 ANY_OBJECT = {"type": "object"}
 ONE = "there is one answer to a question here; leave it out, or send 1"
-STORED = "nothing is stored of what is asked here; leave it out"
 TEXT_ONLY = "models answer with text here; leave it out"
 REFUSED = {
     "audio": TEXT_ONLY,
@@ -39,7 +39,6 @@ REFUSED = {
 }
 FORBIDDEN_FLAGS = {
     "include_obfuscation": "events are as long as what they say; leave it out",
-    "store": STORED,
 }
 EXTRAS = (
     "frequency_penalty",
@@ -100,8 +99,6 @@ def _no_text(value: Any) -> Any:
 
 Seed = Annotated[int, BeforeValidator(_no_text)]
 Penalty = Annotated[float, Field(ge=-2, le=2, strict=True)]
-MetadataKey = Annotated[str, Field(max_length=64)]
-MetadataValue = Annotated[str, Field(max_length=512)]
 
 
 class CreateChatCompletion(Open):
@@ -133,7 +130,7 @@ class CreateChatCompletion(Open):
     logprobs: Flag | None = None
     store: Flag | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
-    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=16)] | None = None
+    metadata: Metadata | None = None
     prediction: JsonObject | None = None
     functions: None = None
     function_call: None = None
@@ -144,11 +141,6 @@ class CreateChatCompletion(Open):
     @classmethod
     def refuse_without_effect(cls, value: Any, field: ValidationInfo) -> Any:
         return refuse(value, field, REFUSED)
-
-    @field_validator("store")
-    @classmethod
-    def refuse_set(cls, value: bool | None, field: ValidationInfo) -> Any:
-        return value and refuse(value, field, FORBIDDEN_FLAGS)
 
     @field_validator("n", mode="before")
     @classmethod

@@ -1,0 +1,31 @@
+"""POST /v1/inference/completion: have a model continue a text; nothing is stored."""
+
+from turnstone.dialects.llama_stack.completions import (
+    CompletionChunk,
+    CompletionEncoder,
+    CompletionResponse,
+    InferCompletion,
+)
+from turnstone.domain.errors import ModelError, ModelTimedOut
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+
+
+def infer_completion(request: Request) -> ModelReply | ModelStreamReply:
+    body = parse(request, InferCompletion)
+    answering = request.application.inferring.complete(request.caller, body.to_texts(), request.provider_data)
+    kind = ModelStreamReply if body.stream else ModelReply
+    return kind(answering, CompletionEncoder())
+
+
+ROUTE = Route(
+    "POST",
+    "/v1/inference/completion",
+    infer_completion,
+    CompletionResponse,
+    InferCompletion,
+    raises=(ModelError, ModelTimedOut),
+    chunk=CompletionChunk,
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads="inferring")

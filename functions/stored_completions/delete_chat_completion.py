@@ -1,0 +1,17 @@
+"""DELETE /v1/openai/v1/chat/completions/{completion_id}: delete a stored chat completion."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.stored_completions import ChatCompletionDeleted, completion_id_in
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import FileReply, Request, Route, wire_json
+
+
+def delete_chat_completion(request: Request) -> FileReply:
+    completion_id = completion_id_in(request.path_params["completion_id"])
+    request.application.stored_completions.delete(request.caller, completion_id)
+    return FileReply(wire_json(ChatCompletionDeleted(id=completion_id)))
+
+
+PATH = "/v1/openai/v1/chat/completions/{completion_id}"
+ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, envelope=OPENAI)
+handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

@@ -1,0 +1,16 @@
+"""GET /v1/openai/v1/chat/completions/{completion_id}: a stored chat completion with its question."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.stored_completions import StoredChatCompletion, completion_id_in
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import FileReply, Request, Route
+
+
+def get_chat_completion(request: Request) -> FileReply:
+    completion_id = completion_id_in(request.path_params["completion_id"])
+    return FileReply(request.application.stored_completions.wire(request.caller, completion_id))
+
+
+PATH = "/v1/openai/v1/chat/completions/{completion_id}"
+ROUTE = Route("GET", PATH, get_chat_completion, StoredChatCompletion, envelope=OPENAI)
+handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

@@ -1,0 +1,17 @@
+"""GET /v1/openai/v1/chat/completions/{completion_id}/messages: the messages of a stored chat completion's question."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.stored_completions import MESSAGES_QUERY, StoredMessages, completion_id_in, messages_in
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import FileReply, Request, Route, wire_json
+
+
+def list_chat_completion_messages(request: Request) -> FileReply:
+    completion_id = completion_id_in(request.path_params["completion_id"])
+    wire = request.application.stored_completions.wire(request.caller, completion_id)
+    return FileReply(wire_json(messages_in(wire, request.query)))
+
+
+PATH = "/v1/openai/v1/chat/completions/{completion_id}/messages"
+ROUTE = Route("GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, envelope=OPENAI)
+handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

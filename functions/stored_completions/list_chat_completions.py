@@ -1,0 +1,28 @@
+"""GET /v1/openai/v1/chat/completions: the stored chat completions that the caller may see, newest first."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.stored_completions import (
+    LIST_HEAD,
+    LIST_QUERY,
+    ChatCompletionList,
+    ListedIds,
+    completions_in_query,
+    list_tail,
+)
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import PiecesReply, Request, Route, joined
+
+
+def list_chat_completions(request: Request) -> PiecesReply:
+    query = completions_in_query(request.query)
+    listing, completions = request.application.stored_completions.list(request.caller, query)
+    ids = ListedIds()
+    entries = ids.noted(completions)
+    return PiecesReply(joined(LIST_HEAD, entries, lambda: list_tail(ids, listing.cursor, has_more=listing.has_more)))
+
+
+PATH = "/v1/openai/v1/chat/completions"
+RAISES = (StoreUnavailable,)
+ROUTE = Route("GET", PATH, list_chat_completions, ChatCompletionList, query=LIST_QUERY, raises=RAISES, envelope=OPENAI)
+handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

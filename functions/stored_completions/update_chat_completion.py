@@ -1,0 +1,30 @@
+"""POST /v1/openai/v1/chat/completions/{completion_id}: give a stored chat completion other metadata."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.stored_completions import (
+    StoredChatCompletion,
+    UpdateChatCompletion,
+    completion_id_in,
+    with_metadata,
+)
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import FileReply, Request, Route, parse
+
+
+def update_chat_completion(request: Request) -> FileReply:
+    completion_id = completion_id_in(request.path_params["completion_id"])
+    metadata = parse(request, UpdateChatCompletion).metadata
+    stored = request.application.stored_completions
+    return FileReply(stored.update(request.caller, completion_id, metadata, with_metadata))
+
+
+ROUTE = Route(
+    "POST",
+    "/v1/openai/v1/chat/completions/{completion_id}",
+    update_chat_completion,
+    StoredChatCompletion,
+    UpdateChatCompletion,
+    envelope=OPENAI,
+    stores=False,
+)
+handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")
