@@ -20,7 +20,7 @@ from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
+from turnstone.domain.errors import BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
@@ -130,7 +130,7 @@ class _Endpoint:
             if isinstance(caller, Reply):
                 answer = caller
             else:
-                answer = await self._answer(scope, await _body(receive, self._max_body_bytes), caller)
+                answer = await self._answer(scope, receive, caller)
         except ClientDisconnect:
             return
         status = await self._send(answer, scope, receive, send, caller.tenant if isinstance(caller, Caller) else "")
@@ -148,8 +148,9 @@ class _Endpoint:
             return caller
         return await self._lane.do(caller_or_error, caller, self._route.dialect)
 
-    async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
-        """Return what the route answers, or what is wrong with the request."""
+    async def _answer(self, scope: Scope, receive: Receive, caller: Caller) -> Answer:
+        """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
+        body = await _body(receive, self._max_body_bytes)
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
             return detail_reply(404, "Not Found")  # a pattern's end matches before a line feed, too
         if body is None:
@@ -170,11 +171,30 @@ class _Endpoint:
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.dialect)
         try:
-            arguments = self._begun, request, self._route.dialect
-            return await self._lane.do(answer_or_error, *arguments, on_behalf_of=caller.tenant)
+            return await self._answer_in_lane(request, receive)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
             return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.dialect)
+
+    async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
+        """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
+        tenant = request.caller.tenant
+        call = partial(answer_or_error, self._begun, request, self._route.dialect)
+        try:
+            return await self._lane.do(call, (Overloaded,), on_behalf_of=tenant)
+        except Overloaded as refused:
+            comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
+        from turnstone.http.waiting import a_place  # only where places are scarce
+
+        # Whatever the route found out is found out anew: the wait is for requests, which hold no thread, nor more
+        # memory than they were sent with.
+        executor = self._application.executor
+        try:
+            waiter = await a_place(executor, request, receive, comes_first=comes_first)
+        except Overloaded as refused:
+            refused.may_be_repeated = may_be_repeated
+            return error_reply(refused, self._route.dialect)
+        return await self._lane.do(executor.within, waiter, call, on_behalf_of=tenant, comes_first=True)
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
         match answer:

@@ -18,9 +18,9 @@ class Departure:
         self._watching: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watched(self, receive: Receive) -> Iterator[None]:
-        """Within the block, note when the client leaves, if it is a long one; its request was received before."""
-        beginning = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin, receive)
+    def watched(self, receive: Receive, after_s: float = WATCH_AFTER_S) -> Iterator[None]:
+        """Within the block, note when the client leaves, from `after_s` on; its request was received before."""
+        beginning = asyncio.get_running_loop().call_later(after_s, self._begin, receive)
         try:
             yield
         finally:
