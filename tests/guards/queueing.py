@@ -41,8 +41,8 @@ QUEUEING = (
         (
             ours(
                 "services/executor.py",
-                "        finally:\n            if not place.is_used:\n                place.give_back()\n",
-                "        finally:\n            pass\n",
+                "            del self._of_request.place\n            place.give_back_if_unused()\n",
+                "            del self._of_request.place\n",
             ),
         ),
         (

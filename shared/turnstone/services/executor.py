@@ -62,8 +62,11 @@ class TurnExecutor:
         except Overloaded as full:
             full.comes_first = comes_first
             raise
-        with self._given_back_unless_used(tenant) as place:
+        place = self._taken_place(tenant)
+        try:
             yield place
+        finally:
+            place.give_back_if_unused()
 
     def queue(
         self, tenant: str, settle: Callable[[Waiter], None], *, size_bytes: int | None = None, comes_first: bool = False
@@ -92,12 +95,12 @@ class TurnExecutor:
 
         For an act that takes its place in this thread.
         """
-        with self._given_back_unless_used(waiter.tenant) as place:
-            self._of_request.place = place
-            try:
-                return act()
-            finally:
-                del self._of_request.place
+        self._of_request.place = place = self._taken_place(waiter.tenant)
+        try:
+            return act()
+        finally:
+            del self._of_request.place
+            place.give_back_if_unused()
 
     def refuse_more(self) -> int:
         """Take no more turns, and refuse those that wait for a place; return how many run."""
@@ -111,14 +114,8 @@ class TurnExecutor:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
 
-    @contextmanager
-    def _given_back_unless_used(self, tenant: str) -> Iterator[Place]:
-        place = Place(self._start, partial(self._places.give_back, tenant))
-        try:
-            yield place
-        finally:
-            if not place.is_used:
-                place.give_back()
+    def _taken_place(self, tenant: str) -> Place:
+        return Place(self._start, partial(self._places.give_back, tenant))
 
     def _start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
         future = self._pool.submit(run)
@@ -157,6 +154,10 @@ class Place:
 
         self._start(run, ended)
         self.is_used = True
+
+    def give_back_if_unused(self) -> None:
+        if not self.is_used:
+            self.give_back()
 
     def give_back(self) -> None:
         """Let another turn have the place; nothing happens the second time."""
