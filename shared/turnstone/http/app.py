@@ -21,6 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
+from turnstone.domain.stopping import StopSignal
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
@@ -165,6 +166,7 @@ class _Endpoint:
             caller=caller,
             scheme=self._surroundings.scheme(scope),
             application=self._application,
+            stop=StopSignal() if self._route.breaks_off else None,
         )
         if (version := unknown_client(request.headers)) is not None:
             return error_reply(UnknownClient(version), self._route.dialect)
@@ -178,10 +180,9 @@ class _Endpoint:
 
     async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
         """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
-        tenant = request.caller.tenant
         call = partial(answer_or_error, self._begun, request, self._route.dialect)
         try:
-            return await self._lane.do(call, (Overloaded,), on_behalf_of=tenant)
+            return await self._done(partial(call, (Overloaded,)), request, receive)
         except Overloaded as refused:
             comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
         from turnstone.http.waiting import a_place  # only where places are scarce
@@ -194,7 +195,21 @@ class _Endpoint:
         except Overloaded as refused:
             refused.may_be_repeated = may_be_repeated
             return error_reply(refused, self._route.dialect)
-        return await self._lane.do(executor.within, waiter, call, on_behalf_of=tenant, comes_first=True)
+        return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
+
+    async def _done(
+        self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
+    ) -> Answer:
+        """Return what the call returns, done in the lane. Raises ClientDisconnect if it was broken off."""
+        doing = self._lane.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
+        if request.stop is None:
+            return await doing
+        departure = Departure(request.stop.give)
+        with departure.watched(receive):
+            answer = await doing
+        if departure.has_left:
+            raise ClientDisconnect
+        return answer
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
         match answer:
@@ -242,6 +257,8 @@ class _Endpoint:
 
     def _begun(self, request: Request) -> Answer:
         """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
+        if request.stop is not None and request.stop.is_given:
+            return detail_reply(503, "the client has left")  # while it waited; nobody is there to read this
         answer = self._route.endpoint(request)
         if not isinstance(answer, PiecesReply):
             return answer
