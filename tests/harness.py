@@ -359,7 +359,7 @@ class Server:
     def settle(self) -> None:
         """Wait until no turn has a place in the executor, nor cleans up behind itself."""
         executor = self.core.executor
-        eventually(lambda: executor._taken == 0 and not executor._running)
+        eventually(lambda: executor.taken == 0 and not executor._running)
 
     def header(self, ref: SessionRef) -> Session:
         record = self.records.get(session_key(ref))

@@ -9,11 +9,12 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 def invoke_tool(request: Request) -> Reply:
     body = parse(request, InvokeTool)
-    toolgroups = request.application.toolgroups
-    result, has_failed = toolgroups.invoke(request.caller, body.tool_name, body.arguments, request.attempt)
+    called = body.tool_name, body.arguments, request.attempt, request.stop
+    result, has_failed = request.application.toolgroups.invoke(request.caller, *called)
     return reply(tool_run_reply(result, has_failed=has_failed))
 
 
 RAISES = (NotFound, ToolgroupUnavailable)
-ROUTE = Route("POST", "/v1/tool-runtime/invoke", invoke_tool, ToolRun, InvokeTool, raises=RAISES, stores=False)
+PATH = "/v1/tool-runtime/invoke"
+ROUTE = Route("POST", PATH, invoke_tool, ToolRun, InvokeTool, raises=RAISES, stores=False, breaks_off=True)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

@@ -20,6 +20,9 @@ class LocalSettings(AuthSettings):
         auth_cache_seconds: for how long a key or token may be good after it was taken back.
         payload_grace_seconds: for how long a payload is kept that no record names.
         store_wait_seconds: how long a write waits for other writes before it fails.
+        place_wait_seconds: how long a request waits for one of the `max_running_turns` before it is refused; 0 for not.
+        max_waiting_requests: requests that wait for one at most.
+        max_tenant_waiting_requests: those of one tenant among them; None for a quarter.
         unread_seconds: how long a client may read nothing of what waits for it before its connection is ended.
         processes: how many serve; each runs `max_running_turns` at most.
         max_head_bytes: size limit of a request's head, and of all of a body that is not data, such as a trailer.
@@ -39,6 +42,9 @@ class LocalSettings(AuthSettings):
     model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
     store_wait_seconds: Seconds = Field(default=5, ge=0.1, le=60)
+    place_wait_seconds: Seconds = Field(default=5, ge=0, le=60)
+    max_waiting_requests: int = Field(default=1_000, ge=1, le=100_000)
+    max_tenant_waiting_requests: int | None = Field(default=None, ge=1, le=100_000)
     unread_seconds: Seconds = Field(default=60, gt=0, le=3_600)
     processes: int = Field(default=1, ge=1, le=64)
     payload_grace_seconds: Seconds = Field(default=3_600, ge=1, le=YEAR_S)
@@ -53,6 +59,13 @@ class LocalSettings(AuthSettings):
         """The file of models, None if there is none."""
         return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
 
+    @property
+    def tenant_waiting_requests(self) -> int:
+        """Requests of one tenant that wait for a place at most: all of them where all callers are the same."""
+        if self.auth == "off":
+            return self.max_waiting_requests
+        return self.max_tenant_waiting_requests or max(1, self.max_waiting_requests // 4)
+
     def contradictions(self) -> list[str]:
         """Return what else is wrong: a server is open to others only if somebody says so."""
         wrong = super().contradictions()
@@ -63,6 +76,10 @@ class LocalSettings(AuthSettings):
             wrong.append(f"{variable_of('allow_open')}: means nothing unless {PREFIX}AUTH is off")
         if self.auth == "off" and "auth_cache_seconds" in self.model_fields_set:
             wrong.append(f"{variable_of('auth_cache_seconds')}: means nothing while {PREFIX}AUTH is off")
-        if self.auth == "off" and self.max_tenant_turns is not None:
-            wrong.append(f"{variable_of('max_tenant_turns')}: means nothing while {PREFIX}AUTH is off")
+        for of_tenant in ("max_tenant_turns", "max_tenant_waiting_requests"):
+            if self.auth == "off" and getattr(self, of_tenant) is not None:
+                wrong.append(f"{variable_of(of_tenant)}: means nothing while {PREFIX}AUTH is off")
+        if (self.max_tenant_waiting_requests or 0) > self.max_waiting_requests:
+            most = f"{variable_of('max_waiting_requests')}, which is {self.max_waiting_requests}"
+            wrong.append(f"{variable_of('max_tenant_waiting_requests')}: must not be above {most}")
         return wrong

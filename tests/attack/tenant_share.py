@@ -41,6 +41,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
             "model_url": model.url,
             "auth": "api_keys",
             "max_running_turns": PLACES,
+            "place_wait_seconds": 1,
             "fetch_allow": f"{HOST}:{silent}",
         }
         server = stack.enter_context(ServerProcess(folder, authorization=f"Bearer {keys[0]}", **settings))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.benchmarks.counts import counts_of_operations
+from tests.benchmarks.crowd import crowd
 from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.first_token import first_tokens
 from tests.benchmarks.imports import starts_of_functions
@@ -32,6 +33,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "context": turns_with_full_context,
     "deltas": many_deltas,
     "waiting": gets_while_turns_wait,
+    "crowd": crowd,
     "mcp": mcp_calls,
     "start": start_and_memory,
     "functions": starts_of_functions,

@@ -31,7 +31,7 @@ def model() -> Iterator[ModelServer]:
 
 @pytest.mark.parametrize("how", ["cancelled", "deleted"])
 def test_its_place_is_free_as_soon_as_its_turn_is_unwanted(served: Served, how: str) -> None:
-    server, client = served(max_running_turns=1)
+    server, client = served(max_running_turns=1, place_wait_seconds=0)
     session, other = client.open_session("silent"), client.open_session()
     with client.streaming(f"{session}/turn", said("a story")) as events:
         turn_id = next(events)["turn_id"]

@@ -6,6 +6,7 @@ from tests.guards.ending import ENDINGS
 from tests.guards.leasing import LEASINGS
 from tests.guards.losing_power import LOST_POWER
 from tests.guards.opening import OPENINGS
+from tests.guards.queueing import QUEUEING
 from tests.guards.races import Race
 from tests.guards.repeating import REPETITIONS
 from tests.guards.resuming import RESUMES
@@ -26,6 +27,7 @@ GUARDS = tuple(
             *DELETING,
             *STORES,
             *LOST_POWER,
+            *QUEUEING,
         ),
         key=lambda guard: _ORDER.index(guard.race),
     )

@@ -136,8 +136,8 @@ RESUMES = (
         (
             ours(
                 "services/recovery.py",
-                "except (Conflict, LeaseLost, Overloaded):",
-                "except (LeaseLost, Overloaded):",
+                "except (Conflict, LeaseLost):",
+                "except LeaseLost:",
             ),
         ),
         (f"{EXPIRY}test_a_turn_that_is_resumed_before_its_expiry_is_written_goes_on",),

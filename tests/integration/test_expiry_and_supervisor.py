@@ -36,13 +36,14 @@ from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.system import SystemClock
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
-from turnstone.domain.events import TurnFailed
+from turnstone.domain.events import TurnCompleted, TurnFailed
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions import LockState, SessionLock
 from turnstone.domain.turns import TurnStatus
 from turnstone.records import Delete
 from turnstone.services.attention import turn_of
 from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.places import QueueLimits, Waiter
 from turnstone.store.keys import agent_key
 
 Serve = Callable[..., Harness]
@@ -355,6 +356,30 @@ def test_over_capacity_a_takeover_is_tried_again(serve: Serve) -> None:
     second.attend_due()
     second.settle()
     assert second.state(broadcast.ref).turn.output_message.content == "taken over"
+
+
+def test_a_takeover_has_its_turn_among_requests_that_wait_all_the_time(serve: Serve) -> None:
+    dead = serve([lambda request: dead.store.die()])
+    left = dead.start(dead.session())
+    dead.hear(left)
+    thinking = Held()
+    second = dead.another([thinking, "taken over"], max_running_turns=1)
+    second.core.executor._places.limits = QueueLimits(30, requests=9, requests_of_tenant=9)
+    running = second.start(second.session())
+    thinking.wait()
+    served: list[Waiter] = []
+    for _ in range(9):
+        second.core.executor.queue(left.ref.tenant, served.append, size_bytes=1)
+    second.clock.advance(LEASE_S)
+    second.attend_open()
+    second.attend_open()
+    thinking.open()
+    assert isinstance(list(running.wait())[-1], TurnCompleted)
+    eventually(lambda: len(served) == 1)
+    assert second.state(left.ref).turn.output_message.content == "taken over"
+    for _ in range(9):
+        second.core.executor.leave(served[-1])
+    second.settle()
 
 
 def test_two_processes_at_once_take_a_turn_over_once(serve: Serve) -> None:

@@ -121,6 +121,24 @@ def test_a_share_that_means_nothing_is_refused(environment: SetEnvironment) -> N
     ]
 
 
+def test_a_tenant_has_a_quarter_of_the_queue_unless_told_and_all_where_callers_are_the_same() -> None:
+    assert LocalSettings().place_wait_seconds == 5
+    for requests, of_tenant in ((1, 1), (4, 1), (1_000, 250)):
+        assert LocalSettings(auth="api_keys", max_waiting_requests=requests).tenant_waiting_requests == of_tenant
+        assert LocalSettings(max_waiting_requests=requests).tenant_waiting_requests == requests
+    assert LocalSettings(auth="api_keys", max_tenant_waiting_requests=900).tenant_waiting_requests == 900
+
+
+def test_a_part_of_the_queue_that_means_nothing_is_refused(environment: SetEnvironment) -> None:
+    environment(TURNSTONE_MAX_TENANT_WAITING_REQUESTS="9", TURNSTONE_MAX_WAITING_REQUESTS="8")
+    with pytest.raises(InvalidSettings) as refused:
+        load_settings(LocalSettings)
+    assert str(refused.value).split("; ") == [
+        "TURNSTONE_MAX_TENANT_WAITING_REQUESTS: means nothing while TURNSTONE_AUTH is off",
+        "TURNSTONE_MAX_TENANT_WAITING_REQUESTS: must not be above TURNSTONE_MAX_WAITING_REQUESTS, which is 8",
+    ]
+
+
 def test_limits_of_turns_have_defaults_that_none_turns_off(environment: SetEnvironment) -> None:
     limits = ("max_turn_tokens", "max_turn_seconds", "max_day_tokens")
     assert [getattr(load_settings(LocalSettings), name) for name in limits] == [5_000_000, 3_600, None]

@@ -79,7 +79,7 @@ def test_a_crash_is_heard_once_the_place_is_free() -> None:
         raise crash
 
     with executor.place("acme") as place:
-        place.start(fail, lambda problem: heard.append((problem, executor._taken)))
+        place.start(fail, lambda problem: heard.append((problem, executor.taken)))
     eventually(lambda: heard == [(crash, 0)])
     executor.wait(PATIENCE_S)
     started(executor, lambda: None)
@@ -111,4 +111,4 @@ def test_a_share_is_free_again_when_its_turns_have_ended() -> None:
     assert executor.wait(PATIENCE_S)
     with executor.place("a"):
         pass
-    assert not executor._taken_by
+    assert executor.taken == 0

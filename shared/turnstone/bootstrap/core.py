@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from turnstone.services.inferring import Inferring
     from turnstone.services.launch import RunnerDeps
     from turnstone.services.leases import LeaseKeeper
+    from turnstone.services.places import QueueLimits
     from turnstone.services.reading import TurnReader
     from turnstone.services.recovery import Recovery
     from turnstone.services.registry import Models, Providers
@@ -54,12 +55,21 @@ class Core:
 
     `is_on_lambda` tells that the process is frozen between requests: it does all its work while somebody waits for it,
     and looks by itself at turns that other processes run, because its supervisor tells nobody here how they went.
+    Without `queue_limits` no request waits for a place: a Lambda has one request at a time, which finds all free.
     """
 
-    def __init__(self, ports: AnyPorts, settings: Settings, *, is_on_lambda: bool = False) -> None:
+    def __init__(
+        self,
+        ports: AnyPorts,
+        settings: Settings,
+        *,
+        is_on_lambda: bool = False,
+        queue_limits: QueueLimits | None = None,
+    ) -> None:
         self._ports = ports
         self._settings = settings
         self._is_on_lambda = is_on_lambda
+        self._queue_limits = queue_limits
 
     def load(self) -> Core:
         """Load everything now, for processes in which several threads would do so at once."""
@@ -240,8 +250,10 @@ class Core:
     @cached_property
     def executor(self) -> TurnExecutor:
         from turnstone.services.executor import TurnExecutor
+        from turnstone.services.places import NO_QUEUE
 
-        return TurnExecutor(self._settings.max_running_turns, self._settings.tenant_turns)
+        limits = self._queue_limits or NO_QUEUE
+        return TurnExecutor(self._settings.max_running_turns, self._settings.tenant_turns, limits)
 
     @cached_property
     def broadcasts(self) -> Broadcasts:

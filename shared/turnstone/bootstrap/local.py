@@ -22,6 +22,7 @@ from turnstone.bootstrap.operated_place import DATABASE
 from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.refs import TurnRef
 from turnstone.local_settings import LocalSettings
+from turnstone.services.places import QueueLimits
 from turnstone.store.oversize import OversizeStore
 from turnstone.store.payload_sweep import PayloadSweep
 
@@ -59,7 +60,10 @@ class LocalServer:
             embeddings=models.embeddings,
             catalogue=models.catalogue,
         )
-        self.core = Core(ports, settings).load()
+        limits = QueueLimits(
+            settings.place_wait_seconds, settings.max_waiting_requests, settings.tenant_waiting_requests
+        )
+        self.core = Core(ports, settings, queue_limits=limits).load()
         cached_for = timedelta(seconds=settings.auth_cache_seconds)
         self.authenticator = build_authenticator(settings, lambda: self._sqlite, cached_for)
         self._stop_by: float | None = None

@@ -20,7 +20,8 @@ TurnstoneError
 ├── IdempotencyMismatch        the key was used for another body
 ├── BodyTooLarge               more bytes than the server takes
 ├── Overloaded                 as many turns run as the server takes
-│   └── TenantOverloaded       as many run as the server takes of one tenant
+│   ├── TenantOverloaded       as many run as the server takes of one tenant
+│   └── Stopping               the server takes no more, because it stops
 ├── LimitReached               as much is spent as this server allows
 │   ├── TurnLimitReached       tokens, by one turn
 │   ├── TurnTimeReached        running time, by one turn
@@ -196,11 +197,27 @@ class BodyTooLarge(TurnstoneError):
 
 
 class Overloaded(TurnstoneError):
-    """As many turns run as the server takes."""
+    """As many turns run as the server takes.
+
+    Attributes:
+        comes_first: what was refused goes on with something begun, and may wait in front of what is new.
+        why_not_later: why it did not wait, or not any longer, until one of them ended; empty if nobody waits here.
+        retry_after_s: when another try makes sense.
+    """
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"{limit} turns are running, which is all this server takes; try again shortly")
+        super().__init__(limit)
         self.limit = limit
+        self.comes_first = False
+        self.why_not_later = ""
+        self.retry_after_s = 1
+
+    def __str__(self) -> str:
+        return f"{self.limit} turns are running, which is all this server takes{self._later}; try again shortly"
+
+    @property
+    def _later(self) -> str:
+        return f", and {self.why_not_later}" if self.why_not_later else ""
 
 
 class TenantOverloaded(Overloaded):
@@ -213,8 +230,16 @@ class TenantOverloaded(Overloaded):
     def __str__(self) -> str:
         return (
             f"{self.share} turns and questions of this tenant are running, which is the share of this tenant of the "
-            f"{self.limit} places of this server (the limit max_tenant_turns); try again when one of them has ended"
+            f"{self.limit} places of this server (the limit max_tenant_turns){self._later}; "
+            "try again when one of them has ended"
         )
+
+
+class Stopping(Overloaded):
+    """The server stops, and takes no more turns."""
+
+    def __str__(self) -> str:
+        return "the server stops; send the request again"
 
 
 class LimitReached(TurnstoneError):

@@ -20,7 +20,8 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
+from turnstone.domain.errors import BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
+from turnstone.domain.stopping import StopSignal
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
@@ -149,7 +150,7 @@ class _Endpoint:
             if isinstance(caller, Reply):
                 answer = caller
             else:
-                answer = await self._answer(scope, await _body(receive, self._max_body_bytes), caller)
+                answer = await self._answer(scope, receive, caller)
         except ClientDisconnect:
             return
         status = await self._send(answer, scope, receive, send, caller.tenant if isinstance(caller, Caller) else "")
@@ -167,12 +168,12 @@ class _Endpoint:
             return caller
         return await self._lane.do(caller_or_error, caller, self._route.envelope)
 
-    async def _answer(self, scope: Scope, body: bytes | None, caller: Caller) -> Answer:
-        """Return what the route answers, or what is wrong with the request."""
+    async def _answer(self, scope: Scope, receive: Receive, caller: Caller) -> Answer:
+        """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
+        body = await _body(receive, self._max_body_bytes)
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
-            return detail_reply(
-                404, "Not Found", None, self._route.envelope
-            )  # a pattern's end matches before a line feed, too
+            # a pattern's end matches before a line feed, too
+            return detail_reply(404, "Not Found", None, self._route.envelope)
         if body is None:
             return error_reply(BodyTooLarge(self._max_body_bytes), self._route.envelope)
         request = Request(
@@ -185,17 +186,50 @@ class _Endpoint:
             caller=caller,
             scheme=self._surroundings.scheme(scope),
             application=self._application,
+            stop=StopSignal() if self._route.breaks_off else None,
         )
         if (version := unknown_client(request.headers)) is not None:
             return error_reply(UnknownClient(version), self._route.envelope)
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.envelope)
         try:
-            arguments = self._begun, request, self._route.envelope
-            return await self._lane.do(answer_or_error, *arguments, on_behalf_of=caller.tenant)
+            return await self._answer_in_lane(request, receive)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
             return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.envelope)
+
+    async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
+        """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
+        call = partial(answer_or_error, self._begun, request, self._route.envelope)
+        try:
+            return await self._done(partial(call, (Overloaded,)), request, receive)
+        except Overloaded as refused:
+            comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
+        from turnstone.http.waiting import a_place  # only where places are scarce
+
+        # Whatever the route found out is found out anew: the wait is for requests, which hold no thread, nor more
+        # memory than they were sent with.
+        executor = self._application.executor
+        try:
+            waiter = await a_place(executor, request, receive, comes_first=comes_first)
+        except Overloaded as refused:
+            refused.may_be_repeated = may_be_repeated
+            return error_reply(refused, self._route.envelope)
+        return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
+
+    async def _done(
+        self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
+    ) -> Answer:
+        """Return what the call returns, done in the lane. Raises ClientDisconnect if it was broken off."""
+        doing = self._lane.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
+        if request.stop is None:
+            return await doing
+        departure = Departure(request.stop.give)
+        with departure.watched(receive):
+            answer = await doing
+        if departure.has_left:
+            raise ClientDisconnect
+        return answer
 
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
         match answer:
@@ -243,6 +277,8 @@ class _Endpoint:
 
     def _begun(self, request: Request) -> Answer:
         """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
+        if request.stop is not None and request.stop.is_given:
+            return detail_reply(503, "the client has left")  # while it waited; nobody is there to read this
         answer = self._route.endpoint(request)
         if not isinstance(answer, PiecesReply):
             return answer

@@ -1,7 +1,7 @@
 """The departure of a client whose answer is not finished."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from starlette.types import Receive
@@ -10,17 +10,21 @@ WATCH_AFTER_S = 0.25  # most streams are over sooner
 
 
 class Departure:
-    """Whether the client has left; `changed` wakes the task that waits for the next event."""
+    """Whether the client has left; `changed` wakes the task that waits for the next event.
 
-    def __init__(self) -> None:
+    `on_leaving` is called in the loop, at once, so it must not wait.
+    """
+
+    def __init__(self, on_leaving: Callable[[], object] | None = None) -> None:
+        self._on_leaving = on_leaving
         self.has_left = False
         self.changed = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
 
     @contextmanager
-    def watched(self, receive: Receive) -> Iterator[None]:
-        """Within the block, note when the client leaves, if it is a long one; its request was received before."""
-        beginning = asyncio.get_running_loop().call_later(WATCH_AFTER_S, self._begin, receive)
+    def watched(self, receive: Receive, after_s: float = WATCH_AFTER_S) -> Iterator[None]:
+        """Within the block, note when the client leaves, from `after_s` on; its request was received before."""
+        beginning = asyncio.get_running_loop().call_later(after_s, self._begin, receive)
         try:
             yield
         finally:
@@ -36,3 +40,5 @@ class Departure:
             pass
         self.has_left = True
         self.changed.set()
+        if self._on_leaving is not None:
+            self._on_leaving()

@@ -63,11 +63,16 @@ ISSUER_MESSAGE = "the keys of the tokens' issuer can't be had now, try again sho
 
 
 def answer_or_error(
-    endpoint: Callable[[Request], Answer], request: Request, envelope: ErrorEnvelope = DETAIL
+    endpoint: Callable[[Request], Answer],
+    request: Request,
+    envelope: ErrorEnvelope = DETAIL,
+    raised: tuple[type[Exception], ...] = (),
 ) -> Answer:
-    """Return the endpoint's answer, or the reply that tells what went wrong."""
+    """Return the endpoint's answer, or the reply that tells what went wrong. Raises errors of the kinds `raised`."""
     try:
         return endpoint(request)
+    except raised:
+        raise
     except Exception as error:  # noqa: BLE001 - the table's last row
         return error_reply(error, envelope)
 
@@ -157,6 +162,8 @@ def _headers(error: BaseException, status: int) -> dict[str, str]:
         return {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
     if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
         return NO_RETRY
+    if isinstance(error, errors.Overloaded):
+        return {"retry-after": str(error.retry_after_s)}
     if isinstance(error, errors.TurnRunning):
         return RETRY_SOON
     if isinstance(error, errors.Unauthenticated) and error.scheme:

@@ -38,15 +38,20 @@ class Lane:
         self._in_front: _Hand | None = None
         self._watched_by: AbstractEventLoop | None = None
 
-    async def do(self, call: Callable[..., Result], *arguments: Any, on_behalf_of: str = "") -> Result:
-        """Return the result of the call, made on behalf of a tenant. Raises what it raises."""
+    async def do(
+        self, call: Callable[..., Result], *arguments: Any, on_behalf_of: str = "", comes_first: bool = False
+    ) -> Result:
+        """Return the result of the call, made on behalf of a tenant, before its other calls if it comes first.
+
+        Raises what the call raises.
+        """
         loop = asyncio.get_running_loop()
         work = _Work(partial(call, *arguments), loop, on_behalf_of)
         with self._changing:
             waiting = self._waiting.get(on_behalf_of)
             if waiting is None:
                 waiting = self._waiting[on_behalf_of] = deque()
-            waiting.append(work)
+            (waiting.appendleft if comes_first else waiting.append)(work)
             is_begun = self._in_front is None and self._may_begin() and self._begin()
         if not is_begun and self._watched_by is not loop:
             self._watch(loop)

@@ -21,6 +21,7 @@ from turnstone.http.problems import problems_of
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.events import TurnEvent
     from turnstone.domain.inference import TokenLikelihood
+    from turnstone.domain.stopping import StopSignal
     from turnstone.domain.turns import Turn
     from turnstone.services.answering import Answering
     from turnstone.services.application import Application
@@ -32,6 +33,7 @@ class Request(NamedTuple):
 
     Attributes:
         scheme: how it proved who sent it, `bearer` or `sigv4`; None where nobody has to.
+        stop: given when the client leaves, for a route that `breaks_off`; None for all others.
     """
 
     method: str
@@ -43,6 +45,7 @@ class Request(NamedTuple):
     caller: Caller
     scheme: str | None
     application: Application
+    stop: StopSignal | None = None
 
     @property
     def session_ref(self) -> SessionRef:
@@ -199,6 +202,7 @@ class Route(NamedTuple):
         chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
+        breaks_off: it heeds its request's `stop`: what it does is of no use once its client has left.
     """
 
     method: str
@@ -211,6 +215,7 @@ class Route(NamedTuple):
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
     is_brief: bool = False
+    breaks_off: bool = False
     envelope: ErrorEnvelope = DETAIL
     chunk: type[BaseModel] | None = None
     stores: bool = True

@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.attachments import Attachments
     from turnstone.services.cancelling import Cancelling
     from turnstone.services.deleting import Deleting
+    from turnstone.services.executor import TurnExecutor
     from turnstone.services.inferring import Inferring
     from turnstone.services.reading import TurnReader
     from turnstone.services.registry import Models, Providers
@@ -26,10 +27,14 @@ class Application(Protocol):
 
     Attributes:
         max_infer_iters: bound of what an agent or a turn may ask for under this name.
+        executor: where turns and direct questions have their places, and requests wait for one.
     """
 
     @property
     def max_infer_iters(self) -> int: ...
+
+    @property
+    def executor(self) -> TurnExecutor: ...
 
     @property
     def agents(self) -> Agents: ...

@@ -1,61 +1,111 @@
 """Threads that run turns, apart from those that answer requests: a turn goes on when its client leaves."""
 
+from __future__ import annotations
+
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
-from threading import Lock
+from threading import Lock, local
+from typing import TypeVar
 
-from turnstone.domain.errors import Overloaded, TenantOverloaded
+from turnstone.domain.errors import Overloaded
+from turnstone.services.places import NO_QUEUE, Places, QueueLimits, Waiter
 
 log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 
 
 class TurnExecutor:
-    """Runs at most `capacity` turns at a time and refuses more, rather than let them queue behind slow models.
+    """Runs a turn in each of its places, and no more: further ones wait for a place, and are refused in the end."""
 
-    A tenant runs its share of them at most, even while no other tenant asks: a place that a slow model holds could
-    not be had back for a tenant that comes later.
-    """
-
-    def __init__(self, capacity: int, share: int | None = None) -> None:
+    def __init__(self, capacity: int, share: int | None = None, limits: QueueLimits = NO_QUEUE) -> None:
         """Run nothing yet; without a share a tenant may take all places."""
-        self._capacity = capacity
-        self._share = capacity if share is None else share
-        self._taken = 0
-        self._taken_by: Counter[str] = Counter()
+        self._places = Places(capacity, capacity if share is None else share, limits)
         self._lock = Lock()
-        self._is_draining = False
         self._pool = ThreadPoolExecutor(max_workers=capacity, thread_name_prefix="turn")
         self._running: set[Future[None]] = set()
+        self._of_request = local()
+
+    @property
+    def taken(self) -> int:
+        """How many places are taken."""
+        return self._places.taken
+
+    @property
+    def queued(self) -> int:
+        """How many requests wait for a place."""
+        return self._places.queued
+
+    @property
+    def wait_s(self) -> float:
+        """How long a request waits for a place at most."""
+        return self._places.limits.wait_s
 
     @contextmanager
-    def place(self, tenant: str) -> Iterator["Place"]:
+    def place(self, tenant: str, *, comes_first: bool = False) -> Iterator[Place]:
         """Take a place for a turn or a question of the tenant; it is given back unless a turn was started in it.
+
+        Never waits: whoever is refused may wait by `queue`, and do the same again `within` the place it then has.
+        `comes_first` is for what goes before other requests of the tenant.
 
         Raises:
             Overloaded: there is none left, for anybody or for this tenant.
         """
-        with self._lock:
-            if self._taken >= self._capacity or self._is_draining:
-                raise Overloaded(self._capacity)
-            if self._taken_by[tenant] >= self._share:
-                raise TenantOverloaded(self._share, self._capacity)
-            self._taken += 1
-            self._taken_by[tenant] += 1
-        place = Place(self._start, partial(self._give_back, tenant))
+        waited_for: Place | None = getattr(self._of_request, "place", None)
+        if waited_for is not None and not waited_for.is_used:
+            yield waited_for
+            return
+        try:
+            self._places.take(tenant)
+        except Overloaded as full:
+            full.comes_first = comes_first
+            raise
+        place = self._taken_place(tenant)
         try:
             yield place
         finally:
-            if not place.is_used:
-                place.give_back()
+            place.give_back_if_unused()
+
+    def queue(
+        self, tenant: str, settle: Callable[[Waiter], None], *, size_bytes: int | None = None, comes_first: bool = False
+    ) -> Waiter:
+        """Wait for a place without a thread: `settle` is called once there is one, be it at once, or the server stops.
+
+        Whoever waits has to `leave`, or to work `within` the place. For `size_bytes` see Waiter.
+
+        Raises:
+            Overloaded: as many wait as may, or nobody may.
+        """
+        waiter = Waiter(tenant, settle, size_bytes, comes_first=comes_first)
+        self._places.join(waiter)
+        return waiter
+
+    def leave(self, waiter: Waiter) -> None:
+        """Wait no more; a place that the waiter was given meanwhile is given back."""
+        self._places.leave(waiter)
+
+    def refusal(self, waiter: Waiter) -> Overloaded:
+        """Return why the waiter, which has left, had no place."""
+        return self._places.refusal(waiter)
+
+    def within(self, waiter: Waiter, act: Callable[[], Result]) -> Result:
+        """Return what the act returns, in which `place` gives the waiter's place; it is given back if it is not used.
+
+        For an act that takes its place in this thread.
+        """
+        self._of_request.place = place = self._taken_place(waiter.tenant)
+        try:
+            return act()
+        finally:
+            del self._of_request.place
+            place.give_back_if_unused()
 
     def refuse_more(self) -> int:
-        """Take no more turns; return how many run."""
+        """Take no more turns, and refuse those that wait for a place; return how many run."""
+        self._places.stop()
         with self._lock:
-            self._is_draining = True
             return len(self._running)
 
     def wait(self, timeout_s: float) -> bool:
@@ -63,6 +113,9 @@ class TurnExecutor:
         with self._lock:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
+
+    def _taken_place(self, tenant: str) -> Place:
+        return Place(self._start, partial(self._places.give_back, tenant))
 
     def _start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
         future = self._pool.submit(run)
@@ -74,13 +127,6 @@ class TurnExecutor:
         with self._lock:
             self._running.discard(future)
         on_end(future.exception())
-
-    def _give_back(self, tenant: str) -> None:
-        with self._lock:
-            self._taken -= 1
-            self._taken_by[tenant] -= 1
-            if not self._taken_by[tenant]:
-                del self._taken_by[tenant]
 
 
 class Place:
@@ -108,6 +154,10 @@ class Place:
 
         self._start(run, ended)
         self.is_used = True
+
+    def give_back_if_unused(self) -> None:
+        if not self.is_used:
+            self.give_back()
 
     def give_back(self) -> None:
         """Let another turn have the place; nothing happens the second time."""

@@ -1,23 +1,28 @@
 """Attending to a turn that no request looks after: expire it, take it over, or see that it needs nothing."""
 
+import logging
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Timer
+from functools import partial
+from threading import Lock, Timer
 
-from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded
+from turnstone.domain.errors import Conflict, LeaseLost, NotFound, Overloaded, StoreUnavailable
 from turnstone.domain.events import TurnFailed
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions import LockState, Session
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.daemon_threads import DaemonThreads
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.launch import Launch, RunnerDeps
+from turnstone.services.places import Waiter
 from turnstone.services.replay import numbered, told_as_gone
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import closed, given_up, taken_over
 
+log = logging.getLogger(__name__)
 MAX_TAKEOVERS = 3
 SOON = timedelta(seconds=1)
 
@@ -42,6 +47,9 @@ class Recovery:
         self._deps = deps
         self._runner = runner
         self._executor = executor
+        self._threads = DaemonThreads(1, "takeover")
+        self._waiting: set[TurnRef] = set()
+        self._changing = Lock()
 
     def attend(self, ref: TurnRef) -> Outlook:
         """Do what the turn needs now. What it takes over runs in this process. Raises StoreUnavailable."""
@@ -57,7 +65,10 @@ class Recovery:
             return self._soon(state)
         try:
             return self._acted_on(ref, session, state)
-        except (Conflict, LeaseLost, Overloaded):
+        except (Conflict, LeaseLost):
+            return self._soon(state)
+        except Overloaded:
+            self._wait_for_place(ref)
             return self._soon(state)
         except NotFound as missing:
             return self._gone(ref, missing)
@@ -133,6 +144,34 @@ class Recovery:
             )
             run = self._runner.launch(launch, place)
         return Outlook(going_on.status, committed.session.lock.lease_until, run)
+
+    def _wait_for_place(self, ref: TurnRef) -> None:
+        """Attend to the turn again in its turn among the requests that wait, which would leave it no place else."""
+        with self._changing:
+            if ref in self._waiting:
+                return
+            self._waiting.add(ref)
+
+        def settle(waiter: Waiter) -> None:
+            self._threads.run(partial(self._attend_in_place, waiter, ref))
+
+        try:
+            self._executor.queue(ref.tenant, settle, comes_first=True)
+        except Overloaded:
+            self._waits_no_more(ref)
+
+    def _attend_in_place(self, waiter: Waiter, ref: TurnRef) -> None:
+        self._waits_no_more(ref)
+        if not waiter.has_place:
+            return
+        try:
+            self._executor.within(waiter, partial(self.attend, ref))
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is not taken over yet: %s", ref.turn_id, unavailable)
+
+    def _waits_no_more(self, ref: TurnRef) -> None:
+        with self._changing:
+            self._waiting.discard(ref)
 
     def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.read_tokens)

@@ -22,6 +22,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.ports import Clock
@@ -113,9 +114,9 @@ class Toolgroups:
         return self._found(self._boxes.of_tenant(ToolAsker(caller.tenant)), caller, name)
 
     def invoke(
-        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None = None
     ) -> tuple[ToolResult, bool]:
-        """Have a tool run, outside of any turn; return its answer, and whether it failed.
+        """Have a tool run, outside of any turn, until the signal is given; return its answer, and whether it failed.
 
         Files that it makes are told in the answer's metadata, as base64.
 
@@ -125,10 +126,10 @@ class Toolgroups:
             Overloaded: the server, or the tenant, has as many turns and questions running as it may.
         """
         with self._executor.place(caller.tenant):
-            return self._invoked(caller, name, arguments, attempt)
+            return self._invoked(caller, name, arguments, attempt, stop)
 
     def _invoked(
-        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None
     ) -> tuple[ToolResult, bool]:
         asker = ToolAsker(caller.tenant, attempt.provider_data)
         tools = self._boxes.of_tenant(asker)
@@ -145,7 +146,7 @@ class Toolgroups:
             stop=awaited.stop,
         )
         box = tools.built(group)
-        with awaiting([awaited], None):
+        with awaiting([awaited], stop):
             awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
             try:
                 return _with_files(awaited.answer(invocation.timeout_s)), False

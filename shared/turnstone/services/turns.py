@@ -170,7 +170,7 @@ class Turns:
         session = view.session.used(now)
         change = resumed(session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        with self._executor.place(ref.tenant) as place:
+        with self._executor.place(ref.tenant, comes_first=True) as place:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
             launch = Launch(
                 ref=ref,

@@ -1,0 +1,96 @@
+"""Guards of the queue for places: a place and whoever waits for it may miss each other."""
+
+from tests.guards.guard import Guard, ours
+from tests.guards.races import Race
+
+PLACES = "tests/unit/test_places.py::"
+WAITING = "tests/integration/test_waiting.py::"
+
+QUEUEING = (
+    Guard(
+        Race.PLACE_AGAINST_LEAVING,
+        "who leaves gives back the place that it was given meanwhile",
+        (
+            ours(
+                "services/places.py",
+                "        if not is_queued:\n            self.give_back(waiter.tenant)\n",
+            ),
+        ),
+        (
+            f"{PLACES}test_who_leaves_with_a_place_gives_it_to_the_next",
+            f"{PLACES}test_places_are_neither_lost_nor_made_and_no_free_one_is_waited_for",
+        ),
+    ),
+    Guard(
+        Race.PLACE_AGAINST_LEAVING,
+        "a request leaves the queue however its wait ends",
+        (
+            ours(
+                "http/waiting.py",
+                "        if not has_place:\n            executor.leave(waiter)\n",
+            ),
+        ),
+        (
+            f"{WAITING}test_who_leaves_while_waiting_leaves_the_queue_at_once_and_takes_no_place",
+            f"{WAITING}test_whose_request_the_server_cancels_takes_no_place",
+        ),
+    ),
+    Guard(
+        Race.PLACE_AGAINST_LEAVING,
+        "a place that was waited for and is not needed any more is given back",
+        (
+            ours(
+                "services/executor.py",
+                "            del self._of_request.place\n            place.give_back_if_unused()\n",
+                "            del self._of_request.place\n",
+            ),
+        ),
+        (
+            f"{WAITING}test_a_request_and_its_repetition_both_wait_and_are_one_turn",
+            f"{WAITING}test_the_session_is_looked_at_again_after_the_wait",
+        ),
+    ),
+    Guard(
+        Race.PLACE_AGAINST_LEAVING,
+        "a place that is given back goes to the queue before anybody else",
+        (
+            ours(
+                "services/places.py",
+                "            served = list(self._served())",
+                "            served: list[Waiter] = []",
+            ),
+        ),
+        (f"{PLACES}test_tenants_are_served_in_turns_however_many_requests_one_has",),
+    ),
+    Guard(
+        Race.PLACE_AGAINST_LEAVING,
+        "whoever begins to wait takes a place that became free since it was refused",
+        (
+            ours(
+                "services/places.py",
+                "            try:\n                self._take(waiter.tenant)\n            except Overloaded as full:\n"
+                "                self._refuse_beyond_limits(waiter, full)\n                self._enqueue(waiter)\n"
+                "                return\n            waiter.has_place = True\n        waiter.settle(waiter)\n",
+                "            self._refuse_beyond_limits(waiter, Overloaded(self._capacity))\n"
+                "            self._enqueue(waiter)\n",
+            ),
+        ),
+        (f"{PLACES}test_a_free_place_is_given_at_once",),
+    ),
+    Guard(
+        Race.PLACE_AGAINST_LEAVING,
+        "a takeover waits among the requests",
+        (
+            ours(
+                "services/recovery.py",
+                "        except Overloaded:\n            self._wait_for_place(ref)\n"
+                "            return self._soon(state)\n",
+                "        except Overloaded:\n            return self._soon(state)\n",
+            ),
+        ),
+        (
+            "tests/integration/test_expiry_and_supervisor.py::"
+            "test_a_takeover_has_its_turn_among_requests_that_wait_all_the_time",
+        ),
+    ),
+)
