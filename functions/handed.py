@@ -10,7 +10,7 @@ from contextlib import suppress
 from functions.local import DrainingServer, note_only_what_is_told, spare_the_collector
 from functions.processes import SERVES
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import InvalidSettings, load_settings
+from turnstone.config import InvalidFile, InvalidSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.local_settings import LocalSettings
 
@@ -47,6 +47,9 @@ def main(channel: socket.socket) -> None:
     try:
         settings = load_settings(LocalSettings)
         server = LocalServer(settings)
+    except InvalidFile as problem:
+        channel.sendall(problem.of(settings.models_file).encode())
+        os._exit(1)
     except (InvalidSettings, StoreUnavailable) as problem:
         channel.sendall(str(problem).encode())
         os._exit(1)

@@ -7,10 +7,11 @@ import math
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
+from threading import Thread
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -21,6 +22,7 @@ from functions.agents_2024 import create_agent_2024, create_session_2024, delete
 from functions.attachments import get_attachment
 from functions.connections import Connections
 from functions.descriptors import room_for_connections
+from functions.greeting import greeting
 from functions.http_limits import HttpLimits
 from functions.http_only import HttpOnly
 from functions.inference import (
@@ -71,7 +73,7 @@ from functions.turns_2024 import create_turn_2024, get_session_2024
 from functions.unserved import methods as unserved
 from functions.usage import get_context, get_usage
 from turnstone.bootstrap.local import LocalServer
-from turnstone.config import OFFLINE, InvalidSettings, load_settings
+from turnstone.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
@@ -79,15 +81,6 @@ from turnstone.http.surroundings import OneMachine
 from turnstone.local_settings import LocalSettings
 
 NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
-GREETING = """Turnstone serves on {url} (process {who}, {provider}). Try, in another terminal:
-
-  {curl} {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
-  {curl} {url}/v1/agents/AGENT_ID/session -d '{{"session_name": "first"}}'
-  {curl} -N {url}/v1/agents/AGENT_ID/session/SESSION_ID/turn \\
-    -d '{{"stream": true, "messages": [{{"role": "user", "content": "hello"}}]}}'
-
-README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what was said stays in {data_dir}.
-"""
 MODULES = (
     create_agent,
     get_agent,
@@ -173,17 +166,27 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
 class DrainingServer(AcceptingServer):
     """A uvicorn that tells our server when it begins to stop, so that both share the time there is for it."""
 
-    def __init__(self, settings: LocalSettings, server: LocalServer, source: socket.socket) -> None:
+    def __init__(
+        self,
+        settings: LocalSettings,
+        server: LocalServer,
+        source: socket.socket,
+        serves: Callable[[], None] | None = None,
+    ) -> None:
+        """Prepare to serve connections that come over the source; `serves` is called once they are served."""
         connections = Connections(http_limits(settings))
         super().__init__(server_config(settings, server, connections), connections, source)
         self._server = server
         self._last_resort = LastResort(server.drain_seconds + MARGIN_S)
+        self._serves = serves
         self._slow_readers = SlowReaders(self.server_state.connections, settings.unread_seconds)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._last_resort.watch_signals()
         await super().startup(sockets)
         self._slow_readers.begin()
+        if self._serves is not None:
+            self._serves()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._last_resort.arm()
@@ -242,18 +245,16 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
     )
 
 
-def greeting(settings: LocalSettings, port: int) -> str:
-    """Return what a server at that port says once it can be used."""
-    host = f"[{settings.host}]" if settings.host.version == 6 else str(settings.host)
-    url = f"http://{host}:{port}"
-    model = {"model": "MODEL", "provider": f"models of {settings.model_url}, see {url}/v1/models"}
-    if settings.models_file is not None:
-        model["provider"] = f"models of {settings.models_file}, see {url}/v1/models"
-    elif settings.model_url == OFFLINE:
-        model = {"model": OFFLINE, "provider": "offline model"}
-    curl = "curl" if settings.auth == "off" else 'curl -H "Authorization: Bearer $KEY"'
-    who = str(os.getpid()) if settings.processes == 1 else f"{os.getpid()}, {settings.processes} that it started"
-    return GREETING.format(url=url, curl=curl, who=who, data_dir=settings.data_dir, **model)
+def check_models_meanwhile(settings: LocalSettings) -> None:
+    """Have a thread ask the model servers, which may take its time and fail, and return at once."""
+
+    def check() -> None:
+        from turnstone.bootstrap.model_check import check_models  # what it loads takes time, too
+
+        check_models(settings)
+
+    if settings.model_url != OFFLINE or settings.models_file is not None:
+        Thread(target=check, name="models", daemon=True).start()
 
 
 def main() -> None:
@@ -262,22 +263,29 @@ def main() -> None:
     note_only_what_is_told()
     try:
         settings = load_settings(LocalSettings)
+        settings.refuse_unused_key()
         listening = listen(settings.host, settings.port)
         hello = greeting(settings, listening.getsockname()[1])
         if settings.processes > 1:
-            announce = partial(print, hello, flush=True)
+
+            def announce() -> None:
+                print(hello, flush=True)
+                check_models_meanwhile(settings)
+
             Processes(listening, settings.processes, announce, settings.drain_seconds).serve()
             return
         server = LocalServer(settings)
     except OSError as problem:
         where = f"TURNSTONE_HOST {settings.host}, TURNSTONE_PORT {settings.port}"
         sys.exit(f"turnstone: can't listen on {where}: {problem.strerror}")
+    except InvalidFile as problem:
+        sys.exit(f"turnstone: {problem.of(settings.models_file)}")
     except (InvalidSettings, StoreUnavailable, NotStarted) as problem:
         sys.exit(f"turnstone: {problem}")
     print(hello, flush=True)
     spare_the_collector()
     with suppress(KeyboardInterrupt):
-        DrainingServer(settings, server, listening).run(sockets=[])
+        DrainingServer(settings, server, listening, partial(check_models_meanwhile, settings)).run(sockets=[])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
 
 

@@ -75,6 +75,7 @@ class Client:
             settings: where the server is, and the key to show.
             provider_data: the caller's own keys for models and tools, sent with turns only.
         """
+        self.api_key = settings.api_key
         self.url = settings.url.rstrip("/").removesuffix("/v1")
         self._headers = {"accept": "application/json", "content-type": "application/json"}
         if settings.api_key is not None:
@@ -91,9 +92,12 @@ class Client:
         """Return the answer, and its headers with their names in lower case. Raises ChatError."""
         return self._answer("GET", path, None, {})
 
-    def post(self, path: str, body: Json) -> Json:
-        """Return the answer to a request that is sent once more if its connection breaks. Raises ChatError."""
-        headers = {"idempotency-key": uuid4().hex}
+    def post(self, path: str, body: Json, key: str | None = None) -> Json:
+        """Return the answer to a request that is sent once more if its connection breaks. Raises ChatError.
+
+        The server does what has the same key and body once; without a key the request has one of its own.
+        """
+        headers = {"idempotency-key": key or uuid4().hex}
         with suppress(ConnectionLost):
             return self._answer("POST", path, body, headers)[0]
         return self._answer("POST", path, body, headers)[0]
@@ -136,7 +140,8 @@ class Client:
         self, method: str, path: str, body: Json | None, headers: Mapping[str, str]
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """Give the server's answer if it is none of an error, and drop what was not read of it."""
-        sent = None if body is None else json.dumps(body).encode()
+        # as UTF-8, which is shorter than escapes; what it can't hold becomes an escape of JSON
+        sent = None if body is None else json.dumps(body, ensure_ascii=False).encode(errors="backslashreplace")
         try:
             response = self._pool.request(
                 method,

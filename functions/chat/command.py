@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EPILOG = """With MESSAGE, or with standard input that is no terminal, it is one turn: the answer goes to standard
-output, everything else to standard error, and the exit status is 1 if the turn did not complete. TURNSTONE_URL and
+EPILOG = """With MESSAGE, or with standard input that is no terminal, it is one turn; with both, the text of standard
+input is sent before the message, and `< /dev/null` sends the message alone. The answer goes to standard output,
+everything else to standard error, and the exit status is 1 if the turn did not complete. TURNSTONE_URL and
 TURNSTONE_API_KEY stand in for --url and --api-key."""
 
 
@@ -16,7 +17,7 @@ def add_chat(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     parser.epilog = EPILOG
     add("message", nargs="?", metavar="MESSAGE", help="what to say; without it you are asked")
-    add("--agent", metavar="ID", help="whom to talk with; without it an agent is made")
+    add("--agent", metavar="ID", help="agent to use (default: one of the chat's own, made if there is none)")
     add("--session", metavar="[AGENT/]ID", help="go on with this session")
     add("--model", help="of the agent that is made; may be left out where the server has one only")
     add("--instructions", help="of the agent that is made, or for these turns")

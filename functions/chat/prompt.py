@@ -1,6 +1,7 @@
 """The prompt: what a person types is said to the agent, or is a command of the few there are."""
 
 import json
+import select
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,7 +13,9 @@ from functions.chat.interrupts import INTERRUPTS
 from functions.chat.wire import Json, text_of
 
 SHOWN_TURNS = 3
+SHOWN_CHARACTERS = 2_000
 PROMPT = "> "
+PASTE_PAUSE_S = 0.05  # between lines of a paste at most; no person types a line in so little time
 HELP = """/new     begin another session with this agent
 /steps   show the steps of the last turn in full
 /usage   show what this session spent today
@@ -59,15 +62,16 @@ class Prompt:
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
         self._is_leaving = False  # the last thing that was done is Ctrl-C
+        self._has_left = False  # the end of the input followed what was typed last
         with suppress(ImportError):
             import readline  # noqa: F401 - edits lines and knows earlier ones, where Python has it
 
     def run(self) -> None:
         """Return when whoever types has left."""
         note = self._chat.screen.note
-        while True:
+        while not self._has_left:
             try:
-                line = self._line()
+                line = self._typed()
                 self._is_leaving = False
                 if line in ("/quit", "/exit"):
                     return
@@ -92,13 +96,26 @@ class Prompt:
             return False
         return True
 
-    def _line(self) -> str:
-        # on standard output readline edits it
-        return (input(PROMPT) if sys.stdout.isatty() else read_line(PROMPT, sys.stderr)).strip()
+    def _typed(self) -> str:
+        """Return what is typed, or pasted, as one text. Raises EOFError, KeyboardInterrupt.
+
+        Where the terminal marks pastes, readline returns one as a line with line feeds in it. Elsewhere the lines of
+        one follow each other at once. What was typed before the prompt was there is read line by line.
+        """
+        is_ahead = _has_more(0.0)
+        lines = [_line(PROMPT)]
+        while not is_ahead and _has_more(PASTE_PAUSE_S):
+            try:
+                lines.append(_line(""))
+            except EOFError:
+                self._has_left = True
+                break
+        text = "\n".join(line.removesuffix("\n") for line in lines)
+        return text.strip("\n").rstrip() if "\n" in text.strip() else text.strip()
 
     def _do(self, line: str) -> None:
         commands = {"/new": self._new, "/steps": self._steps, "/usage": self._usage, "/agent": self._agent}
-        name = line.partition(" ")[0]
+        name = "" if "\n" in line else line.partition(" ")[0]
         if name in commands:
             commands[name]()
         elif name == "/help":
@@ -148,10 +165,31 @@ class Prompt:
         self._chat.screen.note(f"come back with: {self._chat.how_to_return}")
 
 
+def _line(question: str) -> str:
+    # on standard output readline edits it
+    return input(question) if sys.stdout.isatty() else read_line(question, sys.stderr)
+
+
+def _has_more(wait_s: float) -> bool:
+    """Tell whether something else was typed, or is within that time; False where that can't be found out."""
+    with suppress(OSError, ValueError):
+        return bool(select.select([sys.stdin], [], [], wait_s)[0])
+    return False
+
+
+def _excerpt(text: str) -> str:
+    """Return the text, without its middle if it is long."""
+    left_out = len(text) - SHOWN_CHARACTERS
+    if left_out <= 0:
+        return text
+    half = SHOWN_CHARACTERS // 2
+    return f"{text[:half]}\n[… {left_out} characters …]\n{text[-half:]}"
+
+
 def show_turns(chat: Chat, turns: Sequence[Json]) -> None:
     """Show the last of these turns: what was said, and what was answered."""
     for turn in turns[-SHOWN_TURNS:]:
         for message in turn["input_messages"]:
-            chat.screen.note(f"{PROMPT}{text_of(message['content'])}")
+            chat.screen.note(f"{PROMPT}{_excerpt(text_of(message['content']))}")
         if turn["completed_at"] is not None:
             chat.screen.note(text_of((turn["output_message"] or {}).get("content", "")) or "· no answer")

@@ -10,7 +10,6 @@ from functions.chat.client import ChatError, Client, ConnectionLost, NoServer, R
 from functions.chat.wire import Event, Json
 
 REJOIN_S = 120.0  # longer than a server takes to come back, and a lease until somebody takes its turns over
-SHOWN_MODELS = 20
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 2.0
 BUSY = 503  # such as a server that has just come back
@@ -104,7 +103,7 @@ class ChatSession:
 
     def resume(self, responses: Sequence[Json]) -> Iterator[Event]:
         """Yield what comes of the answers to the calls that the turn waits for. Raises ChatError."""
-        return self._posted(f"{self._turn_path}/resume", {"tool_responses": list(responses)})
+        return self._posted(f"{self._turn_path}/resume", {"tool_responses": list(responses)}, is_kept=True)
 
     def follow(self, turn_id: str) -> Iterator[Event]:
         """Yield the events of a turn from its first one on. Raises ChatError."""
@@ -133,7 +132,8 @@ class ChatSession:
     def _turn_path(self) -> str:
         return f"{self.path}/turn/{quote(self.heard.turn_id, safe='')}"
 
-    def _posted(self, path: str, body: Json) -> Iterator[Event]:
+    def _posted(self, path: str, body: Json, *, is_kept: bool = False) -> Iterator[Event]:
+        """Yield the events that the request leads to; one that is kept waits for a server that is away already."""
         key, before = uuid4().hex, self.heard.number
 
         def opened() -> Iterator[Event]:
@@ -142,17 +142,17 @@ class ChatSession:
                 return self.client.posted(path, body, key)
             return self._followed()
 
-        return self._stayed(opened)
+        return self._stayed(opened, is_kept=is_kept)
 
     def _followed(self) -> Iterator[Event]:
         self.heard.is_counted = False
         return self.client.followed(f"{self._turn_path}/events", self.heard.number)
 
-    def _stayed(self, opened: Callable[[], Iterator[Event]]) -> Iterator[Event]:
+    def _stayed(self, opened: Callable[[], Iterator[Event]], *, is_kept: bool = False) -> Iterator[Event]:
         """Yield the events of one stream after the other, until one of them tells how the turn stands."""
         patience = Patience()
         while True:
-            for event in self._unbroken(opened, patience):
+            for event in self._unbroken(opened, waits=is_kept or patience.is_used):
                 if event.error is not None and self._goes_on():
                     break  # it was the server's end, not the turn's
                 if event.error is None:
@@ -165,15 +165,15 @@ class ChatSession:
                 self.on_loss()
             patience.wait(self.client.url)
 
-    def _unbroken(self, opened: Callable[[], Iterator[Event]], patience: "Patience") -> Iterator[Event]:
-        """Yield the events of one stream, which ends where it breaks off, or where nobody can be reached again."""
+    def _unbroken(self, opened: Callable[[], Iterator[Event]], *, waits: bool) -> Iterator[Event]:
+        """Yield the events of one stream, which ends where it breaks off, or at once where it waits for a server."""
         try:
             yield from opened()
         except NoServer:
-            if not patience.is_used:
+            if not waits:
                 raise
         except Refused as refusal:
-            if not patience.is_used or refusal.status != BUSY:
+            if not waits or refusal.status != BUSY:
                 raise
         except ConnectionLost:
             return
@@ -186,29 +186,6 @@ class ChatSession:
             return self.state().status == RUNNING
         except (NoServer, ConnectionLost):
             return True
-
-
-def make_agent(client: Client, model: str | None, config: Json) -> tuple[str, str]:
-    """Return the id and the model of a new agent; without a name it is the model that the server has.
-
-    Raises ChatError.
-    """
-    model = model or _only_model(client)
-    usual = {"name": "chat", "instructions": "You are a helpful assistant.", "enable_session_persistence": True}
-    made = client.post("/agents", {"agent_config": {**usual, **config, "model": model}})
-    return str(made["agent_id"]), model
-
-
-def _only_model(client: Client) -> str:
-    """Return the one model that answers. Raises ChatError if there is none, or a choice."""
-    found = client.get("/models")[0]["data"]
-    names = [str(model["identifier"]) for model in found if model["model_type"] == "llm"]
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        raise ChatError("the server has no model that answers; its log may say why. Name one with --model.")
-    told = ", ".join(names[:SHOWN_MODELS]) + (", …" if len(names) > SHOWN_MODELS else "")
-    raise ChatError(f"the server has several models; name one with --model: {told}")
 
 
 def open_session(client: Client, agent_id: str) -> str:

@@ -15,9 +15,11 @@ from functions.chat.answering import Answering
 from functions.chat.chat import Chat
 from functions.chat.client import ChatError, Client
 from functions.chat.interrupts import INTERRUPTS
+from functions.chat.own_agent import open_own_session
+from functions.chat.piped import with_piped
 from functions.chat.prompt import Prompt, ask_now, show_turns
 from functions.chat.screen import JsonScreen, Screen, TextScreen, visible
-from functions.chat.session import ChatSession, make_agent, open_session
+from functions.chat.session import ChatSession, open_session
 from functions.chat.wire import Json
 from turnstone.client_settings import load_client_settings
 from turnstone.config import InvalidSettings, wants_plain_text
@@ -33,13 +35,14 @@ def run_chat(asked: argparse.Namespace, misuse: Misuse) -> int:
     """Return the exit status of what was asked for; `misuse` ends the process with its words."""
     INTERRUPTS.listen()
     _refuse_contradictions(asked, misuse)
-    message = _message(asked, misuse)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an answer may hold what the terminal can't write
+    screen = _screen(asked)
     try:
+        message = _message(asked, misuse, screen.note)
         with closing(Client(load_client_settings(asked.url, asked.api_key), asked.provider_data)) as client:
-            chat = _chat(asked, client, _screen(asked))
+            chat = _chat(asked, client, screen)
             return _converse(chat) if message is None else _once(asked, chat, message)
     except InvalidSettings as problem:
         misuse(str(problem))
@@ -62,19 +65,16 @@ def _refuse_contradictions(asked: argparse.Namespace, misuse: Misuse) -> None:
         misuse("--model: a turn can't change its agent's model; leave --agent and --session out to make another agent")
 
 
-def _message(asked: argparse.Namespace, misuse: Misuse) -> str | None:
-    """Return what to say, None if somebody will type it."""
-    if asked.message is None and sys.stdin.isatty():
+def _message(asked: argparse.Namespace, misuse: Misuse, note: Callable[[str], None]) -> str | None:
+    """Return the message to send, None if a person will type messages. Raises UnusableInput, KeyboardInterrupt."""
+    if asked.message is None and sys.stdin is not None and sys.stdin.isatty():
         if asked.json:
             misuse("--json: say what, as MESSAGE or on standard input")
         return None
-    try:
-        said: str = sys.stdin.read() if asked.message is None else asked.message
-    except UnicodeDecodeError:
-        misuse("standard input: is no text in this terminal's encoding")
-    if not said.strip():
+    message = with_piped(asked.message, sys.stdin, note)
+    if not message.strip():
         misuse("there is nothing to say: MESSAGE, or standard input, is empty")
-    return said
+    return message
 
 
 def _screen(asked: argparse.Namespace) -> Screen:
@@ -86,7 +86,7 @@ def _screen(asked: argparse.Namespace) -> Screen:
 def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:
     tools = _tools(asked.tools, screen)
     # a call is shown on standard error; a person who does not see it there can't approve it
-    can_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    can_ask = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     ask = (lambda question: ask_now(question, sys.stderr)) if can_ask else None
     session = _session(asked, client, [tool.definition for tool in tools.values()], screen)
     given = {"--url": asked.url, "--tools": asked.tools}
@@ -103,7 +103,7 @@ def _tools(path: Path | None, screen: Screen) -> Mapping[str, "ClientTool"]:
 
 
 def _session(asked: argparse.Namespace, client: Client, client_tools: list[Json], screen: Screen) -> ChatSession:
-    """Return the session that is named, or a new one, of a new agent if none is named."""
+    """Return the session that is named, or a new one, of an agent of the chat's own if no agent is named."""
     wanted = {
         "instructions": asked.instructions,
         "toolgroups": asked.toolgroups,
@@ -117,9 +117,9 @@ def _session(asked: argparse.Namespace, client: Client, client_tools: list[Json]
         named, _, session_id = asked.session.rpartition("/")
         agent_id = asked.agent or named
     if agent_id is None:
-        agent_id, model = make_agent(client, asked.model, config)
-        screen.note(f"· agent {agent_id} made, of model {model}")
-        config = {}
+        agent = open_own_session(client, asked.model, config)
+        screen.note(f"· agent {agent.agent_id}, of model {agent.model}")
+        agent_id, session_id, config = agent.agent_id, agent.session_id, {}
     session_id = session_id or open_session(client, agent_id)
     return ChatSession(client, agent_id, session_id, config, lambda: screen.note("· the connection is lost, waiting …"))
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -44,8 +46,9 @@ class ClientTool:
 
         def outcome() -> object:
             try:
-                found = self.call(arguments)
-                return asyncio.run(found) if inspect.iscoroutine(found) else found
+                with output_among_errors():
+                    found = self.call(arguments)
+                    return asyncio.run(found) if inspect.iscoroutine(found) else found
             except KeyboardInterrupt:
                 return INTERRUPTED
 
@@ -53,6 +56,26 @@ class ClientTool:
         if found is INTERRUPTED:
             raise KeyboardInterrupt
         return _told(found) if problem is None else _told_problem(problem)
+
+
+@contextmanager
+def output_among_errors() -> Iterator[None]:
+    """Have what is printed meanwhile, by programs that are started too, go to standard error: it is no answer."""
+    try:
+        sys.stdout.flush()
+        kept = os.dup(sys.__stdout__.fileno())  # type: ignore[union-attr] # where there is none, see below
+    except (AttributeError, OSError, ValueError):  # standard output is closed, or a stand-in
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        with suppress(OSError):  # standard error is closed
+            os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def tool_of_function(function: Callable[..., Any]) -> ClientTool:
@@ -128,7 +151,8 @@ def _loaded(path: Path) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[MODULE] = module
     sys.path.insert(0, str(path.parent.resolve()))
-    _, problem = outcome_of(lambda: spec.loader.exec_module(module))  # type: ignore[union-attr] # seen to above
+    with output_among_errors():
+        _, problem = outcome_of(lambda: spec.loader.exec_module(module))  # type: ignore[union-attr] # seen to above
     if problem is not None:
         raise ChatError(f"{path} can't be loaded: {type(problem).__name__}: {problem}") from problem
     return module

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from turnstone.config import VISIBLE_ASCII, InvalidSettings, has_host, in_environment, told, variable_of
+from turnstone.config import KEY, URL, VISIBLE_ASCII, InvalidSettings, has_host, in_environment, told, variable_of
 
 
 class ClientSettings(BaseModel):
@@ -12,8 +12,8 @@ class ClientSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")] = "http://127.0.0.1:8321"
-    api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, repr=False)
+    url: Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$", description=URL)] = "http://127.0.0.1:8321"
+    api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, repr=False, description=KEY)
 
 
 def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
@@ -23,7 +23,7 @@ def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings
     try:
         settings = ClientSettings.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(error)) from None
+        raise InvalidSettings(told(ClientSettings, error)) from None
     if not has_host(settings.url):
         raise InvalidSettings(f"{variable_of('url')}: names no host, or a port that there can't be")
     return settings

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.setting_values import none_in, places_in
+from turnstone.setting_values import none_in, places_in, without_end_slashes
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -14,21 +14,49 @@ DAY_S = 86_400
 YEAR_S = 365 * DAY_S
 OF_CLIENTS = frozenset({"api_key", "url"})  # whose variables may be exported in the shell that a server is started in
 VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
-ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
+URL = "a URL that begins with http:// or https:// and names a host"
+KEY = "a key of visible ASCII characters without spaces"
+ModelUrl = Annotated[
+    str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$", description=f"{URL}, or the word {OFFLINE}")
+]
+PublicUrl = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$", description=f"{URL}, without a query"),
+    BeforeValidator(without_end_slashes),
+]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
-TokenLimit = Annotated[Annotated[int, Field(ge=1, le=1_000_000_000_000)] | None, BeforeValidator(none_in)]
-TimeLimit = Annotated[Annotated[float, Field(gt=0, le=YEAR_S, allow_inf_nan=False)] | None, BeforeValidator(none_in)]
-
-SAID_BETTER = {
-    "extra_forbidden": "there is no such setting",
-    "string_pattern_mismatch": "this is no such value: a URL begins with http:// and a host (the word offline will do, "
-    "too), a key is visible ASCII",
-    "missing": "must be set",
-}
+TokenLimit = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000_000_000)] | None,
+    BeforeValidator(none_in),
+    Field(description="a whole number from 1 to 1,000,000,000,000, or the word none"),
+]
+TimeLimit = Annotated[
+    Annotated[float, Field(gt=0, le=YEAR_S, allow_inf_nan=False)] | None,
+    BeforeValidator(none_in),
+    Field(description=f"a number of seconds above 0 and at most {YEAR_S:,}, or the word none"),
+]
 
 
 class InvalidSettings(Exception):
     """A setting can't be used; the message names the variable."""
+
+
+class InvalidFile(InvalidSettings):
+    """The operator's file can't be used; the message begins with the variable that names it.
+
+    Attributes:
+        reason: the message without that.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{PREFIX}CONFIG: {reason}")
+        self.reason = reason
+
+    def of(self, file: object) -> str:
+        """Return the message with the file's path in front, and the variable where it names the file."""
+        return (
+            f"{PREFIX}CONFIG={file}: {self.reason}" if text_of_variable(f"{PREFIX}CONFIG") else f"{file}: {self.reason}"
+        )
 
 
 class Settings(BaseModel):
@@ -67,7 +95,7 @@ class Settings(BaseModel):
     max_day_tokens: TokenLimit = None
     tool_timeout_seconds: Seconds = Field(default=60, gt=0, le=900)
     max_tool_output: int = Field(default=32_000, ge=100, le=1_000_000)
-    public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#]+[^\s?#]*[^/\s?#]$")] | None = None
+    public_url: PublicUrl | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
     fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
@@ -141,7 +169,7 @@ def load_settings(kind: type[Kind]) -> Kind:
     try:
         settings = kind.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(error)) from None
+        raise InvalidSettings(told(kind, error)) from None
     if contradictions := settings.contradictions():
         raise InvalidSettings("; ".join(contradictions))
     return settings
@@ -161,10 +189,18 @@ def in_environment() -> dict[str, str]:
     }
 
 
-def told(error: ValidationError) -> str:
+def told(kind: type[BaseModel], error: ValidationError) -> str:
     """Return what is wrong with settings, by their variables and without their values."""
-    problems = error.errors(include_input=False)
-    return "; ".join(f"{variable_of(str(p['loc'][0]))}: {SAID_BETTER.get(p['type'], p['msg'])}" for p in problems)
+    from turnstone.setting_problems import problems_in_settings  # only where a start fails
+
+    elsewhere = () if issubclass(kind, LambdaSettings) else LambdaSettings.model_fields
+    return problems_in_settings(kind, error, lambda place: variable_of(str(place[0])), elsewhere)
+
+
+def shown_url(url: str) -> str:
+    """Return the URL without user, password and query, which may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def has_host(url: str) -> bool:

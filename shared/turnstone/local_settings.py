@@ -6,7 +6,18 @@ from pathlib import Path
 from pydantic import Field, IPvAnyAddress
 
 from turnstone.auth_settings import AuthSettings
-from turnstone.config import OFFLINE, PREFIX, VISIBLE_ASCII, YEAR_S, ModelUrl, Seconds, variable_of
+from turnstone.config import (
+    KEY,
+    OFFLINE,
+    PREFIX,
+    VISIBLE_ASCII,
+    YEAR_S,
+    InvalidSettings,
+    ModelUrl,
+    Seconds,
+    in_environment,
+    variable_of,
+)
 
 USUAL_FILE = Path("turnstone.toml")
 
@@ -39,7 +50,7 @@ class LocalSettings(AuthSettings):
     data_dir: Path = Path(".turnstone")
     config: Path | None = None
     model_url: ModelUrl = OFFLINE
-    model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII)
+    model_api_key: str | None = Field(default=None, pattern=VISIBLE_ASCII, description=KEY)
     drain_seconds: Seconds = Field(default=20, ge=0, le=3_600)
     store_wait_seconds: Seconds = Field(default=5, ge=0.1, le=60)
     place_wait_seconds: Seconds = Field(default=5, ge=0, le=60)
@@ -65,6 +76,20 @@ class LocalSettings(AuthSettings):
         if self.auth == "off":
             return self.max_waiting_requests
         return self.max_tenant_waiting_requests or max(1, self.max_waiting_requests // 4)
+
+    def refuse_unused_key(self) -> None:
+        """Raise InvalidSettings if a key is set that no caller of this server would have to send.
+
+        For the start of a server: commands that work on its data may run where a client's key is exported.
+        """
+        if self.auth == "off" and "api_key" in in_environment():
+            key = variable_of("api_key")
+            raise InvalidSettings(
+                f"{key}: is set, but {PREFIX}AUTH is off, so this server would ask nobody for a key. To ask callers "
+                f"for keys, set {PREFIX}AUTH=api_keys and make one with `turnstone keys create NAME`. If the variable "
+                f"is the key of `turnstone chat` for another server, start this one without it: "
+                f"env -u {key} make run"
+            )
 
     def contradictions(self) -> list[str]:
         """Return what else is wrong: a server is open to others only if somebody says so."""

@@ -34,6 +34,7 @@ def test_a_page_of_another_site_is_refused_and_changes_nothing(server: Served, h
     answered = server.client.send(Raw("POST", b"/v1/agents", (BODY,), (header,)))
     assert (answered.status, before) == (403, server.marks())
     assert "no authentication" in answered.body.decode()
+    assert "TURNSTONE_ALLOW_OPEN" in answered.body.decode()
 
 
 @pytest.mark.parametrize(

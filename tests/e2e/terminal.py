@@ -50,10 +50,17 @@ class Terminal:
         shown: everything it wrote so far.
     """
 
-    def __init__(self, url: str, *arguments: str | Path, errors_to: Path | None = None, **environment: str) -> None:
-        """Prepare a chat; its standard error goes to the terminal, too, unless a file for it is given."""
+    def __init__(
+        self,
+        url: str,
+        *arguments: str | Path,
+        errors_to: Path | None = None,
+        output_to: Path | None = None,
+        **environment: str,
+    ) -> None:
+        """Prepare a chat; its output and errors go to the terminal, unless a file for them is given."""
         self._command = chat_command(*arguments)
-        self._errors_to = errors_to
+        self._files = {1: output_to, 2: errors_to}
         self._environment = chat_environment(url, **environment)
         self._read_up_to = 0
         self.shown = ""
@@ -63,8 +70,9 @@ class Terminal:
 
         def log_in() -> None:
             os.login_tty(inner)
-            if self._errors_to is not None:
-                os.dup2(os.open(self._errors_to, os.O_WRONLY | os.O_CREAT), 2)
+            for descriptor, path in self._files.items():
+                if path is not None:
+                    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
 
         self._process = subprocess.Popen(self._command, env=self._environment, cwd=ROOT, preexec_fn=log_in)
         os.close(inner)

@@ -121,3 +121,21 @@ def test_a_turn_of_the_agent_that_was_shown_tells_which_of_its_names_it_can_do_n
     (problem,) = answer["error"]["detail"]["errors"]
     assert (status, problem["loc"]) == (400, ["input_shields"])
     assert get(f"{agents}/{agent_id}/session/{session_id}")["turns"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"max_infer_iters": 101}, ["agent_config", "max_infer_iters"]),
+        ({"client_tools": [{"name": ""}]}, ["agent_config", "client_tools", 0, "name"]),
+    ],
+)
+def test_what_an_agent_can_not_have_is_told_at_its_place_in_the_body(
+    server: ServerProcess, fields: dict[str, object], place: list[str | int]
+) -> None:
+    body = {"agent_config": {"model": "offline", "instructions": "", **fields}}
+    arguments = ("--request", "POST", "--url", f"{server.url}/v1/agents", *JSON_HEADERS, "--data", json.dumps(body))
+    status, answer = curl(*arguments)
+    (problem,) = answer["error"]["detail"]["errors"]
+    assert (status, problem["loc"]) == (400, place)
+    assert "max_infer_iters" not in fields or "TURNSTONE_MAX_INFER_ITERS" in problem["msg"]

@@ -148,7 +148,7 @@ def test_a_closed_registry_refuses_unknown_models_when_an_agent_is_made(tmp_path
         unknown = {"agent_config": {"model": "unknown", "instructions": ""}}
         answer = client.post("/v1/agents", unknown)
         (problem,) = answer.json()["error"]["detail"]["errors"]
-        assert (answer.status_code, problem["loc"]) == (400, ["model"])
+        assert (answer.status_code, problem["loc"]) == (400, ["agent_config", "model"])
         assert [entry["identifier"] for entry in client.get("/v1/models")["data"]] == ["instant"]
         registered = {"model_id": "unknown", "provider_id": "p", "provider_model_id": "instant"}
         assert client.post("/v1/models", registered).status_code == 200

@@ -52,7 +52,7 @@ READING = {
     "a terminal": "open('/dev/tty', 'rb'); print('got through')",
     "shared memory": "import os; os.listdir('/dev/shm'); print('got through')",
     "the job on standard input": "import sys, os; os.lseek(0, 0, 0); assert sys.stdin.read(); print('got through')",
-    "a root that was left": "import os; os.listdir('/outside'); print('got through')",
+    "a root that was left": "import os; os.listdir('/.outside-of-the-jail'); print('got through')",
 }
 
 # a file that is added and taken away again

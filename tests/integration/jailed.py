@@ -19,7 +19,7 @@ from turnstone.domain.stopping import StopSignal
 MEMORY_MB = 192
 MARK = "TURNSTONE_TEST_MARK"
 QUICKLY_S = 10.0  # of a machine that has much else to do
-JAILS_OWN = {"/tmp", "/tmp/outside", "/tmp/work", "/outside"}
+JAILS_OWN = {"/tmp", "/tmp/.outside-of-the-jail", "/tmp/work", "/.outside-of-the-jail"}
 
 
 class Jails:

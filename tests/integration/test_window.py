@@ -242,3 +242,25 @@ def test_nobody_is_told_of_a_session_that_is_not_theirs(make: Make) -> None:
     ref = server.session()
     with pytest.raises(NotFound):
         server.core.usage.contexts.read(Caller(tenant=ref.tenant, principal="mate"), ref)
+
+
+@pytest.mark.parametrize(("answer", "sent"), [(ANSWER, [ANSWER]), ("a" * 1_000_000, [])])
+def test_the_context_tells_what_is_sent_of_a_turn_that_does_not_fit(make: Make, answer: str, sent: list[str]) -> None:
+    server = make("first", answer, "third", context_tokens=2_000)
+    ref = server.session()
+    server.say(ref, "first question")
+    server.say(ref, "q" * 1_000_000)
+    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    assert sum(turn.tokens for turn in shown.turns) <= shown.budget_tokens
+    assert [turn.tokens for turn in shown.turns] == [4 + len(text) // 4 for text in sent]
+    server.say(ref, "third question")
+    assert [text for text in asked(server) if text[0] in "aq"] == sent
+
+
+def test_the_context_has_no_summary_that_does_not_fit(make: Make) -> None:
+    server = make("first", "second", context_tokens=2_000)
+    ref = server.session()
+    server.say(ref, "first question")
+    object.__setattr__(server.core.usage.contexts, "context_tokens", 0)
+    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    assert (shown.budget_tokens, shown.summary, shown.turns) == (0, None, ())

@@ -24,11 +24,22 @@ MAY_IMPORT = {
     "http": {"domain", "services"},
     "edge": {"domain", "http", "bootstrap", "config"},
     "setting_values": set[str](),
-    "config": {"setting_values"},
+    "setting_problems": set[str](),
+    "config": {"setting_values", "setting_problems"},
     "auth_settings": {"config", "setting_values"},
     "client_settings": {"config"},
     "local_settings": {"config", "auth_settings"},
-    "bootstrap": {"domain", "ports", "records", "engine", "store", "adapters", "services", *SETTINGS},
+    "bootstrap": {
+        "domain",
+        "ports",
+        "records",
+        "engine",
+        "store",
+        "adapters",
+        "services",
+        "setting_problems",
+        *SETTINGS,
+    },
     "functions": {"domain", "dialects", "http", "edge", "bootstrap", *SETTINGS},
 }
 MAX_FILE_LINES = 400
@@ -39,7 +50,7 @@ MAX_PARAMETERS = 7
 COMPOSITION = {
     *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
     *(EDGE / f"{name}.py" for name in ("accepting", "connections", "descriptors", "http_limits", "http_only")),
-    *(EDGE / f"{name}.py" for name in ("backup", "last_resort", "slow_readers")),
+    *(EDGE / f"{name}.py" for name in ("backup", "greeting", "last_resort", "slow_readers")),
     *EDGE.glob("*/family.py"),
     *EDGE.glob("chat/*.py"),
 }

@@ -252,3 +252,53 @@ def test_where_nobody_listens_it_says_so_at_once() -> None:
     with pytest.raises(NoServer, match="make run"):
         list(ChatSession(client, "a", "s", {}, on_loss=lambda: None).begin("hello"))
     client.close()
+
+
+# ── results of tools that run here ───────────────────────────────────────────────────────────────────────────────
+
+
+class Away(Client):
+    """A client whose server is away for the first requests."""
+
+    def __init__(self, settings: ClientSettings, problems: list[ChatError]) -> None:
+        super().__init__(settings)
+        self.problems = problems
+
+    def posted(self, path: str, body: Any, key: str) -> Iterator[Event]:
+        if self.problems:
+            raise self.problems.pop(0)
+        return super().posted(path, body, key)
+
+
+@pytest.mark.parametrize("problem", [NoServer("http://h"), Refused(503, "it starts"), ConnectionLost("http://h")])
+def test_the_results_of_tools_wait_for_a_server_that_is_away(loopback: Loopback, problem: ChatError) -> None:
+    client = Away(ClientSettings(url=loopback.url), [problem] * 3)
+    losses: list[None] = []
+    session = ChatSession(client, "a", "s", {}, on_loss=lambda: losses.append(None))
+    session.heard.turn_id = "t"
+    loopback.replies = [stream(STEP, END)]
+    assert kinds(session.resume([{"call_id": "c"}])) == ["step_start", "turn_complete"]
+    (resumed,) = loopback.asked
+    assert resumed.body == {"tool_responses": [{"call_id": "c"}], "stream": True}
+    assert len(losses) == 1
+    client.close()
+
+
+@pytest.mark.parametrize("problem", [NoServer("http://h"), Refused(503, "it starts")])
+def test_a_message_does_not_wait_for_a_server_that_is_not_there(loopback: Loopback, problem: ChatError) -> None:
+    client = Away(ClientSettings(url=loopback.url), [problem])
+    session = ChatSession(client, "a", "s", {}, on_loss=lambda: pytest.fail("nothing was lost"))
+    with pytest.raises(type(problem)):
+        list(session.begin("hello"))
+    client.close()
+
+
+def test_results_do_not_wait_for_a_server_longer_than_two_minutes(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("functions.chat.session.REJOIN_S", 0.3)
+    client = Away(ClientSettings(url=loopback.url), [NoServer("http://h")] * 100)
+    session = ChatSession(client, "a", "s", {}, on_loss=lambda: None)
+    with pytest.raises(ChatError, match=r"could not be had again within 0\.3 s"):
+        list(session.resume([]))
+    client.close()

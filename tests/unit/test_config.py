@@ -390,3 +390,72 @@ def test_any_other_place_to_fetch_from_stops_the_start(
     environment(PLACE if kind is LambdaSettings else {}, TURNSTONE_FETCH_ALLOW=places)
     with pytest.raises(InvalidSettings, match="TURNSTONE_FETCH_ALLOW: must be host:port pairs"):
         load_settings(kind)
+
+
+# ---- what is said of mistakes
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"AUHT": "x"}, "AUHT: there is no such setting; did you mean TURNSTONE_AUTH?"),
+        ({"DATADIR": "x"}, "DATADIR: there is no such setting; did you mean TURNSTONE_DATA_DIR?"),
+        ({"COLOUR": "x"}, "COLOUR: there is no such setting"),
+        (
+            {"TABLE": "x"},
+            "TABLE: there is no such setting of a server on one machine, only of functions on AWS; unset it",
+        ),
+        ({"AUTH": "on"}, "AUTH: must be off, api_keys or jwt"),
+        ({"PORT": "70000"}, "PORT: must be a whole number from 0 to 65,535"),
+        ({"HOST": "localhost"}, "HOST: must be an IP address, such as 127.0.0.1"),
+        ({"ALLOW_OPEN": "maybe"}, "ALLOW_OPEN: must be true or false"),
+        ({"AWAIT_SECONDS": "inf"}, "AWAIT_SECONDS: must be a number above 0 and at most 31,536,000"),
+        ({"LEASE_SECONDS": "x"}, "LEASE_SECONDS: must be a number from 0.3 to 3,600"),
+        ({"MAX_TENANT_TURNS": "0", "AUTH": "jwt"}, "MAX_TENANT_TURNS: must be a whole number from 1 to 4,096"),
+        (
+            {"MAX_DAY_TOKENS": "0"},
+            "MAX_DAY_TOKENS: must be a whole number from 1 to 1,000,000,000,000, or the word none",
+        ),
+        (
+            {"MODEL_URL": "localhost:1"},
+            "MODEL_URL: must be a URL that begins with http:// or https:// and names a host, or the word offline",
+        ),
+        (
+            {"PUBLIC_URL": "https://h/?q"},
+            "PUBLIC_URL: must be a URL that begins with http:// or https:// and names a host, without a query",
+        ),
+        ({"MODEL_API_KEY": "a b"}, "MODEL_API_KEY: must be a key of visible ASCII characters without spaces"),
+    ],
+)
+def test_a_mistake_is_told_with_what_may_be(environment: SetEnvironment, given: dict[str, str], expected: str) -> None:
+    environment({f"TURNSTONE_{name}": value for name, value in given.items()})
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(LocalSettings)
+    assert str(raised.value) == f"TURNSTONE_{expected}"
+
+
+def test_every_setting_that_text_can_be_wrong_for_says_what_it_may_be(environment: SetEnvironment) -> None:
+    """A field that is added without words for its values is noticed here."""
+    free = {"model_url", "config", "data_dir", "jwt_issuer", "jwt_audience", "jwt_tenant"}
+    environment({f"TURNSTONE_{name.upper()}": "\u00e4 ?" for name in LocalSettings.model_fields})
+    with pytest.raises(InvalidSettings) as raised:
+        load_settings(LocalSettings)
+    told = dict(problem.split(": ", 1) for problem in str(raised.value).split("; TURNSTONE_"))
+    named = {name.removeprefix("TURNSTONE_").lower() for name in told}
+    assert LocalSettings.model_fields.keys() - free <= named | {"model_url"}
+    assert all(words.startswith("must be ") for words in told.values()), told
+
+
+@pytest.mark.parametrize("url", ["https://h.example", "https://h.example/", "https://h.example/a//"])
+def test_slashes_at_the_end_of_the_public_address_mean_nothing(environment: SetEnvironment, url: str) -> None:
+    environment(TURNSTONE_PUBLIC_URL=url)
+    assert load_settings(LocalSettings).public_url == url.rstrip("/")
+
+
+def test_a_clients_key_stops_the_start_of_a_server_without_authentication_only(environment: SetEnvironment) -> None:
+    environment(TURNSTONE_API_KEY=KEY, TURNSTONE_URL="https://agents.example")
+    with pytest.raises(InvalidSettings, match=r"TURNSTONE_API_KEY: is set, but TURNSTONE_AUTH is off") as raised:
+        load_settings(LocalSettings).refuse_unused_key()
+    assert KEY not in str(raised.value)
+    environment(TURNSTONE_AUTH="api_keys")
+    load_settings(LocalSettings).refuse_unused_key()

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from turnstone.bootstrap.models import CALLER_KEY
-from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.config import OFFLINE, InvalidFile
 from turnstone.domain.catalogue import Catalogue, OpenAIProvider
 from turnstone.domain.routing import MODELS
 from turnstone.domain.tool_settings import WebSearchSettings, WolframSettings
@@ -31,20 +31,22 @@ def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise:
         model_url = model_url or otherwise
     if model_url is not None and isinstance(providers, dict):
         if MODELS in providers:
-            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{MODELS} is what TURNSTONE_MODEL_URL names; unset that")
+            raise InvalidFile(f"providers.{MODELS} is what TURNSTONE_MODEL_URL names; unset that")
         told = {**told, "providers": {**providers, MODELS: _named_by_environment(model_url)}}
     try:
         catalogue = Catalogue.model_validate(told)
     except ValidationError as error:
-        raise InvalidSettings(f"TURNSTONE_CONFIG: {_problems(error)}") from None
+        from turnstone.setting_problems import problems_in_file  # only where a start fails
+
+        raise InvalidFile(problems_in_file(Catalogue, error)) from None
     if catalogue.known().default not in (None, *catalogue.providers):
-        raise InvalidSettings(
-            "TURNSTONE_CONFIG: nobody is named to ask for models that it does not list; set default_provider, "
+        raise InvalidFile(
+            "nobody is named to ask for models that it does not list; set default_provider, "
             "TURNSTONE_MODEL_URL, or registry to closed"
         )
     for name, keyed in _keyed(catalogue):
         if any(getattr(keyed, field) for field in KEY_FIELDS if field != key_field):
-            raise InvalidSettings(f"TURNSTONE_CONFIG: {name}: its key is named by {key_field} here")
+            raise InvalidFile(f"{name}: its key is named by {key_field} here")
     return catalogue
 
 
@@ -66,11 +68,6 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidSettings(f"TURNSTONE_CONFIG: is no TOML: {error}") from None
+        raise InvalidFile(f"is no TOML: {error}") from None
     except RecursionError:
-        raise InvalidSettings("TURNSTONE_CONFIG: is nested too deep") from None
-
-
-def _problems(error: ValidationError) -> str:
-    told = error.errors(include_input=False, include_url=False)
-    return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in told)
+        raise InvalidFile("is nested too deep") from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 from turnstone.bootstrap.models import Means, build_inference, build_only_inference
-from turnstone.config import InvalidSettings, text_of_variable
+from turnstone.config import OFFLINE, InvalidFile, text_of_variable
 from turnstone.domain.routing import MODELS
 from turnstone.local_settings import LocalSettings
 
@@ -31,7 +31,7 @@ class LocalModels(NamedTuple):
 
 def local_models(settings: LocalSettings) -> LocalModels:
     """Return the models of this server. Raises InvalidSettings."""
-    catalogue = _catalogue(settings)
+    catalogue = read_catalogue(settings)
     timeout_s = settings.model_timeout_seconds
     if catalogue is None:
         asked = (settings.model_url, lambda: settings.model_api_key, timeout_s)
@@ -42,7 +42,7 @@ def local_models(settings: LocalSettings) -> LocalModels:
         try:
             inference.provider(name)
         except ValueError as wrong:
-            raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}: {wrong}") from wrong
+            raise InvalidFile(f"providers.{name}: {wrong}") from wrong
     return LocalModels(inference, catalogue, build_embeddings(catalogue, means).load())
 
 
@@ -51,7 +51,7 @@ def local_means(settings: LocalSettings) -> Means:
     return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
 
 
-def _catalogue(settings: LocalSettings) -> Catalogue | None:
+def read_catalogue(settings: LocalSettings) -> Catalogue | None:
     """Return what the file says, None if there is none. Raises InvalidSettings.
 
     A file that names providers stands for itself: the offline model is beside them only if it was asked for.
@@ -63,7 +63,7 @@ def _catalogue(settings: LocalSettings) -> Catalogue | None:
     try:
         text = file.read_text()
     except (OSError, ValueError) as problem:
-        raise InvalidSettings(f"TURNSTONE_CONFIG: {str(file)!r} can't be read: {problem}") from None
+        raise InvalidFile(f"{str(file)!r} can't be read: {problem}") from None
     model_url = settings.model_url if "model_url" in settings.model_fields_set else None
     return build_catalogue(text, model_url, KEY_FIELD, settings.model_url)
 
@@ -75,7 +75,7 @@ def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | 
         return None
     key = text_of_variable(provider.api_key_env)
     if key is None:
-        raise InvalidSettings(f"TURNSTONE_CONFIG: providers.{name}.api_key_env: {provider.api_key_env} is not set")
+        raise InvalidFile(f"providers.{name}.api_key_env: {provider.api_key_env} is not set")
     return key
 
 
@@ -83,7 +83,21 @@ def _aws_clients() -> AwsClients:
     try:
         from turnstone.adapters.aws_clients import AwsClients
     except ModuleNotFoundError as missing:
-        raise InvalidSettings(
-            f"TURNSTONE_CONFIG: a provider on AWS needs the package {missing.name}, pip install '.[aws]'"
-        ) from missing
+        raise InvalidFile(f"a provider on AWS needs the package {missing.name}, pip install '.[aws]'") from missing
     return AwsClients()
+
+
+def model_to_try(settings: LocalSettings) -> tuple[str | None, bool]:
+    """Return a model that answers, if the settings name one, and whether the operator's file names models or providers.
+
+    Raises InvalidSettings.
+    """
+    catalogue = read_catalogue(settings)
+    if catalogue is None:
+        return (OFFLINE if settings.model_url == OFFLINE else None), False
+    is_of_file = bool(catalogue.models) or bool(catalogue.providers.keys() - {MODELS})
+    talking = [name for name, entry in catalogue.models.items() if entry.embedding_dimension is None]
+    if talking:
+        return talking[0], is_of_file
+    default = catalogue.providers.get(catalogue.known().default or "")
+    return (OFFLINE if default is not None and default.type == "offline" else None), is_of_file

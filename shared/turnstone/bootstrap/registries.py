@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnstone.config import OFFLINE, InvalidSettings
+from turnstone.config import OFFLINE, InvalidFile
 from turnstone.domain.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Registries:
             try:
                 self._ports.shields.build(shield)
             except InvalidRequest as wrong:
-                raise InvalidSettings(f"TURNSTONE_CONFIG: shields.{name}: {wrong}") from wrong
+                raise InvalidFile(f"shields.{name}: {wrong}") from wrong
         return KnownShields(self.directory, configured)
 
     @cached_property

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
-from turnstone.config import InvalidSettings, text_of_variable
+from turnstone.config import InvalidFile, text_of_variable
 from turnstone.domain.errors import FetchRefused
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock
         named = {"websearch": told.websearch.api_key_env, "wolfram_alpha": told.wolfram_alpha.api_key_env}
     for name, variable in named.items():
         if variable is not None and text_of_variable(variable) is None:
-            raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.api_key_env: {variable} is not set")
+            raise InvalidFile(f"tools.{name}.api_key_env: {variable} is not set")
     hidden = (settings.data_dir,)
     means = local_means(settings)
     place = ToolPlace(settings, catalogue, clock, means, text_of_variable, hidden, settings.processes)
@@ -76,7 +76,7 @@ def lambda_tool_kinds(
 ) -> EveryToolKind:
     """Return every kind on AWS; secrets are read when a tool needs one. Raises InvalidSettings."""
     if catalogue is not None and catalogue.tools.code_interpreter.runs == "here":
-        raise InvalidSettings("TURNSTONE_CONFIG: tools.code_interpreter.runs: must be agentcore or off on AWS")
+        raise InvalidFile("tools.code_interpreter.runs: must be agentcore or off on AWS")
     return build_tool_kinds(ToolPlace(settings, catalogue, clock, means, secret))
 
 
@@ -113,7 +113,7 @@ def _refuse_wrong_addresses(settings: ToolSettings, allowed: Callable[[], Allowe
             if url is not None:
                 allowed().with_url(url)
         except FetchRefused as refused:
-            raise InvalidSettings(f"TURNSTONE_CONFIG: tools.{name}.url: {refused}") from refused
+            raise InvalidFile(f"tools.{name}.url: {refused}") from refused
 
 
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
@@ -141,7 +141,7 @@ def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means)
     """Return what makes the model that makes images. Raises InvalidSettings if there can be none."""
     entry = catalogue.providers.get(settings.provider)
     if entry is None or entry.type == "offline":
-        raise InvalidSettings(f"TURNSTONE_CONFIG: tools.photogen.provider: {settings.provider!r} makes no images")
+        raise InvalidFile(f"tools.photogen.provider: {settings.provider!r} makes no images")
     match entry.type:
         case "openai":
             return partial(_openai_images, settings, entry, means)
@@ -151,7 +151,7 @@ def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means)
             try:
                 body_of(settings.model, settings.size)
             except ValueError as wrong:
-                raise InvalidSettings(f"TURNSTONE_CONFIG: tools.photogen.{wrong}") from wrong
+                raise InvalidFile(f"tools.photogen.{wrong}") from wrong
             return partial(_bedrock_images, settings, entry, means)
         case _:
             assert_never(entry)
@@ -209,16 +209,16 @@ def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
     from turnstone.adapters.machine_memory import usable_memory_bytes  # only where code is run
 
     calls = settings.calls_at_a_time
-    name = "TURNSTONE_CONFIG: tools.code_interpreter"
+    name = "tools.code_interpreter"
     if calls is None:
         usable_bytes = usable_memory_bytes()
         half_mb = None if usable_bytes is None else usable_bytes // 2 // 2**20
         calls = 1 if half_mb is None else max(1, half_mb // (settings.memory_mb + CODE_CALL_OVERHEAD_MB))
         if calls < processes:
             said = f"half of the memory has room for {calls} calls at a time, and TURNSTONE_PROCESSES is {processes}"
-            raise InvalidSettings(f"{name}.memory_mb: {said}; lower either, or set calls_at_a_time")
+            raise InvalidFile(f"{name}.memory_mb: {said}; lower either, or set calls_at_a_time")
     elif calls < processes:
-        raise InvalidSettings(f"{name}.calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is {processes}")
+        raise InvalidFile(f"{name}.calls_at_a_time: must be at least TURNSTONE_PROCESSES, which is {processes}")
     log.info("code calls at a time: %d in each process", calls // processes)
     return calls // processes
 

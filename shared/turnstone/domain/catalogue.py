@@ -15,7 +15,10 @@ from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, Prices, Ta
 from turnstone.domain.tool_settings import ToolgroupEntry, ToolSettings
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
+Url = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
+]
 Text = Annotated[str, Field(min_length=1, max_length=2_048)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]

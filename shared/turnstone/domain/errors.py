@@ -192,7 +192,7 @@ class BodyTooLarge(TurnstoneError):
     """The request has more bytes than the server takes."""
 
     def __init__(self, limit_bytes: int) -> None:
-        super().__init__(f"the request body is over the limit of {limit_bytes} bytes")
+        super().__init__(f"the request body is over the limit of {limit_bytes} bytes (TURNSTONE_MAX_BODY_BYTES)")
         self.limit_bytes = limit_bytes
 
 
@@ -254,7 +254,7 @@ class TurnLimitReached(LimitReached):
     def __init__(self, spent_tokens: int, limit_tokens: int) -> None:
         super().__init__(
             f"this turn has spent {spent_tokens} tokens, and a turn may spend {limit_tokens} "
-            "(the limit max_turn_tokens); its finished steps are kept"
+            "(the limit TURNSTONE_MAX_TURN_TOKENS); its finished steps are kept"
         )
         self.limit_tokens = limit_tokens
 
@@ -265,7 +265,7 @@ class TurnTimeReached(LimitReached):
     def __init__(self, limit_s: float) -> None:
         super().__init__(
             f"this turn has run for {limit_s:g} s, waits for its client apart, which is as long as a turn may run "
-            "(the limit max_turn_seconds); its finished steps are kept"
+            "(the limit TURNSTONE_MAX_TURN_SECONDS); its finished steps are kept"
         )
         self.limit_s = limit_s
 
@@ -275,7 +275,7 @@ class DayLimitReached(LimitReached):
 
     def __init__(self, limit_tokens: int, ends_in: timedelta) -> None:
         super().__init__(
-            f"the {limit_tokens} tokens of this day (the limit max_day_tokens) are spent; "
+            f"the {limit_tokens} tokens of this day (the limit TURNSTONE_MAX_DAY_TOKENS) are spent; "
             "there will be new ones at midnight UTC"
         )
         self.limit_tokens = limit_tokens

@@ -13,7 +13,10 @@ class SummaryInContext(Frozen):
 
 
 class TurnInContext(Frozen):
-    """A turn that is sent as it was, and how many tokens it takes as we estimate them."""
+    """A turn that is sent, and how many tokens that takes as we estimate them.
+
+    A newest turn that does not fit as a whole is sent without its first messages.
+    """
 
     turn_id: str
     tokens: int

@@ -8,7 +8,10 @@ from turnstone.domain.model import JsonObject, Strict
 from turnstone.domain.registry import MCP, McpEndpoint, Toolgroup
 
 Text = Annotated[str, Field(min_length=1, max_length=2_048)]
-Url = Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]
+Url = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
+]
 
 
 class _Keyed(Strict):
@@ -50,7 +53,9 @@ class PhotogenSettings(Strict):
 
     provider: Text
     model: Text
-    size: Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")] = "1024x1024"
+    size: Annotated[
+        str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$", description="width and height, such as 1024x1024")
+    ] = "1024x1024"
 
 
 class CodeInterpreterSettings(Strict):

@@ -12,7 +12,10 @@ from turnstone.http.app import RoutedApp
 from turnstone.http.errors import detail_reply
 
 LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
-REFUSAL = "this server has no authentication and answers programs of its own machine only, by the name localhost"
+REFUSAL = (
+    "this server has no authentication and answers programs of its own machine only, by the name localhost; for other "
+    "names its operator sets TURNSTONE_AUTH, or TURNSTONE_ALLOW_OPEN=true to serve whoever reaches it"
+)
 
 
 class LocalOnly:

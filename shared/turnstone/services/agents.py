@@ -7,6 +7,7 @@ from turnstone.domain.access import stamp_of
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.lists import Wanted
 from turnstone.ports import Clock, IdGenerator
 from turnstone.services.access import AccessRules
@@ -35,7 +36,11 @@ class Agents:
 
     def create(self, caller: Caller, config: AgentConfig, attempt: Attempt) -> str:
         """Return the new agent's id. Raises Unsupported, InvalidRequest, IdempotencyMismatch."""
-        self._refuse_unsupported(caller.tenant, config)
+        try:
+            self._refuse_unsupported(caller.tenant, config)
+        except InvalidRequest as refused:
+            refused.location = ("agent_config", *refused.location)
+            raise
         now = self._clock.now()
         agent = Agent(agent_id=self._ids.new_id(), agent_config=config, created_at=now)
         stored = StoredAgent(agent, self._ids.order_key(now, None), stamp_of(caller))

@@ -29,7 +29,8 @@ def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
 def refuse_many_iterations(asked: int | None, most: int) -> None:
     """Raise InvalidRequest for more inferences a turn than this server runs."""
     if asked is not None and asked > most:
-        said = f"max_infer_iters: this server runs at most {most} inferences a turn, not {asked}"
+        limit = f"{most} inferences a turn (TURNSTONE_MAX_INFER_ITERS)"
+        said = f"max_infer_iters: this server runs at most {limit}, not {asked}"
         raise InvalidRequest(said, ("max_infer_iters",))
 
 

@@ -1,9 +1,18 @@
 """What a session's next turn will show the model of the turns before."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstone.domain.caller import Caller
-from turnstone.domain.context import SEALED_TOKENS, living, newest_entries, summary_tokens
+from turnstone.domain.context import (
+    SEALED_TOKENS,
+    Entry,
+    living,
+    newest_entries,
+    newest_within,
+    summary_tokens,
+    tokens_of,
+)
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.session_context import SessionContext, SummaryInContext, TurnInContext
 from turnstone.domain.window import budget_tokens
@@ -34,7 +43,9 @@ class SessionContexts:
         if route.context_tokens is not None and route.context_tokens > self.context_tokens:
             segments = self.turns.widened(ref, segments, budget)
         summary, entries = living(segments)
-        chosen, _ = newest_entries(entries, budget - summary_tokens(summary))
+        if summary_tokens(summary) > budget:
+            summary = None
+        turns = self._turns(ref, entries, budget - summary_tokens(summary)) if budget > 0 else ()
         return SessionContext(
             window_tokens=route.context_tokens,
             budget_tokens=budget,
@@ -46,5 +57,14 @@ class SessionContexts:
                 last_turn_id=summary.last_order,
                 model_id=summary.model,
             ),
-            turns=tuple(TurnInContext(turn_id=entry.order, tokens=entry.tokens) for entry in chosen),
+            turns=turns,
         )
+
+    def _turns(self, ref: SessionRef, entries: Sequence[Entry], budget: int) -> tuple[TurnInContext, ...]:
+        """Return the turns that fit; of a newest one that does not fit as a whole, what of it is sent, if anything."""
+        chosen, left = newest_entries(entries, budget)
+        if left >= 0:
+            return tuple(TurnInContext(turn_id=entry.order, tokens=entry.tokens) for entry in chosen)
+        (messages,) = self.turns.messages_of(ref, chosen)
+        sent = newest_within(messages, budget)
+        return tuple(TurnInContext(turn_id=entry.order, tokens=tokens_of(sent)) for entry in chosen if sent)

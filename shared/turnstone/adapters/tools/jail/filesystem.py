@@ -10,7 +10,7 @@ from turnstone.adapters.tools.jail import kernel
 
 SCRATCH = "/tmp"  # noqa: S108 # within the jail, where nobody else has been
 WORK = f"{SCRATCH}/work"
-_OLD = "/outside"
+_OLD = "/.outside-of-the-jail"  # no folder of a machine, which could then not be shown
 
 
 @dataclass(frozen=True)

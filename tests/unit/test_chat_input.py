@@ -1,0 +1,91 @@
+"""A chat's message: joined with standard input, which may be silent, damaged or none; and the name of its agent."""
+
+from __future__ import annotations
+
+import io
+import os
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+
+from functions.chat.own_agent import _name, identity_of
+from functions.chat.piped import UnusableInput, with_piped
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[TextIO, int]]:
+    """A pipe: its end to read, as standard input is, and the descriptor of the other."""
+    reader, writer = os.pipe()
+    with open(reader, encoding="utf-8") as stdin, open(writer, "wb", buffering=0) as end:
+        yield stdin, end.fileno()
+
+
+def test_a_pipe_that_stays_silent_is_noted_and_then_an_error(
+    pipe: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("functions.chat.piped.NOTE_AFTER_S", 0.05)
+    monkeypatch.setattr("functions.chat.piped.SILENT_S", 0.2)
+    notes: list[str] = []
+    os.write(pipe[1], b"begun")
+    with pytest.raises(UnusableInput, match=r"brought nothing for 0\.2 s: `< /dev/null` sends the message without it"):
+        with_piped("hello", pipe[0], notes.append)
+    assert len(notes) == 1
+    assert "waiting for standard input" in notes[0]
+
+
+def test_what_can_not_be_read_is_an_error() -> None:
+    folder = os.open("/", os.O_RDONLY)
+
+    class Folder(io.StringIO):
+        def fileno(self) -> int:
+            return folder
+
+    with pytest.raises(UnusableInput, match="can't be read: Is a directory"):
+        with_piped("hello", Folder(), lambda _: None)
+    os.close(folder)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"text\r\n\r\n", "text\n\nhello"),
+        (b"\xef\xbb\xbftext", "text\n\nhello"),
+        (b"  a\r\n  b", "  a\r\n  b\n\nhello"),
+        (b" \n\t\n", "hello"),
+        (b"", "hello"),
+    ],
+)
+def test_the_message_follows_the_text_behind_an_empty_line(
+    pipe: tuple[TextIO, int], body: bytes, expected: str
+) -> None:
+    os.write(pipe[1], body)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), pipe[1])  # closes the pipe
+    assert with_piped("hello", pipe[0], lambda _: None) == expected
+
+
+def test_without_a_descriptor_there_is_no_text() -> None:
+    assert with_piped("hello", io.StringIO("x"), lambda _: None) == "hello"
+    assert with_piped(None, None, lambda _: None) == ""
+
+
+def token(claims: str) -> str:
+    return f"e30.{urlsafe_b64encode(claims.encode()).decode().rstrip('=')}.c2ln"
+
+
+def test_an_agent_is_named_after_its_caller_and_its_configuration() -> None:
+    names = [
+        _name(config, identity_of(key))
+        for config in ({"model": "m"}, {"model": "n"})
+        for key in (None, "ts_a", "ts_b", token('{"iss": "i", "sub": "s"}'), token('{"iss": "i", "sub": "t"}'))
+    ]
+    assert len(set(names)) == 10
+    assert all(name.startswith("chat-") and len(name) == 21 for name in names)
+
+
+def test_a_token_names_its_subject_however_often_it_is_renewed() -> None:
+    first, second = (identity_of(token(f'{{"iss": "i", "sub": "s", "exp": {exp}}}')) for exp in (1, 2))
+    assert first == second == '["i", "s"]'
+    for strange in ("a.b.c", "a.e30.c", "..", "a.W10.c", "ä.ö.ü", token("[" * 100_000)):
+        assert identity_of(strange) == strange
