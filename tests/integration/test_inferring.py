@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asgi_client import Answered, Raw, Served, scope_of, served
-from tests.fakes.openai_answers import BreakOff, Pause, call_answer, error_answer, text_answer, text_chunk
+from tests.fakes.openai_answers import BreakOff, Pause, call_answer, ending, error_answer, text_answer, text_chunk
 from tests.fakes.openai_server import ModelServer, Script
 from turnstone.domain.errors import Overloaded
 
@@ -97,12 +97,88 @@ def test_a_question_reaches_the_model_as_it_was_put(tmp_path: Path) -> None:
 
 def test_what_only_such_servers_take_is_passed_on_to_them(tmp_path: Path) -> None:
     with world(tmp_path) as (serving, model):
-        assert serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, seed=7, user="ann")).status == 200
-        body = {"model": "m", "input": ["one"], "user": "ann", "dimensions": 5}
+        assert serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, seed=7, user="ann", min_p=0.1)).status == 200
+        body = {"model": "m", "input": ["one"], "user": "ann", "dimensions": 5, "input_type": "query"}
         assert serving.client.post(OPENAI_EMBED, body).status == 200
     chat, embedding = model.requests
-    assert (chat["seed"], chat["user"], "temperature" in chat) == (7, "ann", False)
+    assert (chat["seed"], chat["user"], chat["min_p"], "temperature" in chat) == (7, "ann", 0.1, False)
     assert embedding == {**body, "encoding_format": "float"}
+
+
+SCORE = {"token": "o", "logprob": -0.25, "bytes": [111], "top_logprobs": [{"token": "O", "logprob": -2, "bytes": None}]}
+ODD = [SCORE | {"logprob": float("-inf")}, SCORE | {"token": 7}, "x", SCORE | {"bytes": [300], "top_logprobs": "x"}]
+UNLIKELY = SCORE | {"logprob": -9999.0}
+
+
+def rated(text: str, *entries: Any) -> dict[str, Any]:
+    made = text_chunk(text)
+    made["choices"][0]["logprobs"] = {"content": list(entries)}
+    return made
+
+
+@STREAMED
+def test_logprobs_are_answered_where_they_are_asked_for(tmp_path: Path, stream: bool) -> None:
+    answer = (rated("", SCORE), rated("ok", SCORE), rated("!", *ODD), *ending("stop"))
+    with world(tmp_path, lambda _: answer) as (serving, model):
+        wanted, not_wanted = (
+            serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, stream=stream, **fields))
+            for fields in ({"logprobs": True, "top_logprobs": 1}, {})
+        )
+    choices = [choice for event in (events_of(wanted) if stream else [wanted.json()]) for choice in event["choices"]]
+    told = [entry for choice in choices if choice["logprobs"] for entry in choice["logprobs"]["content"]]
+    assert told == [SCORE, SCORE, UNLIKELY, SCORE | {"bytes": None, "top_logprobs": []}]
+    if stream:
+        assert [(c["delta"].get("content"), len(c["logprobs"]["content"])) for c in choices if c["logprobs"]] == [
+            ("", 1),
+            ("ok", 1),
+            ("!", 2),
+        ]
+    assert b"-0.25" not in not_wanted.body
+    assert [(sent.get("logprobs"), sent.get("top_logprobs")) for sent in model.requests] == [(True, 1), (None, None)]
+
+
+def test_a_flood_of_logprobs_ends_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnstone.adapters.openai_logprobs.MOST_ENTRIES", 20)
+    answer = (*(rated("o", SCORE) for _ in range(11)), *ending("stop"))
+    with world(tmp_path, lambda _: answer) as (serving, _):
+        told = serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, logprobs=True, top_logprobs=1))
+    assert (told.status, "ask for fewer top_logprobs" in told.refusal()) == (502, True)
+
+
+def test_other_answers_than_the_first_are_no_part_of_it(tmp_path: Path) -> None:
+    def chosen(index: int, text: str) -> dict[str, Any]:
+        made = text_chunk(text)
+        made["choices"][0]["index"] = index
+        return made
+
+    answer = (chosen(1, "no"), chosen(0, "yes"), chosen(1, "no"), *ending("stop"))
+    with world(tmp_path, lambda _: answer) as (serving, _):
+        told = serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT)).json()
+    assert told["choices"][0]["message"]["content"] == "yes"
+
+
+@STREAMED
+def test_a_fallback_of_another_kind_answers_without_what_it_does_not_take(tmp_path: Path, stream: bool) -> None:
+    tool = {"type": "function", "function": {"name": "add", "strict": True, "parameters": {"type": "object"}}}
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}}
+    said = [{"role": "user", "name": "ann", "content": [{"type": "text", "text": "hi"}, image]}]
+    with ModelServer(lambda _: error_answer(500, "out of order")) as model:
+        file = tmp_path / "turnstone.toml"
+        file.write_text(FILE.format(url=model.url))
+        with served(tmp_path, config=file) as serving:
+            body = {"model": "two", "messages": said, "tools": [tool], "top_k": 3, "user": "ann", "stream": stream}
+            answer = serving.client.post(OPENAI_CHAT, body)
+            refused = serving.client.post(OPENAI_CHAT, {**body, "logprobs": True})
+    assert answer.status == 200
+    assert b"offline" in answer.body
+    (sent,) = model.requests
+    assert (sent["messages"], sent["tools"], sent["top_k"]) == (
+        said,
+        [tool | {"function": sent["tools"][0]["function"]}],
+        3,
+    )
+    assert sent["tools"][0]["function"]["strict"] is True
+    assert (refused.status, refused.refusal()) == (400, "logprobs: the provider of 'two' does not take it")
 
 
 @BOTH

@@ -414,14 +414,14 @@ def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> 
 )
 def test_a_path_that_no_route_has_is_unknown(door_to: OpenDoor, path: str) -> None:
     answer = door_to().ask("GET", path)
-    assert (answer.status, answer.json) == (404, {"detail": "Not Found"})
+    assert (answer.status, answer.json["detail"]) == (404, "Not Found")
 
 
 @pytest.mark.parametrize("prefix", ["", "/live"])
 @pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents"])
 def test_the_version_within_an_id_does_not_begin_the_path(door_to: OpenDoor, prefix: str, agent_id: str) -> None:
     answer = door_to().ask("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
-    assert (answer.status, answer.json) == (404, {"detail": "Not Found"})
+    assert (answer.status, answer.json["detail"]) == (404, "Not Found")
 
 
 @pytest.mark.parametrize("agent_id", ["v1", "a b", "Zoë", "50%", "%2F", "a+b", "a|b:c#d", "文"])

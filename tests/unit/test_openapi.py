@@ -512,12 +512,12 @@ def ask_registries(asker: Asker) -> None:
         assert asker.ask("POST", path.rpartition("/")[0], body).status == 200
         assert asker.ask("GET", path.rpartition("/")[0]).status == 200
         assert asker.ask("GET", path).status == 200
+        assert asker.ask("GET", "/v1/openai/v1/models/{model_id}").status == (200 if "model" in path else 404)
         changed = body | {"metadata": {}, "args": {"c": 1}, "params": {"words": ["c"]}}
         assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
         assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
     for path in (
         "/v1/openai/v1/models",
-        "/v1/openai/v1/models/{model_id}",
         "/v1/providers",
         "/v1/providers/{provider_id}",
         "/v1/tools/{tool_name}",

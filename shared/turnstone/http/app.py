@@ -97,7 +97,7 @@ class RoutedApp(Router):
         """Return the envelope for a request that is refused before its route is called."""
         for served in self.routes:
             if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
-                return served.envelope
+                return served.envelope_of(scope)
         return envelope_below(scope["path"], self._declared)
 
 
@@ -106,12 +106,16 @@ class _Served(StarletteRoute):
 
     def __init__(self, path: str, by_method: _ByMethod) -> None:
         super().__init__(path, by_method, methods=by_method.methods)
-        self.envelope = by_method.envelope
+        self._by_method = by_method
+
+    def envelope_of(self, scope: Scope) -> ErrorEnvelope:
+        """Return the envelope of the request's method; of one that is not served, that of another."""
+        return self._by_method.envelope_of(scope["method"])
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.methods and scope["method"] not in self.methods:
             allowed = {"allow": ", ".join(self.methods)}
-            await _send_whole(detail_reply(405, "Method Not Allowed", allowed, self.envelope), send)
+            await _send_whole(detail_reply(405, "Method Not Allowed", allowed, self.envelope_of(scope)), send)
         else:
             await self.app(scope, receive, send)
 
@@ -122,7 +126,9 @@ class _ByMethod:
     def __init__(self, endpoints: Mapping[str, _Endpoint]) -> None:
         self._endpoints = endpoints
         self.methods = list(endpoints)
-        self.envelope = endpoints[self.methods[0]].envelope
+
+    def envelope_of(self, method: str) -> ErrorEnvelope:
+        return self._endpoints.get(method, self._endpoints[self.methods[0]]).envelope
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
