@@ -12,5 +12,5 @@ def delete_chat_completion(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}"
-ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, dialect="openai")
+ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, dialect="openai", stores=False)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

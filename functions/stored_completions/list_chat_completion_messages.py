@@ -12,5 +12,7 @@ def list_chat_completion_messages(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}/messages"
-ROUTE = Route("GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, dialect="openai")
+ROUTE = Route(
+    "GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, dialect="openai", stores=False
+)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

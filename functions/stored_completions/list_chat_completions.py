@@ -23,5 +23,14 @@ def list_chat_completions(request: Request) -> PiecesReply:
 
 PATH = "/v1/openai/v1/chat/completions"
 RAISES = (StoreUnavailable,)
-ROUTE = Route("GET", PATH, list_chat_completions, ChatCompletionList, query=LIST_QUERY, raises=RAISES, dialect="openai")
+ROUTE = Route(
+    "GET",
+    PATH,
+    list_chat_completions,
+    ChatCompletionList,
+    query=LIST_QUERY,
+    raises=RAISES,
+    dialect="openai",
+    stores=False,
+)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")
