@@ -13,5 +13,5 @@ def delete_chat_completion(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}"
-ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, envelope=OPENAI)
+ROUTE = Route("DELETE", PATH, delete_chat_completion, ChatCompletionDeleted, envelope=OPENAI, stores=False)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

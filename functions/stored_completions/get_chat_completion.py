@@ -12,5 +12,5 @@ def get_chat_completion(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}"
-ROUTE = Route("GET", PATH, get_chat_completion, StoredChatCompletion, envelope=OPENAI)
+ROUTE = Route("GET", PATH, get_chat_completion, StoredChatCompletion, envelope=OPENAI, stores=False)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

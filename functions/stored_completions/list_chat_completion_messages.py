@@ -13,5 +13,7 @@ def list_chat_completion_messages(request: Request) -> FileReply:
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}/messages"
-ROUTE = Route("GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, envelope=OPENAI)
+ROUTE = Route(
+    "GET", PATH, list_chat_completion_messages, StoredMessages, query=MESSAGES_QUERY, envelope=OPENAI, stores=False
+)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

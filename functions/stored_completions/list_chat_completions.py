@@ -24,5 +24,14 @@ def list_chat_completions(request: Request) -> PiecesReply:
 
 PATH = "/v1/openai/v1/chat/completions"
 RAISES = (StoreUnavailable,)
-ROUTE = Route("GET", PATH, list_chat_completions, ChatCompletionList, query=LIST_QUERY, raises=RAISES, envelope=OPENAI)
+ROUTE = Route(
+    "GET",
+    PATH,
+    list_chat_completions,
+    ChatCompletionList,
+    query=LIST_QUERY,
+    raises=RAISES,
+    envelope=OPENAI,
+    stores=False,
+)
 handler = LambdaHandler(__name__, ROUTE, loads="stored_completions")

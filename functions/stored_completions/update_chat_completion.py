@@ -13,7 +13,7 @@ from turnstone.http.routes import FileReply, Request, Route, parse
 
 def update_chat_completion(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
-    metadata = parse(request, UpdateChatCompletion).metadata
+    metadata = parse(request, UpdateChatCompletion).metadata or {}
     stored = request.application.stored_completions
     return FileReply(stored.update(request.caller, completion_id, metadata, with_metadata))
 

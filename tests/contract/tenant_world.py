@@ -20,7 +20,8 @@ SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
 IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}")
 MARK = re.compile(r"mark[\w-]*")
-THINGS = ("agent", "session", "turn", "model", "group", "shield")
+STORED = "/v1/openai/v1/chat/completions"
+THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
 PARAMETER = re.compile(r"{(\w+)}")
 SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
 Header = tuple[bytes, bytes]
@@ -76,12 +77,17 @@ class Tenant:
         return {self.send("DELETE", target.format_map(ids)).status for target in REMOVED}
 
     def _make(self) -> None:
-        for path in ("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn", *REGISTRIES):
+        for path in (
+            *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
+            *(*REGISTRIES, STORED),
+        ):
             answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
             assert answer.status == 200, answer
             self.secrets |= set(IDS.findall(answer.body))
             made = answer.json() or {}
             self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
+            if path == STORED:
+                self.ids["completion_id"] = made["id"]
             if made.get("steps"):
                 self.ids["step_id"] = made["steps"][0]["step_id"]
         self.bodies = {**self.bodies, **self._bodies_2024()}
@@ -125,7 +131,7 @@ def marks_in(text: str) -> set[bytes]:
 
 
 def _bodies(mark: str, said: str) -> Mapping[str, Any]:
-    agent, session, turn, model, group, shield = (f"{mark}-{thing} {said}" for thing in THINGS)
+    agent, session, turn, model, group, shield, stored = (f"{mark}-{thing} {said}" for thing in THINGS)
     parameter = {"name": "city", "parameter_type": "string", "description": agent, "default": agent}
     tool = {"name": "look", "description": agent, "parameters": [parameter], "metadata": {agent: agent}}
     config = {"model": agent, "instructions": agent, "name": agent, "client_tools": [tool]}
@@ -135,6 +141,12 @@ def _bodies(mark: str, said: str) -> Mapping[str, Any]:
         "/v1/agents": {"agent_config": {**config, "sampling_params": {"stop": [agent]}}},
         "/v1/agents/{agent_id}/session": {"session_name": session},
         SESSION + "/turn": {"messages": [message], "instructions": turn},
+        STORED: {
+            "model": "offline",
+            "messages": [{"role": "user", "content": stored}],
+            "store": True,
+            "metadata": {"mark": stored[:500]},
+        },
         "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
         "/v1/toolgroups": {
             "toolgroup_id": f"{mark}-group",

@@ -399,9 +399,15 @@ def nothing(value: Any) -> int:
     return RIGHT if value in (0, {}) and not isinstance(value, bool) else WRONG
 
 
-def brief(value: Any) -> int:
-    is_right = isinstance(value, dict) and len(value) <= 16 and values(text)(value) == RIGHT
-    return RIGHT if is_right and all(len(key) <= 64 and len(told) <= 512 for key, told in value.items()) else WRONG
+def metadata(value: Any) -> int:
+    if not isinstance(value, dict) or len(value) > 16:
+        return WRONG
+    are_short = all(0 < len(name) <= 64 for name in value) and all(len(str(text)) <= 512 for text in value.values())
+    return min([RIGHT, *map(text, value), *map(text, value.values())]) if are_short else WRONG
+
+
+def one(value: Any) -> int:
+    return RIGHT if value == 1 and isinstance(value, int) and value is not True else WRONG
 
 
 TAKEN_NOWHERE = ("audio", "function_call", "functions", "top_logprobs", "web_search_options")
@@ -422,13 +428,13 @@ OPENAI_CHAT = record(
             typed("function", {"function": exact({"name": text})}),
         ),
         "response_format": either(exact({"type": one_of("text", "json_object")}), SCHEMA_FORMAT),
-        "n": lambda value: RIGHT if value == 1 and isinstance(value, int) and value is not True else WRONG,
+        "n": one,
         "modalities": lambda value: RIGHT if value in ([], ["text"]) else WRONG,
         "logprobs": off,
-        "store": off,
+        "store": flag,
+        "metadata": metadata,
         **dict.fromkeys(TAKEN_NOWHERE, never),
         **dict.fromkeys(HINTS, text),
-        "metadata": brief,
         "prediction": mapping,
         "parallel_tool_calls": flag,
         # by servers of OpenAI's API, which the offline model is none of
@@ -447,6 +453,50 @@ OPENAI_EMBED = record(
     {"model": text, "input": either(text, many(text, least=1))},
     {"encoding_format": one_of("float", "base64"), "dimensions": LENGTH, "user": text},
 )
+
+
+COMPLETION = record(
+    {"model_id": text, "content": CONTENT},
+    {
+        "sampling_params": OVERRIDES["sampling_params"],
+        "response_format": nullable(tagged("type", RESPONSE_FORMATS)),
+        "stream": flag,
+        "logprobs": nullable(never),
+    },
+)
+OPENAI_COMPLETION = record(
+    {"model": text, "prompt": either(text, many(text, least=1))},
+    {
+        "stream": flag,
+        "stream_options": exact({}, {"include_usage": flag, "include_obfuscation": off}),
+        "max_tokens": number(whole_from=1),
+        "temperature": within(0, 2),
+        "top_p": within(5e-324, 1),
+        "stop": either(text, many(text)),
+        "echo": flag,
+        "n": one,
+        "best_of": one,
+        "logprobs": lambda value: RIGHT if value is False else WRONG,
+        # by servers of OpenAI's API, which the offline model is none of
+        **dict.fromkeys(("frequency_penalty", "presence_penalty"), nothing),
+        "logit_bias": lambda value: min(mapping(value), nothing(value)),
+        "guided_choice": lambda value: RIGHT if value == [] else WRONG,
+        "suffix": lambda value: RIGHT if value == "" else WRONG,
+        "user": text,
+        **dict.fromkeys(("seed", "prompt_logprobs", "messages", "tools", "tool_choice"), never),
+    },
+)
+
+
+def completion_grade(body: Any, _: Sequence[str]) -> int:
+    return COMPLETION(body) if COMPLETION(body) and is_format(body.get("response_format") or {}) else WRONG
+
+
+def openai_completion_grade(body: Any, _: Sequence[str]) -> int:
+    if not OPENAI_COMPLETION(body):
+        return WRONG
+    is_agreed = body.get("stream_options") is None or body.get("stream") in (True, "true")
+    return OPENAI_COMPLETION(body) if is_agreed else WRONG
 
 
 def chat_grade(body: Any, _: Sequence[str]) -> int:
@@ -711,10 +761,41 @@ OPENAI_CHATS = (
         "n": 1,
         "modalities": ["text"],
         "logprobs": False,
+        "store": False,
+        "metadata": {"topic": "sums"},
         "seed": None,
         "user": None,
     },
     {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 5, "stop": "END"},
+)
+COMPLETIONS = (
+    {
+        "model_id": "offline",
+        "content": [{"type": "text", "text": "Once upon"}, {"type": "image", "image": {"data": "AAAA"}}],
+        "sampling_params": FULL_OVERRIDES["sampling_params"],
+        "response_format": {"type": "json_schema", "json_schema": {}},
+        "stream": True,
+        "logprobs": None,
+    },
+    {"model_id": "offline", "content": "Once upon"},
+)
+OPENAI_COMPLETIONS = (
+    {
+        "model": "offline",
+        "prompt": ["Once upon", "a time"],
+        "stream": True,
+        "stream_options": {"include_usage": True, "include_obfuscation": False},
+        "max_tokens": 50,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "stop": ["END"],
+        "echo": True,
+        "n": 1,
+        "best_of": 1,
+        "logprobs": False,
+        "seed": None,
+    },
+    {"model": "offline", "prompt": "Once upon", "stop": "END"},
 )
 EMBEDS = (
     {
@@ -761,6 +842,28 @@ def list_grade(query: Mapping[str, list[str]]) -> int:
     are_right = all(text in ("", "null") or re.fullmatch(r"[0-9]{1,9}", text) for text in numbers)
     are_single = all(len(query.get(name, ())) < 2 for name in ("start_index", "limit", "cursor", "name"))
     return RIGHT if are_right and are_single and not any(query.get("cursor", ())) else WRONG
+
+
+COMPLETION_ID = r"chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+
+def completions_grade(query: Mapping[str, list[str]], after: str = COMPLETION_ID) -> int:
+    """Return the grade of what is wanted of a list of OpenAI's: one value each, a place that there can be."""
+    filters = [name for name in query if name == "model" or re.fullmatch(r"metadata\[[^]]+\]", name)]
+    names = [name for name in query if name in ("after", "limit", "order")] + (
+        filters if after == COMPLETION_ID else []
+    )
+    if any(len(query[name]) > 1 for name in names):
+        return WRONG
+    given = {name: query[name][0] for name in names}
+    limit = given.get("limit") or "1"
+    is_right = (
+        re.fullmatch(rf"({after})?", given.get("after", ""))
+        and re.fullmatch(r"[0-9]{1,9}", limit)
+        and int(limit) > 0
+        and given.get("order", "") in ("", "asc", "desc")
+    )
+    return RIGHT if is_right else WRONG
 
 
 def after_grade(query: Mapping[str, list[str]]) -> int:
@@ -841,6 +944,7 @@ DELETES_2024 = {
     "/agents/session/delete": "/v1/agents/{agent_id}/session/{session_id}",
 }
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+STORED = "/v1/openai/v1/chat/completions"
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
 UNREAD = Bodies(({"any": ["thing", 1]},))
 SESSION_PATH = "/v1/agents/{agent_id}/session/{session_id}"
@@ -929,6 +1033,18 @@ BODIES = {
     ),
     ("POST", "/v1/inference/chat-completion"): Bodies(CHATS, chat_grade),
     ("POST", "/v1/openai/v1/chat/completions"): Bodies(OPENAI_CHATS, openai_chat_grade),
+    ("GET", STORED): Bodies(UNREAD.valid, by_query=lambda query: completions_grade(query)),
+    ("GET", STORED + "/{completion_id}"): UNREAD,
+    ("DELETE", STORED + "/{completion_id}"): UNREAD,
+    ("POST", STORED + "/{completion_id}"): Bodies(
+        ({"metadata": {"topic": "sums"}}, {"metadata": None}),
+        lambda body, _: exact({"metadata": nullable(metadata)})(body),
+    ),
+    ("GET", STORED + "/{completion_id}/messages"): Bodies(
+        UNREAD.valid, by_query=lambda query: completions_grade(query, COMPLETION_ID + "-[0-9]+")
+    ),
+    ("POST", "/v1/inference/completion"): Bodies(COMPLETIONS, completion_grade),
+    ("POST", "/v1/openai/v1/completions"): Bodies(OPENAI_COMPLETIONS, openai_completion_grade),
     ("POST", "/v1/inference/embeddings"): Bodies(EMBEDS, lambda body, _: EMBED(body)),
     ("POST", "/v1/openai/v1/embeddings"): Bodies(OPENAI_EMBEDS, lambda body, _: OPENAI_EMBED(body)),
     ("POST", "/agents/create"): Bodies(
@@ -1001,6 +1117,8 @@ QUERIES += [b"after=", b"after=3", b"after=-1", b"after=1e3", b"after=x&after=99
 QUERIES += [b"toolgroup_id=%00", b"toolgroup_id=builtin::clock", b"toolgroup_id=builtin%3A%3Aclock&toolgroup_id=a%2Fb"]
 QUERIES += [b"from=2026-11-22&to=2026-11-22", b"from=2026-11-01&to=2026-12-02", b"from=2026-11-22&to=2026-11-21"]
 QUERIES += [b"to=2026-02-29", b"to=20261122", b"to=0001-01-01", b"from=&to=", b"session_id=x", b"from=%D9%A3"]
+QUERIES += [b"limit=5&order=asc", b"limit=0", b"limit=101", b"order=up", b"metadata%5Btopic%5D=sums", b"model=offline"]
+QUERIES += [b"metadata[a]=1&metadata[a]=2", b"metadata[]=1", b"metadata=1", b"order=&limit=&after="]
 COUNTS = [b"", b"0", b"1", b"-1", b"1.5", b"true", b"garbage", b"9" * 400, b"\xb2", "٣".encode()]
 KEYS = [b"", b"k", b"a|b:c#d%", b"k" * 5_000, b"\x80\xff\xfe", "😀".encode()]
 TYPES = [b"text/plain", b"application/x-www-form-urlencoded", b"application/json; charset=utf-16", b"\xff"]
@@ -1130,6 +1248,9 @@ class World:
             self._make_agent()
             self._begin_again()
             return
+        if answer.status == 200 and request.method != "GET" and self._route.path.startswith(STORED):
+            self._check_stored(request, answer, has_changed=before != after)
+            return
         if (
             answer.status not in (200, DELETED)
             or request.method == "GET"
@@ -1149,6 +1270,24 @@ class World:
         assert self._server.client.get(self._made(answer)).status == 200
         if "/turn" in self._route.path:
             self._begin_again()
+
+    def _check_stored(self, request: Raw, answer: Answered, *, has_changed: bool) -> None:
+        """See that a chat completion is stored, changed or gone, as was wanted."""
+        client = self._server.client
+        if self._route.path == STORED:
+            is_stored = understood(b"".join(request.body)).get("store") in (True, "true")
+            assert is_stored == has_changed
+            (completion_id,) = set(re.findall(rb'"id":"(chatcmpl-[^"]+)"', answer.body))
+            assert client.get(f"{STORED}/{completion_id.decode()}").status == (200 if is_stored else 404)
+        elif request.method == "DELETE":
+            assert client.get(self._at(self._route.path)).status == 404
+            self._store()
+        else:
+            assert client.get(self._at(self._route.path)).body == answer.body
+
+    def _store(self) -> None:
+        body = {"model": "offline", "messages": [{"role": "user", "content": "hi"}], "store": True}
+        self._ids["completion_id"] = self._server.client.post(STORED, body).json()["id"]
 
     def _check_registered(self, request: Raw) -> None:
         """See that what was registered is there, or what was removed is gone; and have things as they were."""
@@ -1185,6 +1324,8 @@ class World:
         client = self._server.client
         session = client.post(self._at("/v1/agents/{agent_id}/session"), {"session_name": "s"}).json()
         self._ids["session_id"] = session["session_id"]
+        if "{completion_id}" in self._route.path:
+            self._store()
         if "{attachment_id}" in self._route.path:
             ref = SessionRef(tenant="local", agent_id=self._ids["agent_id"], session_id=self._ids["session_id"])
             self._ids["attachment_id"] = attach(self._server, ref, "a file")
@@ -1219,7 +1360,7 @@ class World:
 
     @property
     def _deletes(self) -> bool:
-        return self._route.method == "DELETE" and not self._route.path.startswith(REGISTRIES)
+        return self._route.method == "DELETE" and not self._route.path.startswith((*REGISTRIES, STORED))
 
     @property
     def _runs_tool(self) -> bool:
@@ -1306,11 +1447,14 @@ def check_success(answer: Answered) -> None:
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     told = [event.rpartition("data: ")[2] for event in answer.body.decode().split("\n\n") if event]
     if told and told[-1] == "[DONE]":
-        assert strict_json(told[-2])["object"] == "chat.completion.chunk"
+        assert strict_json(told[-2])["object"] in ("chat.completion.chunk", "text_completion")
         return
     if not told:
         return  # to who has heard all
     events = [strict_json(event) for event in told]
+    if "delta" in events[-1]:
+        assert events[-1]["stop_reason"]
+        return
     last = events[-1]["event"]
     assert last.get("payload", last)["event_type"] in ("turn_complete", "turn_awaiting_input", "complete")
 

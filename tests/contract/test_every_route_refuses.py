@@ -46,6 +46,9 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("POST", "/v1/inference/embeddings"): 200,
     ("POST", "/v1/openai/v1/chat/completions"): 200,
     ("POST", "/v1/openai/v1/embeddings"): 200,
+    ("GET", "/v1/openai/v1/chat/completions"): 200,  # only what the stranger may see
+    ("POST", "/v1/inference/completion"): 200,
+    ("POST", "/v1/openai/v1/completions"): 200,
 }
 BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names}
 EVERY = [(route, path) for route in (*ROUTES, *UNSERVED) for path in route.paths]

@@ -32,6 +32,13 @@ STREAMING = {
     "sessions.list_sessions",
     "inference.chat_completion",
     "inference.create_chat_completion",
+    "inference.infer_completion",
+    "inference.create_completion",
+    "stored_completions.list_chat_completions",
+    "stored_completions.get_chat_completion",
+    "stored_completions.update_chat_completion",
+    "stored_completions.delete_chat_completion",
+    "stored_completions.list_chat_completion_messages",
     "inference.create_embedding",
     "inference.embed_contents",
     "attachments.get_attachment",
@@ -40,7 +47,7 @@ STREAMING = {
 }
 ASKING_MODELS = {"Models", "Inference"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
-SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "CleanUp", "Sweeper"}
+SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper"}
 OPENING_SESSIONS = {"CreateSession", "Agents2024"}
 KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
 AUTHS = {
@@ -67,8 +74,6 @@ class Integration:
 
 
 UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "DELETE")}
-# a path that is served with another method is not taken by the one for all paths
-UNSERVED |= {("GET", f"/v1{within}/chat/completions"): "Unserved" for within in ("", "/openai/v1")}
 
 
 def gateway_paths(route: Route) -> list[tuple[str, str]]:
@@ -183,6 +188,7 @@ def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> Non
             {"shields"},
             {"usage"},
             {"inference"},
+            {"stored_completions"},
             {"agents_2024"},
             {"reads_2024"},
             {"turns_2024"},
@@ -421,6 +427,7 @@ def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
         assert (name in RUNNING_TURNS) == (limits <= given)
         assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
         assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
+        assert (name == "Inference") == ("stored_completion_ttl_s" in given)
 
 
 def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever() -> None:
@@ -514,6 +521,7 @@ def test_defaults_of_the_template_are_those_of_the_settings() -> None:
         "ContextTokens": "context_tokens",
         "AwaitSeconds": "await_seconds",
         "EphemeralTtlSeconds": "ephemeral_ttl_s",
+        "StoredCompletionTtlSeconds": "stored_completion_ttl_s",
     }
     for parameter, field in named.items():
         assert LambdaSettings.model_fields[field].default == made.parameters[parameter]

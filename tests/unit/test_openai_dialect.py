@@ -244,6 +244,10 @@ def test_messages_are_what_they_are_here() -> None:
     [
         *(({name: "x"}, (name,)) for name in REFUSED),
         ({"n": 2}, ("n",)),
+        ({"store": 1}, ("store",)),
+        ({"metadata": {"a": "b" * 513}}, ("metadata", "a")),
+        ({"metadata": {"a" * 65: "b"}}, ("metadata", "a" * 65, "[key]")),
+        ({"metadata": {str(i): "b" for i in range(17)}}, ("metadata",)),
         ({"modalities": ["audio"]}, ("modalities", 0)),
         ({"messages": [{"role": "function", "content": "x"}]}, ("messages", 0)),
         ({"stream": True, "stream_options": {"include_obfuscation": True}}, ("stream_options", "include_obfuscation")),

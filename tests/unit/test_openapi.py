@@ -31,6 +31,7 @@ from tests.contract.test_bad_input import (
     CHANGES,
     FULL_AGENT,
     JUNK,
+    STORED,
     changed,
     named,
     places_in,
@@ -42,6 +43,8 @@ from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_replies import StepReply
 from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
+from turnstone.dialects.openai.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
+from turnstone.dialects.openai.stored_completions import MESSAGES_QUERY
 from turnstone.domain import errors
 from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
@@ -232,6 +235,10 @@ def test_every_parameter_is_declared(route: Route) -> None:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
     if "named_in_query(request.query, *QUERY)" in source:
         read += module.QUERY
+    if "completions_in_query(" in source:
+        read += COMPLETIONS_QUERY
+    if "messages_in(wire, request.query)" in source:
+        read += MESSAGES_QUERY
     if "heard_up_to(" in source:
         read += EVENTS_QUERY
     if "mcp_endpoint_in(" in source:
@@ -419,6 +426,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
         assert asker.ask("GET", path).status == 200
     ask_registries(asker)
     ask_models(asker)
+    ask_stored(asker)
     for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
         turn = asker.say(words).json()
         asker.ids |= {"turn_id": turn["turn_id"]}
@@ -460,6 +468,7 @@ def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> N
 
 
 NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
+NAMES |= {"completion_id": "unknown"}
 NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
 
 
@@ -485,6 +494,8 @@ def ask_models(asker: Asker) -> None:
     for path, streams in (
         ("/v1/inference/chat-completion", (False, True)),
         ("/v1/openai/v1/chat/completions", (False, True)),
+        ("/v1/inference/completion", (False, True)),
+        ("/v1/openai/v1/completions", (False, True)),
         ("/v1/inference/embeddings", ()),
         ("/v1/openai/v1/embeddings", ()),
     ):
@@ -494,6 +505,19 @@ def ask_models(asker: Asker) -> None:
             for stream in streams:
                 options = {} if stream else {"stream_options": None}
                 assert asker.ask("POST", path, {**valid, **options, "stream": stream}).status == 200
+
+
+def ask_stored(asker: Asker) -> None:
+    (whole, *_), path = BODIES["POST", STORED].valid, STORED + "/{completion_id}"
+    answer = asker.ask("POST", STORED, {**whole, "store": True, "stream": False, "stream_options": None})
+    asker.ids["completion_id"] = answer.json()["id"]
+    assert asker.ask("GET", STORED, query="?metadata[topic]=sums&limit=1").json()["data"]
+    assert asker.ask("GET", STORED, query="?limit=0").status == 400
+    for place in (path, path + "/messages"):
+        assert asker.ask("GET", place).status == 200
+    assert asker.ask("GET", path + "/messages", query="?order=up").status == 400
+    assert [asker.ask("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
+    assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
 
 
 def ask_registries(asker: Asker) -> None:

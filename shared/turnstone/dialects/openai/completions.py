@@ -32,7 +32,9 @@ REFUSED = {
     "tool_choice": OF_CHATS,
     "tools": OF_CHATS,
 }
-PASSED_ON = ("frequency_penalty", "guided_choice", "logit_bias", "presence_penalty", "seed", "suffix", "user")
+# without these, and unless they are 0 or empty, a continuation is not what was asked for
+NEEDED = ("frequency_penalty", "guided_choice", "logit_bias", "presence_penalty", "seed", "suffix")
+PASSED_ON = (*NEEDED, "user")
 
 
 class CreateCompletion(Open):
@@ -133,7 +135,8 @@ class CreateCompletion(Open):
     def to_texts(self) -> TextsToContinue:
         config = AgentConfig(model=self.model, instructions="", sampling_params=self._sampling())
         passed_on = self.model_dump(mode="json", exclude_none=True, include=set(PASSED_ON))
-        return TextsToContinue(self.prompts, config, {**self.further, **passed_on}, tuple(passed_on))
+        needed = tuple(name for name in NEEDED if passed_on.get(name) or (name == "seed" and self.seed == 0))
+        return TextsToContinue(self.prompts, config, {**self.further, **passed_on}, needed)
 
     def _sampling(self) -> SamplingParams:
         """Return the sampling; of what is left out the model has a default of its own."""

@@ -8,11 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json, to_json
 
 from turnstone.dialects.openai.chat_replies import ChatCompletion
-from turnstone.dialects.openai.strict import Strict
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.model import Frozen
 from turnstone.domain.stored_completions import MOST_IN_A_LIST, CompletionsQuery, StoredCompletion
@@ -68,10 +67,15 @@ class ChatCompletionList(Frozen):
     has_more: HAS_MORE
 
 
-class UpdateChatCompletion(Strict):
+class UpdateChatCompletion(Frozen):
     """What is to be changed of a stored chat completion."""
 
-    metadata: Metadata = {}
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: Annotated[
+        Metadata | None,
+        Field(description="What takes the place of all metadata; null for none.", examples=[{"a": "b"}]),
+    ]
 
 
 class ChatCompletionDeleted(Frozen):
