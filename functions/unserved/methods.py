@@ -2,7 +2,9 @@
 
 from typing import NoReturn
 
-from turnstone.dialects.llama_stack.unserved import Unserved, unserved
+from turnstone.dialects.llama_stack.unserved import unserved as of_llama_stack
+from turnstone.dialects.openai.unserved import unserved as of_openai
+from turnstone.dialects.unserved import Unserved
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route
 
@@ -12,8 +14,8 @@ def route_of(row: Unserved) -> Route:
         raise row.refusal()
 
     # what the clients put at the end of a path, such as a data set's id, may hold slashes
-    return Route(row.method, row.path, refuse, None, takes_slashes=row.path.endswith("}"))
+    return Route(row.method, row.path, refuse, None, takes_slashes=row.path.endswith("}"), is_rare=True)
 
 
-ROUTES = tuple(map(route_of, unserved()))
+ROUTES = tuple(map(route_of, (*of_llama_stack(), *of_openai())))
 handler = LambdaHandler(__name__, *ROUTES)

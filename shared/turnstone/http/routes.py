@@ -195,6 +195,7 @@ class Route(NamedTuple):
         chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
+        is_rare: hardly anybody calls it: it is looked up in a table once no other route takes a request.
     """
 
     method: str
@@ -210,6 +211,7 @@ class Route(NamedTuple):
     dialect: Dialect = "llama_stack"
     chunk: type[BaseModel] | None = None
     stores: bool = True
+    is_rare: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -221,11 +223,14 @@ class Route(NamedTuple):
         return self.path == prefix or self.path.startswith(prefix + "/")
 
 
-# Source: `llama-stack-client` 0.3 asks for the first three under another version; the rest is where people look first
+# Source: `llama-stack-client` 0.3 asks for the first three under another version, 0.0.53 to 0.0.63 for the next two
+# under alpha; the rest is where people look first
 ALIASES = {
     "/v1/agents": "/v1alpha/agents",
     "/v1/openai/v1/chat": "/v1/chat",
     "/v1/openai/v1/embeddings": "/v1/embeddings",
+    "/agents": "/alpha/agents",
+    "/v1/health": "/alpha/health",
     "/v1/openapi.json": "/openapi.json",
     "/v1/docs": "/docs",
 }
