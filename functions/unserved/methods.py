@@ -2,8 +2,10 @@
 
 from typing import NoReturn
 
-from turnstone.dialects.llama_stack.unserved import Unserved, unserved
+from turnstone.dialects.llama_stack.unserved import unserved as of_llama_stack
 from turnstone.dialects.openai.errors import OPENAI, SHARED
+from turnstone.dialects.openai.unserved import unserved as of_openai
+from turnstone.dialects.unserved import Unserved
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Request, Route
@@ -15,8 +17,9 @@ def route_of(row: Unserved) -> Route:
 
     envelope = next((each for each in (OPENAI, SHARED) if row.path.startswith(each.prefix)), DETAIL)
     # what the clients put at the end of a path, such as a data set's id, may hold slashes
-    return Route(row.method, row.path, refuse, None, takes_slashes=row.path.endswith("}"), envelope=envelope)
+    takes_slashes = row.path.endswith("}")
+    return Route(row.method, row.path, refuse, None, takes_slashes=takes_slashes, envelope=envelope, is_rare=True)
 
 
-ROUTES = tuple(map(route_of, unserved()))
+ROUTES = tuple(map(route_of, (*of_llama_stack(), *of_openai())))
 handler = LambdaHandler(__name__, *ROUTES)

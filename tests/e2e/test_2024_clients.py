@@ -1,6 +1,7 @@
 """What a client of September 2024 sends, byte for byte, is answered in a way it understands.
 
-Source: the requests that `llama-stack-client` 0.0.40 makes, and what it reads of the answers.
+Source: the requests that `llama-stack-client` 0.0.40 makes, and what it reads of the answers. The clients of 0.0.53 to
+0.0.63 themselves ask for the same under another prefix.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.e2e.client_script import run_script
 from tests.fakes.openai_answers import Answer, built_in_answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
 from tests.servers import ServerProcess
@@ -33,6 +35,7 @@ CONFIG = {
     "max_infer_iters": 5,
     "enable_session_persistence": True,
 }
+OLDER = ("0.0.53", "0.0.57")
 SESSIONS = 101  # more than are looked through at once
 
 
@@ -196,3 +199,19 @@ def test_an_agent_of_that_time_is_one_of_todays(client: Client2024) -> None:
         f"/v1/agents/{session['agent_id']}/session/{session['session_id']}/turn", {"messages": [user("hi")]}
     )
     assert client.get("/agents/turn/get", agent_id=session["agent_id"], turn_id=turn["turn_id"]) == turn
+
+
+@pytest.mark.parametrize("version", [*(pytest.param(v, marks=pytest.mark.nightly) for v in OLDER), "0.0.63"])
+def test_a_client_of_alpha_talks_with_an_agent_and_answers_its_function(version: str, server: ServerProcess) -> None:
+    told = run_script(version, "alpha_turn", server.url)
+    assert told["events"] == [
+        "turn_start",
+        "step_start",
+        "step_progress",
+        "step_progress",
+        "step_complete",
+        "turn_complete",
+    ]
+    assert told["shown"] == "hello"
+    assert (told["called"], told["answered"], told["read"]) == (["look", {"at": "Oslo"}], "I saw rain", "I saw rain")
+    assert (told["health"], told["step"], told["turns"], told["gone"]) == ("OK", "inference", 2, 404)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from functions.local import ROUTES as LOCAL_ROUTES
+from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
 from tests.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.contract.dynamo_table import TABLE
 from tests.sam_expansion import load_source, local_path
@@ -135,6 +136,43 @@ def test_every_route_has_one_function_and_no_function_has_another_route(mode: st
     assert set(declared) == set(served)
     for route, integration in served.items():
         assert declared[route] in served_modules(made.functions[integration.function])
+
+
+def resource_of(path: str, resources: set[str]) -> str | None:
+    """Return the resource that the gateway passes a request to: names go before parameters, those before `{path+}`."""
+    parts = path.split("/")
+    fitting = [resource for resource in resources if _fits(parts, resource.split("/"))]
+    return min(fitting, key=lambda resource: [_rank(part) for part in resource.split("/")], default=None)
+
+
+def _fits(parts: list[str], resource: list[str]) -> bool:
+    if resource[-1].endswith("+}"):
+        parts, resource = parts[: len(resource) - 1], resource[:-1]
+    return len(parts) == len(resource) and all(
+        part == wanted or wanted.startswith("{") for part, wanted in zip(parts, resource, strict=True)
+    )
+
+
+def _rank(part: str) -> int:
+    return 2 if part.endswith("+}") else 1 if part.startswith("{") else 0
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("/a/b", "/a/b"), ("/a/x", "/a/{id}"), ("/a/x/y", "/a/{id+}"), ("/b", "/{path+}"), ("/a/b/c", "/a/{id+}")],
+)
+def test_a_resource_is_chosen_as_the_gateway_does(path: str, expected: str) -> None:
+    assert resource_of(path, {"/{path+}", "/a/{id+}", "/a/{id}", "/a/b"}) == expected
+
+
+def test_whatever_a_client_has_a_method_for_reaches_the_function_that_names_it() -> None:
+    served = integrations(template())
+    resources = {path for _, path in served}
+    for route in UNSERVED_ROUTES:
+        resource = resource_of(re.sub(r"{[^}]+}", "some-name", route.path), resources)
+        integration = served.get((route.method, resource or ""))
+        assert integration is not None, f"{route.method} {route.path} is taken by {resource}, which lacks the method"
+        assert integration.function == "Unserved", (route.method, route.path, resource)
 
 
 def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones() -> None:

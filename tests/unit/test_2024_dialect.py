@@ -117,12 +117,13 @@ def test_attachments_are_refused_by_their_name() -> None:
     assert turn_request(messages=messages, attachments=[]).to_new_turn().messages
 
 
-def test_text_of_a_model_is_told_in_both_ways() -> None:
+def test_text_of_a_model_is_told_in_every_way() -> None:
     event = StepProgressed(step_type="inference", step_id="s", delta=TextDelta(text="hi"))
     (payload,) = told(event)
     assert payload == {
         **json.loads(event.model_dump_json()),
         "model_response_text_delta": "hi",
+        "text_delta": "hi",
         "tool_call_delta": None,
         "tool_response_text_delta": None,
     }

@@ -363,6 +363,7 @@ def test_whatever_stands_before_the_version_is_no_part_of_the_path(door_to: Open
     agent_id = door.agent()
     assert door.ask("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
     assert door.ask("GET", f"{prefix}/v1/health").json == {"status": "OK"}
+    assert door.ask("GET", f"{prefix}/alpha/health").json == {"status": "OK"}
 
 
 @pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/v1alpha"])
@@ -377,7 +378,7 @@ def test_an_alias_leads_where_its_own_path_does(door_to: OpenDoor, prefix: str) 
     assert door.ask("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
 
 
-@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/agents"])
+@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/agents", "/alpha", "/live/alpha", "/v1/alpha"])
 def test_whatever_stands_before_a_path_of_september_2024_is_no_part_of_it(door_to: OpenDoor, prefix: str) -> None:
     door = door_to("one")
     agent = door.ask("POST", f"{prefix}/agents/create", AGENT).json

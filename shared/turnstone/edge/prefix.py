@@ -4,9 +4,9 @@ import re
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-# the last are the paths of September 2024, which had no version
+# the last are the paths of September 2024, which had no version, and later the prefix alpha
 BEGIN = re.compile(
-    r"/v1(alpha|beta)?/|/(docs|openapi\.json)\Z"
+    r"/(v1(alpha|beta)?|alpha)/|/(docs|openapi\.json)\Z"
     r"|/agents/(create|delete|session/(create|get|delete)|turn/(create|get)|step/get)\Z"
 )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from urllib.parse import parse_qs
 
 from starlette.requests import ClientDisconnect
-from starlette.routing import Match, Router
+from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
@@ -28,6 +28,7 @@ from turnstone.http.envelopes import ErrorEnvelope, envelope_below
 from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
 from turnstone.http.lane import Lane
 from turnstone.http.pieces import cut
+from turnstone.http.rare_routes import RareRoutes
 from turnstone.http.routes import (
     Answer,
     ModelReply,
@@ -68,10 +69,23 @@ def build_app(
         logging.getLogger(server).addFilter(in_one_line)
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
+        if route.is_rare:
+            continue
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served = [_Served(path, _ByMethod(methods)) for path, methods in by_path.items()]
+    served: list[BaseRoute] = [_Served(path, _ByMethod(methods)) for path, methods in by_path.items()]
+    if rare := [route for route in routes if route.is_rare]:
+        lane = _lane("rare routes", surroundings)
+
+        def serve(path: str, methods: Mapping[str, Route]) -> _Served:
+            made = {
+                method: _Endpoint(route, application, max_body_bytes, surroundings, lane)
+                for method, route in methods.items()
+            }
+            return _Served(path, _ByMethod(made))
+
+        served.append(RareRoutes(rare, serve))
     # a router alone: the layers of a whole Starlette application catch what is caught here already
     return RoutedApp(routes, routes=served, redirect_slashes=False, lifespan=lifespan)
 
@@ -138,13 +152,19 @@ class _ByMethod:
 class _Endpoint:
     """One route as an ASGI app."""
 
-    def __init__(self, route: Route, application: Application, max_body_bytes: int, surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        route: Route,
+        application: Application,
+        max_body_bytes: int,
+        surroundings: Surroundings,
+        lane: Lane | None = None,
+    ) -> None:
         self._route = route
         self._surroundings = surroundings
         self._application = application
         # a lane of its own, so that no route waits for the threads of one whose model or disk is slow
-        most_for_one = ROUTE_THREADS_OF_A_TENANT if surroundings.has_tenants else None
-        self._lane = Lane(ROUTE_THREADS, f"{route.method} {route.path}", most_for_one)
+        self._lane = lane or _lane(f"{route.method} {route.path}", surroundings)
         self._max_body_bytes = max_body_bytes
         self.envelope = route.envelope
 
@@ -302,6 +322,10 @@ class _Endpoint:
                     if departure.has_left:
                         return
                 some = await self._lane.do(_some_of, pieces, on_behalf_of=tenant)
+
+
+def _lane(name: str, surroundings: Surroundings) -> Lane:
+    return Lane(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if surroundings.has_tenants else None)
 
 
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:

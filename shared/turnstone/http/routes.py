@@ -203,6 +203,7 @@ class Route(NamedTuple):
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
         breaks_off: it heeds its request's `stop`: what it does is of no use once its client has left.
+        is_rare: hardly anybody calls it: it is looked up in a table once no other route takes a request.
     """
 
     method: str
@@ -219,6 +220,7 @@ class Route(NamedTuple):
     envelope: ErrorEnvelope = DETAIL
     chunk: type[BaseModel] | None = None
     stores: bool = True
+    is_rare: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -230,12 +232,15 @@ class Route(NamedTuple):
         return self.path == prefix or self.path.startswith(prefix + "/")
 
 
-# Source: `llama-stack-client` 0.3 asks for the first three under another version; the rest is where people look first
+# Source: `llama-stack-client` 0.3 asks for the first three under another version, 0.0.53 to 0.0.63 for the next two
+# under alpha; the rest is where people look first
 ALIASES = {
     "/v1/agents": "/v1alpha/agents",
     "/v1/openai/v1/chat": "/v1/chat",
     "/v1/openai/v1/completions": "/v1/completions",
     "/v1/openai/v1/embeddings": "/v1/embeddings",
+    "/agents": "/alpha/agents",
+    "/v1/health": "/alpha/health",
     "/v1/openapi.json": "/openapi.json",
     "/v1/docs": "/docs",
 }

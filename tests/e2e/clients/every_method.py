@@ -1,23 +1,32 @@
-"""Calls every method of the client that makes a request, once, with whatever arguments. Arguments: base URL.
+"""Calls every method of the client that makes a request, once, with whatever arguments. Arguments: base URL, package.
 
-Tells of each method, by its name in the client: the request it made and what was answered.
+Reports of each method, by its name in the client: the requests it made and what the last one was answered.
 """
 
 import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from importlib import import_module
 from typing import Any
 
 import httpx
-from llama_stack_client import LlamaStackClient
-from llama_stack_client._resource import SyncAPIResource
 
 VIEWS = ("with_raw_response", "with_streaming_response")
+CLIENTS = {"llama_stack_client": "LlamaStackClient", "openai": "OpenAI"}
+# what the methods want that can't be made up from the names of types
+FILE = b"some bytes"
+NEEDED: dict[str, dict[str, Any]] = {
+    "images.edit": {"image": FILE},
+    "responses.stream": {"input": "some text", "model": "some-name"},
+    "videos.edit": {"video": FILE},
+    "videos.extend": {"video": FILE},
+}
 
 
 def main() -> None:
+    package = sys.argv[2]
     answers: list[httpx.Response] = []
 
     def note(response: httpx.Response) -> None:
@@ -25,23 +34,29 @@ def main() -> None:
         answers.append(response)
 
     http_client = httpx.Client(base_url=sys.argv[1], event_hooks={"response": [note]})
-    client = LlamaStackClient(base_url=sys.argv[1], max_retries=0, http_client=http_client)
-    for name, method in sorted(methods_of(client)):
+    make = getattr(import_module(package), CLIENTS[package])
+    keys = {"api_key": "any", "admin_api_key": "any"} if package == "openai" else {}
+    client = make(base_url=sys.argv[1], max_retries=0, http_client=http_client, **keys)
+    resource = import_module(f"{package}._resource").SyncAPIResource
+    for name, method in sorted(methods_of(client, resource)):
         answers.clear()
         with suppress(Exception):  # what comes of the answer is the test's to say, not the client's
-            method(**arguments_of(method))
+            made = method(**arguments_of(method) | NEEDED.get(name, {}))
+            if isinstance(made, AbstractContextManager):  # such as a stream, which is asked for when it is entered
+                with made:
+                    pass
         told = [{"method": a.request.method, "path": a.request.url.path, "status": a.status_code} for a in answers]
         print(json.dumps({name: {"requests": told, "body": answers[-1].text if answers else None}}))
 
 
-def methods_of(holder: Any, before: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
+def methods_of(holder: Any, resource: type, before: str = "") -> Iterator[tuple[str, Callable[..., Any]]]:
     """Yield the public methods of every resource within, by the names that lead there."""
     for name in dir(holder):
         if name.startswith("_") or name in VIEWS:
             continue
         value = getattr(holder, name)
-        if isinstance(value, SyncAPIResource):
-            yield from methods_of(value, f"{before}{name}.")
+        if isinstance(value, resource):
+            yield from methods_of(value, resource, f"{before}{name}.")
         elif before and inspect.ismethod(value) and "extra_headers" in inspect.signature(value).parameters:
             yield before + name, value
 
@@ -58,7 +73,7 @@ def something(annotation: str) -> Any:
     if annotation.startswith(("bool", "int", "float")):
         return 1
     if annotation.startswith("FileTypes"):
-        return b"some bytes"
+        return FILE
     return [] if annotation.startswith(("Iterable", "List", "SequenceNotStr")) else {}
 
 

@@ -44,7 +44,10 @@ class ToolCallDelta2024(Frozen):
 
 
 class StepProgressed2024(StepProgressed):
+    """What a step says, under the names of that time; `text_delta` is what the logger of client 0.0.63 reads."""
+
     model_response_text_delta: str | None = None
+    text_delta: str | None = None
     tool_call_delta: ToolCallDelta2024 | None = None
     tool_response_text_delta: str | None = None
 
@@ -117,6 +120,7 @@ def _progress(
         step_id=step_id,
         delta=delta,
         model_response_text_delta=None if is_tools else text,
+        text_delta=None if is_tools else text,
         tool_call_delta=call,
         tool_response_text_delta=text if is_tools else None,
     )

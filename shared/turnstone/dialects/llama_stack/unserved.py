@@ -1,37 +1,20 @@
 """Methods of the Llama Stack clients that this server does not have, and what to do instead where there is something.
 
-Source: the resources of `llama-stack-client` 0.2.12 and 0.2.20, and of 0.3.5, which asks for some under another prefix.
+Source: the resources of `llama-stack-client` 0.1.9 to 0.3.5, which asks for some under another prefix, and of 0.0.53 to
+0.0.63, which prefix every path with `/alpha`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-from turnstone.domain.errors import NotServed
+from turnstone.dialects.unserved import Group, Unserved, rows_of
 
 MODEL = "ask a model in a chat: POST /v1/openai/v1/chat/completions or POST /v1/inference/chat-completion"
 TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
 SESSION = "open a session of an agent: POST /v1/agents/{agent_id}/session"
 DOCUMENT = "read GET /v1/openapi.json, which lists the routes"
+TODAY = "a newer llama-stack-client has this, under /v1"
 OWN_API, OWN_BETA, OWN_ALPHA = ("/v1/openai/v1", "/v1"), ("/v1", "/v1beta"), ("/v1", "/v1alpha")
-V1 = ("/v1",)
+V1, ALPHA = ("/v1",), ("/alpha",)
 
-
-@dataclass(frozen=True, slots=True)
-class Unserved:
-    """A method of the clients, as it is called there, and the request it makes."""
-
-    method: str
-    path: str
-    called: str
-    instead: str
-
-    def refusal(self) -> NotServed:
-        said = f"this server does not have {self.called} ({self.method} {self.path})"
-        return NotServed(f"{said}; {self.instead}" if self.instead else said)
-
-
-# prefixes of the paths, what to do instead, and in each line a request with the methods that make it
-GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+GROUPS: tuple[Group, ...] = (
     (
         OWN_API,
         MODEL,
@@ -45,6 +28,8 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         """
         POST /inference/batch-chat-completion inference.batch_chat_completion
         POST /inference/batch-completion inference.batch_completion
+        POST /batch-inference/chat-completion batch_inference.chat_completion
+        POST /batch-inference/completion batch_inference.completion
         """,
     ),
     (
@@ -52,14 +37,14 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         TURN,
         """
         POST /responses responses.create
-        GET /responses responses.list
+        GET /responses responses.list,responses.connect
         GET /responses/{response_id} responses.retrieve
         DELETE /responses/{response_id} responses.delete
         GET /responses/{response_id}/input_items responses.input_items.list
         """,
     ),
     (
-        V1,
+        OWN_API,
         SESSION,
         """
         POST /conversations conversations.create
@@ -68,7 +53,7 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         DELETE /conversations/{conversation_id} conversations.delete
         POST /conversations/{conversation_id}/items conversations.items.create
         GET /conversations/{conversation_id}/items conversations.items.list
-        GET /conversations/{conversation_id}/items/{item_id} conversations.items.get
+        GET /conversations/{conversation_id}/items/{item_id} conversations.items.get,conversations.items.retrieve
         """,
     ),
     (
@@ -166,17 +151,75 @@ GROUPS: tuple[tuple[tuple[str, ...], str, str], ...] = (
         """,
     ),
     (V1, DOCUMENT, "GET /inspect/routes routes.list"),
+    (
+        ALPHA,
+        TODAY,
+        """
+        POST /batch-inference/chat-completion batch_inference.chat_completion
+        POST /batch-inference/completion batch_inference.completion
+        POST /inference/chat-completion inference.chat_completion
+        POST /inference/completion inference.completion
+        POST /inference/embeddings inference.embeddings
+        GET /models/list models.list
+        GET /models/get models.retrieve
+        POST /models/register models.register
+        POST /models/unregister models.unregister
+        GET /providers/list providers.list
+        GET /routes/list routes.list
+        POST /safety/run-shield safety.run_shield
+        GET /shields/list shields.list
+        GET /shields/get shields.retrieve
+        POST /shields/register shields.register
+        """,
+    ),
+    (
+        ALPHA,
+        "",
+        """
+        GET /datasetio/get-rows-paginated datasetio.get_rows_paginated
+        POST /datasetio/append-rows datasetio.append_rows
+        GET /datasets/list datasets.list
+        GET /datasets/get datasets.retrieve
+        POST /datasets/register datasets.register
+        POST /datasets/unregister datasets.unregister
+        POST /eval/evaluate-rows eval.evaluate_rows
+        POST /eval/run-eval eval.run_eval
+        GET /eval/job/status eval.jobs.status
+        GET /eval/job/result eval.jobs.retrieve
+        POST /eval/job/cancel eval.jobs.cancel
+        GET /eval-tasks/list eval_tasks.list
+        GET /eval-tasks/get eval_tasks.retrieve
+        POST /eval-tasks/register eval_tasks.register
+        POST /memory/insert memory.insert
+        POST /memory/query memory.query
+        GET /memory-banks/list memory_banks.list
+        GET /memory-banks/get memory_banks.retrieve
+        POST /memory-banks/register memory_banks.register
+        POST /memory-banks/unregister memory_banks.unregister
+        GET /post-training/job/artifacts post_training.job.artifacts
+        GET /post-training/job/logs post_training.job.logs
+        GET /post-training/job/status post_training.job.status
+        GET /post-training/jobs post_training.job.list
+        POST /post-training/job/cancel post_training.job.cancel
+        POST /post-training/preference-optimize post_training.preference_optimize
+        POST /post-training/supervised-fine-tune post_training.supervised_fine_tune
+        POST /scoring/score scoring.score
+        POST /scoring/score-batch scoring.score_batch
+        GET /scoring-functions/list scoring_functions.list
+        GET /scoring-functions/get scoring_functions.retrieve
+        POST /scoring-functions/register scoring_functions.register
+        POST /synthetic-data-generation/generate synthetic_data_generation.generate
+        GET /telemetry/get-trace telemetry.get_trace
+        POST /telemetry/get-span-tree telemetry.get_span_tree
+        POST /telemetry/log-event telemetry.log_event
+        POST /telemetry/query-spans telemetry.query_spans
+        POST /telemetry/query-traces telemetry.query_traces
+        POST /telemetry/save-spans-to-dataset telemetry.save_spans_to_dataset
+        """,
+    ),
 )
 
 
 def unserved() -> tuple[Unserved, ...]:
-    """Return all of them; where one path could be taken for another, the longer one comes first."""
-    return tuple(sorted(_rows(), key=lambda row: -row.path.count("/")))
-
-
-def _rows() -> Iterator[Unserved]:
-    for prefixes, instead, lines in GROUPS:
-        for line in filter(None, map(str.strip, lines.splitlines())):
-            method, path, called = line.split()
-            for prefix in prefixes:
-                yield Unserved(method, prefix + path, called.replace(",", " and "), instead)
+    """Return all methods of the Llama Stack clients that are not served here."""
+    return tuple(rows_of(GROUPS))

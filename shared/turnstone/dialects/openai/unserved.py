@@ -1,0 +1,194 @@
+"""Methods of OpenAI's client that this server does not have, those aside that Llama Stack's clients have, too.
+
+Source: the resources of `openai` 2.54.0.
+"""
+
+from turnstone.dialects.unserved import Group, Unserved, rows_of
+
+PREFIXES = ("/v1/openai/v1", "/v1")
+AGENT = "make an agent, open a session of it and ask it in a turn: POST /v1/agents"
+TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
+IMAGES = "an agent with the toolgroup builtin::photogen makes images, where the operator names a model that does"
+KEYS = "the operator of this server makes keys and reads what was spent by its command line"
+MODELS = "list, read and unregister models under /v1/models"
+GROUPS: tuple[Group, ...] = (
+    (
+        ("/v1/openai/v1",),
+        MODELS,
+        """
+        DELETE /models/{model} models.delete
+        """,
+    ),
+    (
+        PREFIXES,
+        "",
+        """
+        POST /audio/speech audio.speech.create
+        POST /audio/transcriptions audio.transcriptions.create
+        POST /audio/translations audio.translations.create
+        /batches batches: list create retrieve
+        POST /batches/{batch_id}/cancel batches.cancel
+        /containers containers: list create retrieve delete
+        /containers/{container_id}/files containers.files: list create retrieve delete
+        GET /containers/{container_id}/files/{file_id}/content containers.files.content.retrieve
+        POST /content_provenance_checks content_provenance_checks.create
+        /evals evals: list create retrieve update delete
+        /evals/{eval_id}/runs evals.runs: list create retrieve delete
+        POST /evals/{eval_id}/runs/{run_id} evals.runs.cancel
+        /evals/{eval_id}/runs/{run_id}/output_items evals.runs.output_items: list retrieve
+        POST /fine_tuning/alpha/graders/run fine_tuning.alpha.graders.run
+        POST /fine_tuning/alpha/graders/validate fine_tuning.alpha.graders.validate
+        POST /fine_tuning/checkpoints/{checkpoint}/permissions fine_tuning.checkpoints.permissions.create
+        GET /fine_tuning/checkpoints/{checkpoint}/permissions \
+            fine_tuning.checkpoints.permissions.list,fine_tuning.checkpoints.permissions.retrieve
+        DELETE /fine_tuning/checkpoints/{checkpoint}/permissions/{id} fine_tuning.checkpoints.permissions.delete
+        /fine_tuning/jobs fine_tuning.jobs: list create retrieve
+        POST /fine_tuning/jobs/{job_id}/cancel fine_tuning.jobs.cancel
+        POST /fine_tuning/jobs/{job_id}/pause fine_tuning.jobs.pause
+        POST /fine_tuning/jobs/{job_id}/resume fine_tuning.jobs.resume
+        GET /fine_tuning/jobs/{job_id}/checkpoints fine_tuning.jobs.checkpoints.list
+        GET /fine_tuning/jobs/{job_id}/events fine_tuning.jobs.list_events
+        /skills skills: list create retrieve update delete
+        GET /skills/{skill_id}/content skills.content.retrieve
+        /skills/{skill_id}/versions skills.versions: list create retrieve delete
+        GET /skills/{skill_id}/versions/{version}/content skills.versions.content.retrieve
+        POST /uploads uploads.create
+        POST /uploads/{upload_id}/cancel uploads.cancel
+        POST /uploads/{upload_id}/complete uploads.complete
+        POST /uploads/{upload_id}/parts uploads.parts.create
+        /videos videos: list create retrieve delete
+        POST /videos/characters videos.create_character
+        GET /videos/characters/{character_id} videos.get_character
+        POST /videos/edits videos.edit
+        POST /videos/extensions videos.extend
+        GET /videos/{video_id}/content videos.download_content
+        POST /videos/{video_id}/remix videos.remix
+        GET /realtime realtime.connect
+        POST /realtime/calls realtime.calls.create
+        POST /realtime/calls/{call_id}/accept realtime.calls.accept
+        POST /realtime/calls/{call_id}/hangup realtime.calls.hangup
+        POST /realtime/calls/{call_id}/refer realtime.calls.refer
+        POST /realtime/calls/{call_id}/reject realtime.calls.reject
+        POST /realtime/client_secrets realtime.client_secrets.create
+        POST /realtime/sessions beta.realtime.sessions.create
+        POST /realtime/transcription_sessions beta.realtime.transcription_sessions.create
+        """,
+    ),
+    (
+        PREFIXES,
+        IMAGES,
+        """
+        POST /images/edits images.edit
+        POST /images/generations images.generate
+        POST /images/variations images.create_variation
+        """,
+    ),
+    (
+        PREFIXES,
+        TURN,
+        """
+        POST /responses/{response_id}/cancel responses.cancel
+        POST /responses/compact responses.compact
+        POST /responses/input_tokens responses.input_tokens.count
+        DELETE /conversations/{conversation_id}/items/{item_id} conversations.items.delete
+        """,
+    ),
+    (
+        PREFIXES,
+        AGENT,
+        """
+        /assistants beta.assistants: list create retrieve update delete
+        /threads beta.threads: create retrieve update delete
+        POST /threads/runs beta.threads.create_and_run
+        /threads/{thread_id}/messages beta.threads.messages: list create retrieve update delete
+        /threads/{thread_id}/runs beta.threads.runs: list create retrieve update
+        POST /threads/{thread_id}/runs/{run_id}/cancel beta.threads.runs.cancel
+        POST /threads/{thread_id}/runs/{run_id}/submit_tool_outputs beta.threads.runs.submit_tool_outputs
+        /threads/{thread_id}/runs/{run_id}/steps beta.threads.runs.steps: list retrieve
+        POST /chatkit/sessions beta.chatkit.sessions.create
+        POST /chatkit/sessions/{session_id}/cancel beta.chatkit.sessions.cancel
+        /chatkit/threads beta.chatkit.threads: list retrieve delete
+        GET /chatkit/threads/{thread_id}/items beta.chatkit.threads.list_items
+        """,
+    ),
+    (
+        PREFIXES,
+        KEYS,
+        """
+        /organization/admin_api_keys admin.organization.admin_api_keys: list create retrieve delete
+        GET /organization/audit_logs admin.organization.audit_logs.list
+        /organization/certificates admin.organization.certificates: list create retrieve update delete
+        POST /organization/certificates/activate admin.organization.certificates.activate
+        POST /organization/certificates/deactivate admin.organization.certificates.deactivate
+        GET /organization/data_retention admin.organization.data_retention.retrieve
+        POST /organization/data_retention admin.organization.data_retention.update
+        /organization/groups admin.organization.groups: list create retrieve update delete
+        /organization/groups/{group_id}/roles admin.organization.groups.roles: list create retrieve delete
+        /organization/groups/{group_id}/users admin.organization.groups.users: list create retrieve delete
+        /organization/invites admin.organization.invites: list create retrieve delete
+        /organization/projects admin.organization.projects: list create retrieve update
+        POST /organization/projects/{project_id}/archive admin.organization.projects.archive
+        /organization/projects/{project_id}/api_keys admin.organization.projects.api_keys: list retrieve delete
+        GET /organization/projects/{project_id}/certificates admin.organization.projects.certificates.list
+        POST /organization/projects/{project_id}/certificates/activate \
+            admin.organization.projects.certificates.activate
+        POST /organization/projects/{project_id}/certificates/deactivate \
+            admin.organization.projects.certificates.deactivate
+        GET /organization/projects/{project_id}/data_retention admin.organization.projects.data_retention.retrieve
+        POST /organization/projects/{project_id}/data_retention admin.organization.projects.data_retention.update
+        /organization/projects/{project_id}/groups admin.organization.projects.groups: list create retrieve delete
+        GET /organization/projects/{project_id}/hosted_tool_permissions \
+            admin.organization.projects.hosted_tool_permissions.retrieve
+        POST /organization/projects/{project_id}/hosted_tool_permissions \
+            admin.organization.projects.hosted_tool_permissions.update
+        GET /organization/projects/{project_id}/model_permissions \
+            admin.organization.projects.model_permissions.retrieve
+        POST /organization/projects/{project_id}/model_permissions \
+            admin.organization.projects.model_permissions.update
+        DELETE /organization/projects/{project_id}/model_permissions \
+            admin.organization.projects.model_permissions.delete
+        GET /organization/projects/{project_id}/rate_limits admin.organization.projects.rate_limits.list_rate_limits
+        POST /organization/projects/{project_id}/rate_limits/{limit_id} \
+            admin.organization.projects.rate_limits.update_rate_limit
+        /organization/projects/{project_id}/service_accounts \
+            admin.organization.projects.service_accounts: list create retrieve update delete
+        POST /organization/projects/{project_id}/service_accounts/{account_id}/api_keys \
+            admin.organization.projects.service_accounts.api_keys.create
+        /organization/projects/{project_id}/spend_alerts \
+            admin.organization.projects.spend_alerts: list create retrieve update delete
+        GET /organization/projects/{project_id}/spend_limit admin.organization.projects.spend_limit.retrieve
+        POST /organization/projects/{project_id}/spend_limit admin.organization.projects.spend_limit.update
+        DELETE /organization/projects/{project_id}/spend_limit admin.organization.projects.spend_limit.delete
+        /organization/projects/{project_id}/users \
+            admin.organization.projects.users: list create retrieve update delete
+        /organization/roles admin.organization.roles: list create retrieve update delete
+        /organization/spend_alerts admin.organization.spend_alerts: list create retrieve update delete
+        GET /organization/spend_limit admin.organization.spend_limit.retrieve
+        POST /organization/spend_limit admin.organization.spend_limit.update
+        DELETE /organization/spend_limit admin.organization.spend_limit.delete
+        GET /organization/costs admin.organization.usage.costs
+        GET /organization/usage/audio_speeches admin.organization.usage.audio_speeches
+        GET /organization/usage/audio_transcriptions admin.organization.usage.audio_transcriptions
+        GET /organization/usage/code_interpreter_sessions admin.organization.usage.code_interpreter_sessions
+        GET /organization/usage/completions admin.organization.usage.completions
+        GET /organization/usage/embeddings admin.organization.usage.embeddings
+        GET /organization/usage/file_search_calls admin.organization.usage.file_search_calls
+        GET /organization/usage/images admin.organization.usage.images
+        GET /organization/usage/moderations admin.organization.usage.moderations
+        GET /organization/usage/vector_stores admin.organization.usage.vector_stores
+        GET /organization/usage/web_search_calls admin.organization.usage.web_search_calls
+        /organization/users admin.organization.users: list retrieve update delete
+        /organization/users/{user_id}/roles admin.organization.users.roles: list create retrieve delete
+        /projects/{project_id}/groups/{group_id}/roles \
+            admin.organization.projects.groups.roles: list create retrieve delete
+        /projects/{project_id}/roles admin.organization.projects.roles: list create retrieve update delete
+        /projects/{project_id}/users/{user_id}/roles \
+            admin.organization.projects.users.roles: list create retrieve delete
+        """,
+    ),
+)
+
+
+def unserved() -> tuple[Unserved, ...]:
+    """Return all methods of OpenAI's client that are not served here, and are not Llama Stack's."""
+    return tuple(rows_of(GROUPS))

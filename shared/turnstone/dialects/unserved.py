@@ -1,0 +1,55 @@
+"""Methods that clients have and this server does not: what each is called, and the request that it makes.
+
+The rows are written in two kinds of lines: `METHOD /path name[,name…]` for one method, and `/path name: verb …` for
+what a resource that is read and changed as all of them are has of the usual five methods.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from turnstone.domain.errors import NotServed
+
+CRUD = {
+    "list": ("GET", ""),
+    "create": ("POST", ""),
+    "retrieve": ("GET", "/{id}"),
+    "update": ("POST", "/{id}"),
+    "delete": ("DELETE", "/{id}"),
+}
+# prefixes of the paths, what to do instead, and lines
+Group = tuple[tuple[str, ...], str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A method of the clients, as it is called there, and the request it makes."""
+
+    method: str
+    path: str
+    called: str
+    instead: str
+
+    def refusal(self) -> NotServed:
+        said = f"this server does not have {self.called} ({self.method} {self.path})"
+        return NotServed(f"{said}; {self.instead}" if self.instead else said)
+
+
+def rows_of(groups: tuple[Group, ...]) -> Iterator[Unserved]:
+    """Yield a row for each method under each of its prefixes."""
+    for prefixes, instead, lines in groups:
+        for line in filter(None, map(str.strip, lines.splitlines())):
+            for method, path, called in _methods(line):
+                for prefix in prefixes:
+                    yield Unserved(method, prefix + path, called, instead)
+
+
+def _methods(line: str) -> Iterator[tuple[str, str, str]]:
+    resource, has_verbs, verbs = line.partition(": ")
+    if not has_verbs:
+        method, path, called = line.split()
+        yield method, path, called.replace(",", " and ")
+        return
+    path, called = resource.split()
+    for verb in verbs.split():
+        method, end = CRUD[verb]
+        yield method, path + end, f"{called}.{verb}"
