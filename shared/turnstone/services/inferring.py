@@ -48,9 +48,9 @@ class Inferring:
             DayLimitReached: the tenant's turns have spent its tokens of the day.
             Overloaded: as many answers are given as this server takes, in turns and out of them.
         """
-        config = question.config
         self._deps.day_limit.check(caller.tenant)
-        route = self._routing.route_now(caller.tenant, config.model)
+        route = self._routing.route_now(caller.tenant, question.config.model)
+        config = route.with_prompt_format(question.config)
         offer = supported_offer(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
