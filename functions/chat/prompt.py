@@ -192,4 +192,5 @@ def show_turns(chat: Chat, turns: Sequence[Json]) -> None:
         for message in turn["input_messages"]:
             chat.screen.note(f"{PROMPT}{_excerpt(text_of(message['content']))}")
         if turn["completed_at"] is not None:
-            chat.screen.note(text_of((turn["output_message"] or {}).get("content", "")) or "· no answer")
+            answer = text_of((turn["output_message"] or {}).get("content", ""))
+            chat.screen.note(answer or f"· no answer: {(turn.get('failure') or {}).get('message', 'it is empty')}")

@@ -4,6 +4,7 @@ from turnstone.dialects.llama_stack.read_requests_2024 import TurnNamed
 from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
 from turnstone.dialects.llama_stack.requests_2024 import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, checked
 
@@ -12,9 +13,18 @@ def get_turn_2024(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    return Reply(turn_wire(reader.get(request.caller, ref)))
+    state = reader.read(request.caller, ref)
+    return Reply(turn_wire(state.turn), headers={"x-turn-status": state.status.value})
 
 
 QUERY = query_of("agent_id", "turn_id", optional=("session_id",))
-ROUTE = Route("GET", "/agents/turn/get", get_turn_2024, Turn2024, query=QUERY, raises=(NotFound, StoreUnavailable))
+ROUTE = Route(
+    "GET",
+    "/agents/turn/get",
+    get_turn_2024,
+    Turn2024,
+    query=QUERY,
+    headers={"x-turn-status": TurnStatus},
+    raises=(NotFound, StoreUnavailable),
+)
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

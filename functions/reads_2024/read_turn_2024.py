@@ -3,6 +3,7 @@
 from turnstone.dialects.llama_stack.read_requests_2024 import TurnNamed
 from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
 from turnstone.domain.errors import NotFound
+from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse
 
@@ -11,8 +12,18 @@ def read_turn_2024(request: Request) -> Reply:
     asked = parse(request, TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    return Reply(turn_wire(reader.get(request.caller, ref)))
+    state = reader.read(request.caller, ref)
+    return Reply(turn_wire(state.turn), headers={"x-turn-status": state.status.value})
 
 
-ROUTE = Route("POST", "/agents/turn/get", read_turn_2024, Turn2024, TurnNamed, raises=(NotFound,), stores=False)
+ROUTE = Route(
+    "POST",
+    "/agents/turn/get",
+    read_turn_2024,
+    Turn2024,
+    TurnNamed,
+    headers={"x-turn-status": TurnStatus},
+    raises=(NotFound,),
+    stores=False,
+)
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

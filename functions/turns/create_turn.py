@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_requests import CreateTurn
-from turnstone.domain.turns import Turn
+from turnstone.domain.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 
@@ -15,5 +15,6 @@ def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
 
 
-ROUTE = Route("POST", "/v1/agents/{agent_id}/session/{session_id}/turn", create_turn, Turn, CreateTurn)
+PATH = "/v1/agents/{agent_id}/session/{session_id}/turn"
+ROUTE = Route("POST", PATH, create_turn, Turn, CreateTurn, headers={"x-turn-status": TurnStatus})
 handler = LambdaHandler(__name__, ROUTE, loads="turns")

@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_requests import ResumeTurn
-from turnstone.domain.turns import Turn
+from turnstone.domain.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 
@@ -14,5 +14,5 @@ def resume_turn(request: Request) -> TurnReply | TurnStreamReply:
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume"
-ROUTE = Route("POST", PATH, resume_turn, Turn, ResumeTurn)
+ROUTE = Route("POST", PATH, resume_turn, Turn, ResumeTurn, headers={"x-turn-status": TurnStatus})
 handler = LambdaHandler(__name__, ROUTE, loads="turns")

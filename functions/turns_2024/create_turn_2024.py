@@ -4,6 +4,7 @@ from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
 from turnstone.dialects.llama_stack.stream_2024 import TurnChunk2024, TurnStream2024
 from turnstone.dialects.llama_stack.turn_requests_2024 import CreateTurn2024
 from turnstone.domain.errors import NotFound
+from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 
@@ -21,6 +22,7 @@ ROUTE = Route(
     create_turn_2024,
     Turn2024,
     CreateTurn2024,
+    headers={"x-turn-status": TurnStatus},
     raises=(NotFound,),
     chunk=TurnChunk2024,
 )

@@ -94,7 +94,7 @@ class Past:
     def _fill(self, ref: SessionRef, session: Session, turns: int) -> None:
         store = TurnStore(self.store)
         states = [self.turn(ref, number) for number in range(turns)]
-        log = rebuilt((state.turn, state.order, state.status) for state in states)
+        log = rebuilt(states)
         for first in range(0, turns, TURNS_IN_A_WRITE):
             part = slice(first, first + TURNS_IN_A_WRITE)
             newest = states[part][-1]

@@ -127,7 +127,7 @@ class Workload:
                 _, found = core.sessions.read(LOCAL_CALLER, ref, (turn.turn_id,))
                 assert len(list(found)) == 1
             with self._measured("remove the steps of an ended turn"):
-                core.turn_store.discard_steps(ref, turn.turn_id)
+                core.turn_store.discard_steps(ref, turn.turn_id, len(turn.steps))
             waiting = _paused(turns.start(LOCAL_CALLER, ref, _asked(1), self._attempt()), ref)
             with self._measured("get turn, waiting"):
                 core.reader.read(LOCAL_CALLER, waiting)

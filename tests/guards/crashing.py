@@ -55,11 +55,11 @@ CRASHES = (
             ours(
                 "services/running.py",
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
-                "                self._has_ended = True\n"
+                "                self._steps_at_end = len(ended.turn.steps)\n"
                 "                return (*_completed(unsaved), TurnCompleted(",
                 "                self.broadcast.publish(*_completed(unsaved))\n"
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
-                "                self._has_ended = True\n"
+                "                self._steps_at_end = len(ended.turn.steps)\n"
                 "                return (TurnCompleted(",
             ),
         ),
@@ -145,8 +145,8 @@ CRASHES = (
             ours("services/turns.py", "        wake(self._deps.supervisor, state.token)\n"),
             ours(
                 "services/turns.py",
-                "        change = resumed(session, state, step,",
-                "        wake(self._deps.supervisor, state.token)\n        change = resumed(session, state, step,",
+                "        session, lease_until =",
+                "        wake(self._deps.supervisor, state.token)\n        session, lease_until =",
             ),
         ),
         (f"{FOLLOWING}test_a_resume_wakes_who_waits_once_and_after_it_is_stored",),

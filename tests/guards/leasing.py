@@ -92,7 +92,7 @@ DEAD_WRITERS = (
     Guard(
         Race.DEAD_WRITER,
         "who takes the lock has a fence of its own",
-        (ours("domain/sessions.py", "fence=self.fence + 1, lease_until", "fence=self.fence, lease_until"),),
+        (ours("domain/sessions.py", "fence=self.fence + 1, reopened", "fence=self.fence, reopened"),),
         (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
     ),
     Guard(
@@ -117,9 +117,10 @@ DEAD_WRITERS = (
         (
             ours(
                 "services/running.py",
-                "self._deps.tidies_up and self._has_ended and self._has",
+                "self._deps.tidies_up and self._steps_at_end and self._has",
                 "self._deps.tidies_up and self._has",
             ),
+            ours("services/running.py", "self.launch.state.order, self._steps_at_end)", "self.launch.state.order, 99)"),
         ),
         (
             f"{LEASES}test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on",

@@ -128,7 +128,7 @@ RETRIES = (
         (
             ours(
                 "services/transitions.py",
-                '"lock": lock, "last_request": request}), (going_on,)',
+                '"lock": lock, "last_request": answered.request}), (going_on,)',
                 '"lock": lock}), (going_on,)',
             ),
         ),

@@ -64,8 +64,8 @@ RESUMES = (
             ),
             ours(
                 "services/transitions.py",
-                "for call in state.pending_calls\n        ),",
-                "for call in state.pending_calls if call.call_id in answers\n        ),",
+                "for call in state.pending_calls)",
+                "for call in state.pending_calls if call.call_id in answers)",
             ),
         ),
         (f"{ANSWERS}[missing]",),

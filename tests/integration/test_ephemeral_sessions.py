@@ -103,7 +103,7 @@ def test_a_turn_that_took_long_can_be_read_for_as_long_after_its_end(serve: Serv
     server.hear(broadcast)
     server.clock.advance(TTL_S - 1)
     assert is_there(server, ref)
-    server.clock.advance(1)
+    server.clock.advance(2)
     assert not is_there(server, ref)
 
 

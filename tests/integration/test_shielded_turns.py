@@ -26,11 +26,12 @@ from tests.harness import (
     turn_in,
 )
 from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
+from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.events import StepStarted
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns import ShieldCallStep, TurnStatus
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.services.attention import turn_of
 from turnstone.services.replay import replayed
 from turnstone.store.keys import directory_key
 
@@ -129,10 +130,87 @@ def test_a_resumed_turn_is_judged_by_the_shields_of_its_opening_but_its_question
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref, input_shields=["a"], output_shields=["b"])
     assert steps_of(server, ref) == ["shield_call", "inference", "shield_call"]
-    events = server.hear(server.resume(turn, answer("l1")))
-    assert outline(events) == f"C:tool S:infer P C:infer {STEP} complete"
+    asked = len(server.shields.asked)
+    events = server.hear(server.resume(turn, answer("l1", "a door")))
+    assert outline(events) == f"C:tool {STEP} S:infer P C:infer {STEP} complete"
     assert turn_in(events).output_message.content == "stopped"
+    (name, question), *_ = server.shields.asked[asked:]
+    assert (name, question.touchpoint, contents(question.judged)) == ("a", "user-input", ["a door"])
+    assert contents(question.before) == ["look"]
     server.assert_whole(ref)
+
+
+@pytest.mark.parametrize("pause", [call("look", "l1"), "look: a door"], ids=["called", "read out of the text"])
+def test_a_stopped_answer_of_a_clients_tool_ends_the_turn_and_is_never_shown_to_the_model(
+    serve: Callable[..., Harness], pause: Any
+) -> None:
+    server = with_shields(serve([pause, "and?"]), a=stops("bomb"))
+    ref = server.session(client_tools=[client_tool()], input_shields=["a"])
+    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    responses = [answer("l1", "a bomb"), *([answer("l2", "a door")] if pause == "look: a door" else [])]
+    events = server.hear(server.resume(turn, *responses))
+    assert outline(events) == f"C:tool {STEP} complete"
+    ended = turn_in(events)
+    assert (ended.output_message.content, ended.output_message.stop_reason) == ("stopped", "end_of_turn")
+    assert [step.step_type for step in ended.steps] == ["shield_call", "inference", "tool_execution", "shield_call"]
+    assert "a bomb" in str(ended.steps[2]), "the record keeps what was sent, as it keeps a question"
+    server.say(ref, "hello")
+    (_, request) = server.inference.requests
+    assert "a bomb" not in str(request.messages)
+    assert [message.role for message in request.messages][-1] == "user"
+    server.assert_whole(ref)
+    with pytest.raises(TurnNotAwaiting):
+        server.resume(turn, answer("l1"))
+
+
+def test_a_judged_answer_is_shown_to_the_model_later_whatever_became_of_its_turn(serve: Callable[..., Harness]) -> None:
+    server = with_shields(serve([call("look", "l1"), Says(error=ModelFailed("broken")), "fine"]), a=clean)
+    ref = server.session(client_tools=[client_tool()])
+    turn = server.paused(ref, input_shields=["a"])
+    assert "failed" in outline(server.hear(server.resume(turn, answer("l1", "a door"))))
+    server.say(ref, "hello")
+    assert "a door" in contents(server.inference.requests[-1].messages)
+
+
+def test_a_cancelled_turns_unjudged_answer_is_not_shown_to_the_model_later(serve: Callable[..., Harness]) -> None:
+    server = with_shields(serve([call("look", "l1"), "fine"]), a=clean)
+    judging = Held(Verdict())
+    ref = server.session(client_tools=[client_tool()])
+    turn = server.paused(ref, input_shields=["a"])
+    server.shields.script = {"a": judging}
+    running = server.resume(turn, answer("l1", "a bomb"))
+    judging.wait()
+    server.core.cancelling.cancel(LOCAL_CALLER, turn, attempt())
+    judging.open()
+    server.hear(running)
+    server.say(ref, "hello")
+    assert "a bomb" not in str(server.inference.requests[-1].messages)
+    server.assert_whole(ref)
+
+
+def test_shields_that_have_judged_an_answer_do_not_judge_it_again_after_a_crash(serve: Callable[..., Harness]) -> None:
+    server = with_shields(serve([call("look", "l1"), "never"]), a=clean, b=clean)
+    ref = server.session(client_tools=[client_tool()])
+    turn = server.paused(ref, input_shields=["a", "b"])
+    before = len(server.shields.asked)
+    server.store.after(saves_step, server.store.die)
+    server.hear(server.resume(turn, answer("l1")))
+    heir = server.another(["fine"])
+    heir.shields.script = {"a": clean, "b": clean}
+    server.clock.advance(LEASE_S)
+    outlook = heir.core.recovery.attend(turn)
+    assert outlook.run is not None
+    heir.hear(outlook.run)
+    assert [name for name, _ in heir.shields.asked] == ["b"]
+    assert len(server.shields.asked) > before
+    assert steps_of(heir, ref) == [
+        *["shield_call"] * 2,
+        "inference",
+        "tool_execution",
+        *["shield_call"] * 2,
+        "inference",
+    ]
+    heir.assert_whole(ref)
 
 
 @pytest.mark.parametrize("field", ["input_shields", "output_shields"])
@@ -155,7 +233,7 @@ def test_a_shield_that_fails_stops_the_turn_unless_told_otherwise(
     server.shields.script = {"a": fails(ShieldFailed("no answer"))}
     server.core.shields.register(LOCAL_CALLER, registered("a", **params), attempt())
     turn = turn_in(server.say(server.session(input_shields=["a"])))
-    said = "can't be answered now" if status == "stopped" else "hi"
+    said = "I can't answer that now" if status == "stopped" else "hi"
     assert said in str(turn.output_message.content)
     step = turn.steps[0]
     assert isinstance(step, ShieldCallStep)
@@ -168,7 +246,7 @@ def test_a_shield_that_was_unregistered_while_the_turn_waited_stops_its_answer(s
     turn = server.paused(server.session(client_tools=[client_tool()], output_shields=["a"]))
     server.core.shields.unregister(LOCAL_CALLER, "a")
     ended = turn_in(server.hear(server.resume(turn, answer("l1"))))
-    assert "can't be answered now" in str(ended.output_message.content)
+    assert "I can't answer that now" in str(ended.output_message.content)
 
 
 # ---- when it is stored

@@ -74,7 +74,7 @@ def test_the_wait_for_its_client_is_no_part_of_the_time_that_a_turn_may_run(make
 def test_a_resumed_turn_has_run_for_as_long_as_before_its_pause(make: Make) -> None:
     servers: list[Server] = []
     pauses = calls(call("look", "c1"))
-    servers.append(make(after(40, pauses, servers), after(5, pauses, servers), "never said", max_turn_seconds=45))
+    servers.append(make(after(40, pauses, servers), after(6, pauses, servers), "never said", max_turn_seconds=45))
     (server,) = servers
     ref = server.session(client_tools=[client_tool()])
     turn = server.paused(ref)

@@ -3,6 +3,7 @@
 import random
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ def shown_turns(server: Harness, ref: SessionRef) -> list[Turn]:
     return [Turn.model_validate_json(piece) for piece in pieces]
 
 
+def is_about(at: datetime | None, expected: datetime) -> bool:
+    """Tell whether a time is the expected one, but for what keeps the times of a turn in order."""
+    return at is not None and timedelta() <= at - expected < timedelta(milliseconds=1)
+
+
 def test_a_plain_turn(serve: Serve) -> None:
     server = serve([Says(texts=("Hel", "lo"))])
     ref = server.session(instructions="Be brief.")
@@ -63,7 +69,8 @@ def test_a_plain_turn(serve: Serve) -> None:
     assert outline(events) == "start S:infer P P C:infer complete"
     turn = turn_in(events)
     assert (turn.output_message.content, turn.output_message.stop_reason) == ("Hello", "end_of_turn")
-    assert (turn.steps, turn.completed_at) == (finished_steps(events), server.clock.now())
+    assert turn.steps == finished_steps(events)
+    assert is_about(turn.completed_at, server.clock.now())
     assert server.reader.get(LOCAL_CALLER, broadcast.ref) == turn
     assert shown_turns(server, ref) == [turn]
     (request,) = server.inference.requests
@@ -270,7 +277,7 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
     seen.open()
     server.hear(resumed)
     ended = read(5)
-    assert (ended.completed_at, ended.output_message.content) == (server.clock.now(), "A door.")
+    assert (is_about(ended.completed_at, server.clock.now()), ended.output_message.content) == (True, "A door.")
     assert ended.steps[:2] == running.steps[:2]
     with pytest.raises(NotFound):
         server.reader.get_step(LOCAL_CALLER, turn, "no such step")
@@ -437,7 +444,9 @@ def test_the_step_of_a_clients_tool_lasts_from_the_pause_to_its_answer(serve: Se
     server.hear(server.resume(turn, answer("c2")))
     step = server.state(turn).turn.steps[1]
     assert (step.step_type, step.turn_id) == ("tool_execution", turn.turn_id)
-    assert (step.started_at, step.completed_at) == (began, server.clock.now())
+    assert step.started_at > server.state(turn).turn.steps[0].completed_at
+    assert is_about(step.started_at, began)
+    assert is_about(step.completed_at, server.clock.now())
 
 
 @pytest.mark.parametrize("count", [1, MAX_OPERATIONS, 2 * MAX_OPERATIONS + 1])
@@ -447,7 +456,7 @@ def test_the_records_of_steps_are_removed_in_as_few_writes_as_take_them(serve: S
     for number in range(count):
         server.records.write([Put(step_key(ref, "t", number), b"{}")])
     before = len(server.store.calls)
-    server.core.turn_store.discard_steps(ref, "t")
+    server.core.turn_store.discard_steps(ref, "t", count)
     writes = [len(done.operations) for done in server.store.calls[before:] if done.verb == "write"]
     assert writes == [*[MAX_OPERATIONS] * (count // MAX_OPERATIONS), *[1] * (count % MAX_OPERATIONS)]
     assert not all_records(server.records, steps_of_turn(ref, "t"))

@@ -214,10 +214,13 @@ def test_a_budget_of_nothing_still_reads_the_open_segment() -> None:
 @settings(PROPERTY, max_examples=25)
 @given(st.lists(st.sampled_from([0, 100, 2_000, 3_900, 9_000]), max_size=12))
 def test_the_log_rebuilt_from_the_turns_is_the_log_as_it_grew(lengths: list[int]) -> None:
-    ended = [(new_turn("x" * length, f"t{i}").turn, f"t{i}", TurnStatus.COMPLETED) for i, length in enumerate(lengths)]
+    ended = [
+        new_turn("x" * length, f"t{i}").model_copy(update={"status": TurnStatus.COMPLETED})
+        for i, length in enumerate(lengths)
+    ]
     log = {0: Segment(number=0)}
-    for turn, order, status in ended:
-        last = log[max(log)].appended(entry_of(turn, order, status))
+    for state in ended:
+        last = log[max(log)].appended(entry_of(state))
         log[last.number] = last
     assert tuple(log.values()) == rebuilt(ended)
 
@@ -225,16 +228,16 @@ def test_the_log_rebuilt_from_the_turns_is_the_log_as_it_grew(lengths: list[int]
 @pytest.mark.parametrize(("excess_bytes", "is_inline"), [(0, True), (1, False)])
 def test_a_turn_is_kept_in_the_log_itself_up_to_four_kilobytes(excess_bytes: int, is_inline: bool) -> None:
     frame = len(MESSAGES.dump_json((UserMessage(content=""),)))
-    turn = new_turn("x" * (INLINE_BYTES - frame + excess_bytes)).turn
-    messages = told_afterwards(turn, TurnStatus.COMPLETED)
+    ended = new_turn("x" * (INLINE_BYTES - frame + excess_bytes)).model_copy(update={"status": TurnStatus.COMPLETED})
+    messages = told_afterwards(ended.turn, TurnStatus.COMPLETED)
     expected = Entry(order="t1", tokens=tokens_of(messages), messages=messages if is_inline else None)
-    assert expected == entry_of(turn, "t1", TurnStatus.COMPLETED)
+    assert expected == entry_of(ended)
 
 
 def test_an_entry_is_what_is_told_of_the_turn_afterwards() -> None:
     ended = given_up(waiting(ASK), TurnStatus.EXPIRED, NOW)
     messages = told_afterwards(ended.turn, ended.status)
-    assert Entry(order="t1", tokens=tokens_of(messages), messages=messages) == entry_of(ended.turn, "t1", ended.status)
+    assert Entry(order="t1", tokens=tokens_of(messages), messages=messages) == entry_of(ended)
 
 
 IMAGE = ImageItem(image=Image(data="A" * 100_000))

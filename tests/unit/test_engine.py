@@ -5,13 +5,13 @@ The engine over fakes, `Engine`, also serves the tests of the prompt, of the too
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import count
+from datetime import UTC, datetime, timedelta
+from itertools import count, pairwise
 
 import pytest
 
 from tests.fakes.scripted import USAGE, Says, Scripted, ScriptedInference, ScriptedTools, call, calls, cut_off
-from tests.fakes.shields import InOrder, Judges
+from tests.fakes.shields import InOrder, Judges, clean
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import LeaseLost, ModelFailed, ToolFailed
 from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TextDelta, ToolCallDelta, TurnEvent
@@ -83,6 +83,7 @@ class Engine:
         history: Sequence[Message] = (),
         tools: ScriptedTools | None = None,
         shields: Mapping[str, Judges] | None = None,
+        clock: StandingClock | None = None,
     ) -> None:
         self.shields = InOrder(shields or {})
         self.journal: list[TurnEvent | Saved] = []
@@ -96,7 +97,7 @@ class Engine:
             tools=self.tools,
             shields=self.shields,
             recorder=self,
-            clock=StandingClock(),
+            clock=clock or StandingClock(),
             ids=CountingIds(),
             stop=StopSignal(),
         )
@@ -192,7 +193,8 @@ def test_a_plain_answer_is_told_in_chunks_and_its_step_is_left_to_the_close() ->
     ending = engine.run(new_turn())
     assert outline(engine.journal) == ["S inference", "P Hel", "P lo"]
     answer = CompletionMessage(content="Hello", stop_reason="end_of_turn")
-    step = InferenceStep(turn_id="t1", step_id="id-1", started_at=NOW, completed_at=NOW, model_response=answer)
+    began, ended = NOW + timedelta(microseconds=1), NOW + timedelta(microseconds=2)
+    step = InferenceStep(turn_id="t1", step_id="id-1", started_at=began, completed_at=ended, model_response=answer)
     trace = StepTrace(deltas=2, usage=counted(engine), model="m")
     assert Finish(new_turn().with_step(step, trace), answer, unsaved=step) == ending
 
@@ -320,7 +322,37 @@ def test_the_deltas_and_the_tokens_of_an_inference_are_kept() -> None:
     assert {"m": USAGE.spent} == ending.state.spent
 
 
-def test_every_step_has_its_own_id_its_turn_and_its_times() -> None:
+def test_every_step_has_its_own_id_and_its_turn() -> None:
     steps = Engine(calls(PRICE, STOCK), "done").run(new_turn()).state.turn.steps
     assert [step.step_id for step in steps] == ["id-1", "id-2", "id-3", "id-4"]
-    assert {("t1", NOW, NOW)} == {(step.turn_id, step.started_at, step.completed_at) for step in steps}
+    assert {"t1"} == {step.turn_id for step in steps}
+
+
+class GoingBack(StandingClock):
+    """A clock that is set back whenever somebody looks."""
+
+    def __init__(self) -> None:
+        self._at = NOW + timedelta(hours=1)
+
+    def now(self) -> datetime:
+        self._at -= timedelta(minutes=1)
+        return self._at
+
+
+@pytest.mark.parametrize("clock", [StandingClock(), GoingBack()], ids=["standing", "going back"])
+def test_steps_are_in_order_by_their_times_whatever_the_clock_does(clock: StandingClock) -> None:
+    config = CONFIG.model_copy(update={"input_shields": ("a", "b"), "output_shields": ("a", "b")})
+    engine = Engine(calls(PRICE, STOCK), PRICE, "done", config=config, shields={"a": clean, "b": clean}, clock=clock)
+    started = new_turn()
+    ending = engine.run(started.model_copy(update={"turn": started.turn.model_copy(update={"started_at": NOW})}))
+    assert isinstance(ending, Finish)
+    ended = ending.state.completed(ending.output, NOW)
+    steps = ended.turn.steps
+    assert len(steps) == 10
+    for times in ([step.started_at for step in steps], [step.completed_at for step in steps]):
+        assert times == sorted(set(times)), "no two are the same, and none goes back"
+    assert all(step.started_at < step.completed_at for step in steps)
+    alone = [step for step in steps if step.step_type == "inference"]
+    assert all(step.started_at > before.completed_at for before, step in pairwise(steps) if step in alone)
+    assert steps[0].started_at > NOW
+    assert ended.turn.completed_at > steps[-1].completed_at

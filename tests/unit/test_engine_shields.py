@@ -121,10 +121,11 @@ def test_what_is_said_beside_a_client_s_call_is_an_output_too() -> None:
     assert outline(passing.journal) == ["S inference", "P fine", "P c3 succeeded", *INFERENCE_KEPT, *LEFT_TO_THE_CLOSE]
 
 
-def test_a_pause_in_which_nothing_is_said_is_not_judged() -> None:
-    engine = guarded(ASK, outputs=("a",), a=stops(""))
-    assert isinstance(engine.run(new_turn()), AwaitClientTools)
-    assert engine.shields.asked == []
+def test_a_pause_is_judged_as_any_output_is() -> None:
+    ending = guarded(ASK, outputs=("a",), a=clean).run(new_turn())
+    assert isinstance(ending, AwaitClientTools)
+    assert [step.step_type for step in ending.state.turn.steps] == ["inference", "shield_call"]
+    assert isinstance(guarded(ASK, outputs=("a",), a=stops("")).run(new_turn()), Blocked)
 
 
 @pytest.mark.parametrize("last", [cut_off("so"), calls(PRICE, text="so")], ids=["cut off", "no more inferences"])

@@ -129,7 +129,7 @@ def states(draw: st.DrawFn, statuses: st.SearchStrategy[TurnStatus] = STATUSES) 
     )
     for step, trace in draw(STEP_LISTS):
         state = state.with_step(step, trace)
-    return state
+    return state.with_shown_failure()
 
 
 def stored(put: Put) -> Record:
@@ -142,7 +142,7 @@ def stored(put: Put) -> Record:
 def test_a_turn_is_read_as_it_was_stored_and_its_second_line_is_its_wire_json(state: TurnState) -> None:
     record = stored(put_turn(REF, state))
     assert state.model_copy(update={"rev": state.rev + 1}) == turn_state_of(record)
-    assert state.turn.model_dump_json().encode() == wire_part(record.body)
+    assert state.turn.model_dump_json(exclude={"failure"}).encode() == wire_part(record.body)
 
 
 @settings(PROPERTY)
@@ -243,7 +243,7 @@ def test_nulls_in_the_arguments_of_a_call_are_kept() -> None:
     read = turn_state_of(stored(put_turn(REF, state)))
     assert read.pending_calls[0].arguments == {"query": None, "within": {"days": None}}
     assert state.turn == read.turn
-    segment = Segment(number=0, entries=(entry_of(state.turn, "t1", TurnStatus.COMPLETED),))
+    segment = Segment(number=0, entries=(entry_of(state.model_copy(update={"status": TurnStatus.COMPLETED})),))
     assert segment == segment_of(stored(put_segment(REF, segment)))
 
 
@@ -266,7 +266,7 @@ def test_whatever_a_model_writes_as_arguments_can_be_stored_and_read(written: st
     answer = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call_from_json("c1", "f", written),))
     state = new_state().with_step(InferenceStep(turn_id="t1", step_id="i", model_response=answer))
     assert state.turn == turn_state_of(stored(put_turn(REF, state))).turn
-    segment = Segment(number=0, entries=(entry_of(state.turn, "t1", TurnStatus.COMPLETED),))
+    segment = Segment(number=0, entries=(entry_of(state.model_copy(update={"status": TurnStatus.COMPLETED})),))
     assert segment == segment_of(stored(put_segment(REF, segment)))
 
 

@@ -18,12 +18,6 @@ GRAMMAR = {"type": "grammar", "bnf": {"grammar": 'root ::= "yes"'}}
 
 # what is refused of agents and turns alike: the fields, the kind of the refusal, where it points, what it says
 ALWAYS: list[tuple[dict[str, Any], type[InvalidRequest], tuple[str | int, ...], str]] = [
-    (
-        {"tool_config": {"system_message_behavior": "replace"}},
-        InvalidRequest,
-        ("tool_config", "system_message_behavior"),
-        "without a tool_prompt_format",
-    ),
     *(
         ({"response_format": {"type": "grammar", "bnf": bnf}}, InvalidRequest, ("response_format", "bnf"), "TEXT")
         for bnf in (
@@ -105,7 +99,7 @@ def test_a_grammar_is_for_models_that_take_one() -> None:
     refuse_of_a_turn(config_of({"response_format": GRAMMAR}), "grammar")
 
 
-@pytest.mark.parametrize("told", IN_WORDS)
+@pytest.mark.parametrize("told", [{}, *IN_WORDS])
 @pytest.mark.parametrize("behavior", ["append", "replace"])
 @pytest.mark.parametrize("refuse", [refuse_of_an_agent, refuse_of_a_turn])
 def test_tools_may_be_told_in_words_with_the_instructions_or_by_them(refuse: Any, told: Any, behavior: str) -> None:
@@ -119,7 +113,7 @@ def test_a_turn_can_not_bind_the_answer_in_which_calls_are_to_be_written(told: A
     refuse_of_an_agent(config_of(bound))
     with pytest.raises(InvalidRequest) as refused:
         refuse_of_a_turn(config_of(bound), "grammar")
-    assert refused.value.location == ("tool_config", "tool_prompt_format")
+    assert refused.value.location == ("response_format",)
     for free in ({"client_tools": []}, {"tool_config": {**told, "tool_choice": "none"}}, {"tool_config": {}}):
         refuse_of_a_turn(config_of(bound | free), "grammar")
 

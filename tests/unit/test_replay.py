@@ -38,7 +38,7 @@ from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import TurnState, TurnStatus
 from turnstone.engine.steps import AwaitClientTools
 from turnstone.services.replay import replayed
-from turnstone.services.transitions import answered_by_client, given_up, paused, resumed
+from turnstone.services.transitions import Answered, answered_by_client, given_up, paused, resumed
 
 LATER = NOW + timedelta(hours=1)
 SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")
@@ -77,7 +77,7 @@ def resumed_by_client(waiting: Lived) -> Lived:
     pending = waiting.state.pending_calls
     responses = [ToolResponse(call_id=c.call_id, tool_name=c.tool_name, content="two") for c in reversed(pending)]
     step = answered_by_client(waiting.state, responses, "client", NOW)
-    state = resumed(SESSION, waiting.state, step, LATER, "request").turns[0]
+    state = resumed(SESSION, waiting.state, Answered(step, (), "request"), LATER).turns[0]
     return Lived((*waiting.heard[:-1], step_completed(step)), state)
 
 

@@ -48,6 +48,8 @@ class StepFunctionsSupervisor:
         status = TurnStatus.AWAITING_INPUT if lock.state is LockState.AWAITING else TurnStatus.IN_PROGRESS
         look = next_look(status, lock.look_again_at() or self._clock.now(), self._clock.now())
         name, key = _name_of(turn), self._key_of(turn)
+        if lock.reopened:  # the execution of its first life may have seen that end, and its name is taken for 90 days
+            name = f"{name}-again-{lock.reopened}"
         # the fence, because a start that equals the one which runs is taken for it, instead of being refused
         given = {
             "turn": turn.model_dump(),

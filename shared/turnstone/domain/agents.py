@@ -52,8 +52,9 @@ class SamplingParams(NullMeansDefault):
 class ToolConfig(NullMeansDefault):
     """How tools are offered. `tool_choice` is auto, required, none or the name of a tool.
 
-    A `tool_prompt_format` says that the model has no tools of its own: they are told to it in words, which
-    `system_message_behavior` adds to the instructions or replaces by them. Without one they are offered natively.
+    For a model that is configured or registered as one without tools of its own, `tool_prompt_format` is the style in
+    which its prompt describes them, and `system_message_behavior` appends that to the instructions or has these replace
+    it. Other models are offered tools natively, whatever both say.
     """
 
     tool_choice: str = "auto"

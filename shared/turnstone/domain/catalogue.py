@@ -6,12 +6,12 @@ A server whose operator says nothing has one provider, and passes every model's 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.model import Frozen, JsonObject, Strict
 from turnstone.domain.registry import Identifier, Model, Shield, Toolgroup
-from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, Prices, Target
+from turnstone.domain.routing import MODELS, KnownModels, ModelRoute, ModelTools, Prices, Target
 from turnstone.domain.tool_settings import ToolgroupEntry, ToolSettings
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -107,6 +107,7 @@ class ModelEntry(Strict):
         context_tokens: how much it takes.
         prices: in US dollars per million tokens.
         embedding_dimension: how long its vectors are, for a model that makes embeddings and does not talk.
+        tools: `prompted` for a model without tools of its own, which are then described in its prompt.
     """
 
     provider: ProviderName
@@ -116,12 +117,18 @@ class ModelEntry(Strict):
     context_tokens: Tokens | None = None
     prices: Prices | None = None
     embedding_dimension: Tokens | None = None
+    tools: ModelTools = "native"
 
     def targets(self, name: str) -> Iterator[Target]:
         own = self.model or name
         yield Target(self.provider, own)
         for fallback in self.fallbacks:
             yield Target(fallback.provider, fallback.model or own)
+
+
+def _tools_named(value: object) -> object:
+    """Return the text, or the default for what is none: metadata may use the name for something else."""
+    return value if isinstance(value, str) else "native"
 
 
 class ModelDetails(Frozen):
@@ -131,6 +138,7 @@ class ModelDetails(Frozen):
     prices: Prices | None = None
     fallbacks: tuple[Fallback, ...] = ()
     embedding_dimension: Tokens | None = None
+    tools: Annotated[ModelTools, BeforeValidator(_tools_named)] = "native"
 
 
 class ShieldEntry(Strict):
@@ -210,7 +218,7 @@ class Catalogue(Strict):
 
 
 def _route(known_as: str, told: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
-    return ModelRoute(known_as, targets, told.context_tokens, told.prices, told.embedding_dimension)
+    return ModelRoute(known_as, targets, told.context_tokens, told.prices, told.embedding_dimension, told.tools)
 
 
 def listed_model(route: ModelRoute) -> Model:
@@ -223,6 +231,7 @@ def listed_model(route: ModelRoute) -> Model:
         "prices": prices,
         "fallbacks": fallbacks,
         "embedding_dimension": route.embedding_dimension,
+        "tools": "prompted" if route.tools == "prompted" else None,
     }
     return Model(
         identifier=route.model_id,

@@ -17,21 +17,25 @@ from turnstone.domain.messages import (
     UserMessage,
 )
 from turnstone.domain.model import Frozen
-from turnstone.domain.tools import ToolCall
+from turnstone.domain.tools import ToolCall, ToolResponse, call_in_text
 from turnstone.domain.turns import (
     InferenceStep,
     ShieldCallStep,
     Step,
+    StepTrace,
     Summary,
     ToolExecutionStep,
     Turn,
+    TurnState,
     TurnStatus,
+    newest_from_client,
 )
 
 SEALED_TOKENS = 1_000
 INLINE_BYTES = 4_096
 IMAGE_TOKENS = 1_000
 MESSAGE_TOKENS = 4
+UNJUDGED = "The answer of this tool was stopped by a safety check, or never judged by one."
 EMPTY_ENTRY_TOKENS = 32  # what an entry without messages counts, so that a segment of such ones is sealed, too
 
 
@@ -66,11 +70,22 @@ def segments_within(budget_tokens: int) -> int:
     return 1 + -(-max(budget_tokens, 0) // SEALED_TOKENS)
 
 
-def entry_of(turn: Turn, order: str, status: TurnStatus) -> Entry:
+def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...]:
+    """Return the segment that has the turn, without it; nothing if none has."""
+    for segment in reversed(segments):
+        entries = tuple(entry for entry in segment.entries if entry.order != order)
+        if len(entries) < len(segment.entries):
+            return (segment.model_copy(update={"entries": entries}),)
+    return ()
+
+
+def entry_of(ended: TurnState) -> Entry:
     """Return the ended turn's place in the log."""
-    messages = told_afterwards(turn, status)
+    messages = told_afterwards(ended.turn, ended.status, ended.traces)
     is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
-    return Entry(order=order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None)
+    return Entry(
+        order=ended.order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None
+    )
 
 
 def appended(segment: Segment, entry: Entry, summary: Summary | None) -> tuple[Segment, ...]:
@@ -79,16 +94,14 @@ def appended(segment: Segment, entry: Entry, summary: Summary | None) -> tuple[S
     return (last,) if summary is None else (last, Segment(number=last.number + 1, summary=summary))
 
 
-def rebuilt(
-    ended: Iterable[tuple[Turn, str, TurnStatus]], summaries: Mapping[str, Summary] | None = None
-) -> tuple[Segment, ...]:
-    """Return the whole log as it follows from the turns, given as (turn, order key, status) from the oldest.
+def rebuilt(ended: Iterable[TurnState], summaries: Mapping[str, Summary] | None = None) -> tuple[Segment, ...]:
+    """Return the whole log as it follows from the turns, from the oldest on.
 
     `summaries` are those that were written at the ends of turns, by the turn's order key.
     """
     segments = [Segment(number=0)]
-    for turn, order, status in ended:
-        changed = appended(segments[-1], entry_of(turn, order, status), (summaries or {}).get(order))
+    for state in ended:
+        changed = appended(segments[-1], entry_of(state), (summaries or {}).get(state.order))
         if changed[0].number == segments[-1].number:
             segments.pop()
         segments += changed
@@ -111,9 +124,10 @@ def told_of(summary: Summary) -> Message:
     return UserMessage(content=f"[Summary of the earlier conversation]\n{summary.text}")
 
 
-def told_afterwards(turn: Turn, status: TurnStatus) -> tuple[Message, ...]:
+def told_afterwards(turn: Turn, status: TurnStatus, traces: Sequence[StepTrace] = ()) -> tuple[Message, ...]:
     """Return the ended turn's messages: without passing context and what shields stopped, every call with an answer."""
-    return answered(_messages(_without_stopped(turn, status), with_context=False), _reason_unanswered(turn, status))
+    judged = _without_stopped(_without_unjudged(turn, traces), status)
+    return answered(_messages(judged, with_context=False), _reason_unanswered(turn, status))
 
 
 def told_now(turn: Turn) -> tuple[Message, ...]:
@@ -195,6 +209,26 @@ def _tokens(message: Message) -> int:
     return MESSAGE_TOKENS + -(-size // 4) + images * IMAGE_TOKENS
 
 
+def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
+    """Return the turn without the client's last answers if a shield stopped them, or was to judge them and never did.
+
+    Where the model has answered since, they were judged: it saw them.
+    """
+    since = newest_from_client(turn.steps, traces) or 0
+    step = turn.steps[since - 1] if since else None
+    if not isinstance(step, ToolExecutionStep):
+        return turn
+    after = list(zip(turn.steps, traces, strict=False))[since:]
+    passed = {
+        trace.shield_id for judged, trace in after if isinstance(judged, ShieldCallStep) and not judged.has_stopped
+    }
+    if passed.issuperset(traces[since - 1].input_shields):
+        return turn
+    hidden = (answer.model_copy(update={"content": UNJUDGED}) for answer in step.tool_responses)
+    step = step.model_copy(update={"tool_responses": tuple(hidden)})
+    return turn.model_copy(update={"steps": (*turn.steps[: since - 1], step, *turn.steps[since:])})
+
+
 def _without_stopped(turn: Turn, status: TurnStatus) -> Turn:
     """Return the turn without what a shield stopped, or what a shield was to judge and never did.
 
@@ -238,8 +272,26 @@ def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:
             if step.model_response.content or step.model_response.tool_calls:
                 messages.append(step.model_response)
         elif isinstance(step, ToolExecutionStep):
-            messages += (ToolResponseMessage(call_id=r.call_id, content=r.content) for r in step.tool_responses)
+            responses = step.tool_responses
+            if not step.tool_calls:
+                responses = _told_as_called(messages, responses)
+            messages += (ToolResponseMessage(call_id=r.call_id, content=r.content) for r in responses)
     return tuple(messages)
+
+
+def _told_as_called(messages: list[Message], responses: Sequence[ToolResponse]) -> tuple[ToolResponse, ...]:
+    """Add the calls, which the client read out of the model's text, to its message, the last one; return the answers.
+
+    Every provider refuses an answer of a tool without a call.
+    """
+    calls = tuple(map(call_in_text, responses))
+    if messages and isinstance(messages[-1], CompletionMessage):
+        messages[-1] = messages[-1].model_copy(update={"tool_calls": (*messages[-1].tool_calls, *calls)})
+    else:
+        messages.append(CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=calls))
+    return tuple(
+        response.model_copy(update={"call_id": call.call_id}) for response, call in zip(responses, calls, strict=True)
+    )
 
 
 def _calls(message: Message | SystemMessage) -> tuple[ToolCall, ...]:

@@ -15,7 +15,7 @@ TurnstoneError
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
-│   ├── TurnNotAwaiting        a resume of a turn that waits for nothing
+│   ├── TurnNotAwaiting        a resume of a turn that waits for nothing, and can't be opened again
 │   └── TurnEnded              a turn that has ended can't be cancelled
 ├── IdempotencyMismatch        the key was used for another body
 ├── BodyTooLarge               more bytes than the server takes
@@ -168,8 +168,8 @@ class TurnRunning(TurnConflict):
 class TurnNotAwaiting(TurnConflict):
     """The turn waits for no tool responses."""
 
-    def __init__(self, turn_id: str, status: str) -> None:
-        super().__init__(f"turn {turn_id!r} is {status}, it does not await tool responses", turn_id)
+    def __init__(self, turn_id: str, status: str, why: str = "it does not await tool responses") -> None:
+        super().__init__(f"turn {turn_id!r} is {status}, {why}", turn_id)
         self.status = status
 
 

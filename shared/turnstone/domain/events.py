@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from turnstone.domain.content import Image
-from turnstone.domain.failures import Failure
+from turnstone.domain.failures import Failure, UnansweredStatus
 from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall
 from turnstone.domain.turns import Step, Turn
@@ -69,11 +69,16 @@ class TurnAwaitsInput(Frozen):
 
 
 class TurnFailed(Frozen):
-    """The turn ended without an answer; not an event of the contract, its stream carries an error instead."""
+    """The turn ended without an answer; not an event of the contract, its stream carries an error instead.
+
+    Attributes:
+        status: how the turn ended, None if only this stream did.
+    """
 
     event_type: Literal["turn_failed"] = "turn_failed"
     turn_id: str
     failure: Failure
+    status: UnansweredStatus | None = None
 
 
 TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput | TurnFailed

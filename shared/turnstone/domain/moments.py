@@ -1,7 +1,9 @@
-"""Moments by two clocks, for what a process may take for known for a while."""
+"""Moments by two clocks, for what a process may take for known for a while; and moments that come in order."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+LEAST = timedelta(microseconds=1)
 
 
 class Moment(NamedTuple):
@@ -18,3 +20,8 @@ class Moment(NamedTuple):
     def is_within(self, duration: timedelta, now: "Moment") -> bool:
         """Tell whether this moment is less than that long ago by both clocks."""
         return now.passed_s - self.passed_s < duration.total_seconds() and now.at - self.at < duration
+
+
+def strictly_after(now: datetime, *earlier: datetime) -> datetime:
+    """Return now, or the first moment after all the earlier ones where the clock stands still or was set back."""
+    return max((now, *(at + LEAST for at in earlier)))

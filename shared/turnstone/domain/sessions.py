@@ -20,21 +20,35 @@ class LockState(StrEnum):
 
 
 class SessionLock(Frozen):
-    """Who may write to the session's open turn. `order` is that turn's order key."""
+    """Who may write to the session's open turn.
+
+    Attributes:
+        order: that turn's order key.
+        reopened: how often it had its answer before.
+    """
 
     state: LockState = LockState.IDLE
     order: str | None = None
     fence: int = 0
+    reopened: int = 0
     lease_until: datetime | None = None
     await_until: datetime | None = None
 
-    def taken(self, order: str, lease_until: datetime) -> "SessionLock":
+    def taken(self, order: str, lease_until: datetime, reopened: int = 0) -> "SessionLock":
         """Return the lock as held by a process that runs the turn; the fence shuts out every earlier holder."""
-        return SessionLock(state=LockState.RUNNING, order=order, fence=self.fence + 1, lease_until=lease_until)
+        return SessionLock(
+            state=LockState.RUNNING, order=order, fence=self.fence + 1, reopened=reopened, lease_until=lease_until
+        )
 
     def awaiting(self, await_until: datetime) -> "SessionLock":
         """Return the lock as held by a turn that waits for its client."""
-        return SessionLock(state=LockState.AWAITING, order=self.order, fence=self.fence, await_until=await_until)
+        return SessionLock(
+            state=LockState.AWAITING,
+            order=self.order,
+            fence=self.fence,
+            reopened=self.reopened,
+            await_until=await_until,
+        )
 
     def released(self) -> "SessionLock":
         return SessionLock(fence=self.fence)

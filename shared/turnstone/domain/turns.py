@@ -1,5 +1,6 @@
 """A turn: its steps as the wire shows them, and the state the wire never shows."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -9,10 +10,11 @@ from pydantic import Field
 from turnstone.domain.agents import TurnOverrides
 from turnstone.domain.content import Content, Url
 from turnstone.domain.errors import ContentLost
-from turnstone.domain.failures import Failure
+from turnstone.domain.failures import Failure, TurnFailure, UnansweredStatus, turn_failure
 from turnstone.domain.ids import moment_of
 from turnstone.domain.messages import CompletionMessage, InputMessage
 from turnstone.domain.model import Frozen
+from turnstone.domain.moments import strictly_after
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.usage import Stored, Tokens, added, factor_of
@@ -87,7 +89,11 @@ class Attachment(Frozen):
 
 
 class Turn(Frozen):
-    """A turn as every reader sees it. Field order is the order on the wire."""
+    """A turn as every reader sees it. Field order is the order on the wire.
+
+    Attributes:
+        failure: why it ended without an answer, left out where it did not.
+    """
 
     turn_id: str
     session_id: str
@@ -97,6 +103,7 @@ class Turn(Frozen):
     output_attachments: tuple[Attachment, ...] = ()
     started_at: datetime
     completed_at: datetime | None = None
+    failure: TurnFailure | None = Field(default=None, exclude_if=lambda failure: failure is None)
 
 
 class TurnStatus(StrEnum):
@@ -110,6 +117,13 @@ class TurnStatus(StrEnum):
     @property
     def is_terminal(self) -> bool:
         return self not in (TurnStatus.IN_PROGRESS, TurnStatus.AWAITING_INPUT)
+
+
+UNANSWERED: dict[TurnStatus, UnansweredStatus] = {
+    TurnStatus.FAILED: "failed",
+    TurnStatus.EXPIRED: "expired",
+    TurnStatus.CANCELLED: "cancelled",
+}
 
 
 class TokenUsage(Frozen):
@@ -151,6 +165,7 @@ class StepTrace(Frozen):
     Attributes:
         deltas: how many its stream told.
         is_from_client: whether a client ran it.
+        input_shields: of a client's step, the shields that judge its answers before the model sees them.
         usage: the tokens it took, of a model.
         model: whom that asked, as the agent names it.
         shield_id: of a shield's step, which shield judged.
@@ -162,6 +177,7 @@ class StepTrace(Frozen):
 
     deltas: int = 0
     is_from_client: bool = False
+    input_shields: tuple[str, ...] = ()
     usage: TokenUsage | None = None
     model: str = ""
     shield_id: str | None = None
@@ -187,6 +203,20 @@ class Summary(Frozen):
     model: str
 
 
+class EarlierEnds(Frozen):
+    """What a turn was when it had its answer, before its client answered calls which it read out of that.
+
+    Attributes:
+        times: how often that was.
+        steps: how many steps there were the last time.
+        spent: what it had spent by then, which its session was charged.
+    """
+
+    times: int
+    steps: int
+    spent: dict[str, Tokens]
+
+
 class TurnState(Frozen):
     """All there is to know of a turn between two moments of its life: what is stored, loaded and handed to the engine.
 
@@ -198,6 +228,7 @@ class TurnState(Frozen):
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
         summary: what was written at its end of earlier turns.
+        earlier_ends: when it had its answer before, None for a turn that was never opened again.
         takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
         steps_at_takeover: how many steps there were when it was last taken over.
         steps_at_first_takeover: how many there were when it first was; what was told after them may have been lost.
@@ -214,6 +245,7 @@ class TurnState(Frozen):
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
     summary: Summary | None = None
+    earlier_ends: EarlierEnds | None = None
     takeovers: int = 0
     steps_at_takeover: int = 0
     steps_at_first_takeover: int | None = None
@@ -238,8 +270,14 @@ class TurnState(Frozen):
     @property
     def spent(self) -> dict[str, Tokens]:
         """What its finished inferences took, and that of a summary, by model."""
+        return added(self.earlier_ends.spent, self.uncharged) if self.earlier_ends else self.uncharged
+
+    @property
+    def uncharged(self) -> dict[str, Tokens]:
+        """What it spent since its session was last charged for it, by model."""
         spent: dict[str, Tokens] = {}
-        for asked in (*self.traces, *((self.summary,) if self.summary else ())):
+        charged = self.earlier_ends.steps if self.earlier_ends else 0
+        for asked in (*self.traces[charged:], *((self.summary,) if self.summary else ())):
             if asked.usage is not None:
                 spent = added(spent, {asked.model: asked.usage.spent})
         return spent
@@ -266,6 +304,10 @@ class TurnState(Frozen):
         steps = self.turn.steps
         return self.turn.completed_at or (steps[-1].completed_at if steps else None) or self.turn.started_at
 
+    def next_moment(self, now: datetime) -> datetime:
+        """Return now as a time behind everything that is stored of the turn: clients sort its steps by their times."""
+        return strictly_after(now, self.last_moment)
+
     @property
     def takeovers_in_vain(self) -> int:
         """How often in a row it was taken over since a step was stored last."""
@@ -282,14 +324,31 @@ class TurnState(Frozen):
 
     def completed(self, output: CompletionMessage, at: datetime) -> "TurnState":
         """Return the state of the turn that has its answer."""
-        turn = self.turn.model_copy(update={"output_message": output, "completed_at": at})
+        turn = self.turn.model_copy(update={"output_message": output, "completed_at": self.next_moment(at)})
         return self.model_copy(update={"turn": turn, "status": TurnStatus.COMPLETED, "pending_calls": ()})
+
+    def reopened(self) -> "TurnState":
+        """Return the state of the turn that had its answer and goes on; what it spent until now is charged."""
+        before = self.earlier_ends.times if self.earlier_ends else 0
+        ends = EarlierEnds(times=before + 1, steps=len(self.turn.steps), spent=self.spent)
+        turn = self.turn.model_copy(update={"completed_at": None})
+        return self.model_copy(update={"turn": turn, "summary": None, "earlier_ends": ends})
 
     def given_up(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
         """Return the state of the turn that ended without an answer; its finished steps stay."""
         output = self.turn.output_message if self.is_lost else silent_output("end_of_turn")
-        turn = self.turn.model_copy(update={"output_message": output, "completed_at": at})
-        return self.model_copy(update={"turn": turn, "status": status, "failure": failure, "pending_calls": ()})
+        ended = {"output_message": output, "completed_at": self.next_moment(at)}
+        turn = self.turn.model_copy(update=ended)
+        changes = {"turn": turn, "status": status, "failure": failure, "pending_calls": ()}
+        return self.model_copy(update=changes).with_shown_failure()
+
+    def with_shown_failure(self) -> "TurnState":
+        """Return the state whose turn shows why it has no answer, if it ended without one."""
+        status = UNANSWERED.get(self.status)
+        if status is None:
+            return self
+        shown = turn_failure(self.turn_id, status, self.failure)
+        return self.model_copy(update={"turn": self.turn.model_copy(update={"failure": shown})})
 
 
 class NewTurn(Frozen):
@@ -297,6 +356,16 @@ class NewTurn(Frozen):
 
     messages: tuple[InputMessage, ...]
     overrides: TurnOverrides = TurnOverrides.model_construct()
+
+
+def newest_from_client(steps: Sequence[Step], traces: Sequence[StepTrace]) -> int | None:
+    """Return the place behind what the client sent last: 0 for its messages; None once the model answered to that."""
+    for index in range(len(traces) - 1, -1, -1):
+        if traces[index].is_from_client:
+            return index + 1
+        if isinstance(steps[index], InferenceStep):
+            return None
+    return 0
 
 
 def silent_output(stop_reason: Literal["end_of_turn", "end_of_message"] = "end_of_message") -> CompletionMessage:
@@ -321,4 +390,4 @@ def lost_turn(ref: TurnRef, status: TurnStatus) -> TurnState:
         started_at=began_at,
         completed_at=began_at if status.is_terminal else None,
     )
-    return TurnState(turn=turn, order=ref.turn_id, status=status, is_lost=True)
+    return TurnState(turn=turn, order=ref.turn_id, status=status, is_lost=True).with_shown_failure()

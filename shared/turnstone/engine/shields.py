@@ -1,4 +1,4 @@
-"""Having shields judge: the user's messages before the first inference, each output before it is one.
+"""Having shields judge: what the client sent before the model sees it, each output before it is one.
 
 Which shields have judged already is told by the steps that are stored, so that none is asked twice after a crash.
 """
@@ -7,10 +7,19 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from turnstone.domain.content import text_of
 from turnstone.domain.events import StepStarted, TurnEvent, step_completed
-from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.turns import InferenceStep, SafetyViolation, ShieldCallStep, StepTrace, Touchpoint, TurnState
+from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
+from turnstone.domain.moments import strictly_after
+from turnstone.domain.turns import (
+    InferenceStep,
+    SafetyViolation,
+    ShieldCallStep,
+    StepTrace,
+    ToolExecutionStep,
+    Touchpoint,
+    TurnState,
+    newest_from_client,
+)
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 
@@ -19,28 +28,35 @@ Judging = Generator[TurnEvent, None, NextStep]
 
 
 def input_shields_left(state: TurnState, shield_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the shields that have still to judge the user's messages, each once; none once the model was asked."""
-    if state.inference_count:
-        return ()
-    return shields_left(shield_ids, state.traces, "user-input")
+    """Return the shields that have still to judge what the client sent last, each once; none once the model saw it."""
+    since = newest_from_client(state.turn.steps, state.traces)
+    return () if since is None else shields_left(shield_ids, state.traces[since:], "user-input")
 
 
-def output_shields_left(state: TurnState, ending: Ending, shield_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the shields that have still to judge the output; a pause in which nothing is said needs none."""
-    if isinstance(ending, AwaitClientTools) and not text_of(ending.output.content):
-        return ()
+def output_shields_left(state: TurnState, shield_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the shields that have still to judge what the model said last, before a pause as at the end."""
     return shields_left(shield_ids, state.traces[first_after_inference(state) :], "assistant-output")
 
 
 def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -> Judging:
-    """Have the user's messages judged; the turn goes on unless one of the shields stops it."""
+    """Have judged what the client sent last; the turn goes on unless one of the shields stops it."""
+    answers = _answers_of_client(state)
     question = ShieldQuestion(
-        judged=state.turn.input_messages,
+        judged=answers or state.turn.input_messages,
         touchpoint="user-input",
+        before=state.turn.input_messages if answers else (),
         provider_data=deps.provider_data,
         stop=deps.stop,
     )
     return (yield from judge_kept(shield_ids, question, state, deps))
+
+
+def _answers_of_client(state: TurnState) -> tuple[Message, ...]:
+    """Return the answers that resumed the turn last, as the model will see them; none if its messages are newer."""
+    since = newest_from_client(state.turn.steps, state.traces)
+    step = state.turn.steps[since - 1] if since else None
+    responses = step.tool_responses if isinstance(step, ToolExecutionStep) else ()
+    return tuple(ToolResponseMessage(call_id=answer.call_id, content=answer.content) for answer in responses)
 
 
 def judge_kept(shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps) -> Judging:
@@ -69,7 +85,7 @@ def _judged(
     shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps
 ) -> Generator[TurnEvent, None, tuple[TurnState, Blocked | None]]:
     """Tell each shield's step in order; every one but the last is stored, and told when it is complete."""
-    started_at = deps.clock.now()
+    started_at, ended_at = state.next_moment(deps.clock.now()), state.last_moment
     with closing(deps.shields.judge(shield_ids, question)) as verdicts:
         for index, shield_id in enumerate(shield_ids):
             if index:
@@ -77,11 +93,12 @@ def _judged(
             step_id = deps.ids.new_id()
             yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": question.touchpoint})
             verdict: Verdict = next(verdicts)
+            ended_at = strictly_after(deps.clock.now(), started_at, ended_at)
             step = ShieldCallStep(
                 turn_id=state.turn_id,
                 step_id=step_id,
                 started_at=started_at,
-                completed_at=deps.clock.now(),
+                completed_at=ended_at,
                 violation=verdict.violation,
             )
             trace = StepTrace(
@@ -91,6 +108,7 @@ def _judged(
                 touchpoint=question.touchpoint,
                 call_id=question.call_id,
             )
+            started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)
             if verdict.violation is not None and step.has_stopped:
                 return state, Blocked(state, said_of(verdict.violation), unsaved=step)

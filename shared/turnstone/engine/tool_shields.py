@@ -14,6 +14,7 @@ from pydantic_core import to_json
 from turnstone.domain.content import Content
 from turnstone.domain.events import StepStarted, TurnEvent
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
+from turnstone.domain.moments import strictly_after
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import ShieldCallStep, StepTrace, ToolExecutionStep, ToolVerdict, Touchpoint, TurnState
@@ -82,9 +83,14 @@ def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generato
     """Tell what was found of an answer by a step; the turn goes on unless it was stopped."""
     call_id, verdict = untold
     step_id, now = deps.ids.new_id(), deps.clock.now()
+    started_at = state.next_moment(now)
     yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": "tool-output"})
     step = ShieldCallStep(
-        turn_id=state.turn_id, step_id=step_id, started_at=now, completed_at=now, violation=verdict.violation
+        turn_id=state.turn_id,
+        step_id=step_id,
+        started_at=started_at,
+        completed_at=strictly_after(now, started_at),
+        violation=verdict.violation,
     )
     trace = StepTrace(
         usage=verdict.usage,

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from turnstone.domain.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent, step_completed
+from turnstone.domain.moments import strictly_after
 from turnstone.domain.tool_runs import ProducedFile, ToolResult, ToolRun
 from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import StepTrace, ToolExecutionStep, TurnState
@@ -25,7 +26,7 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
                 return following
             state = following.state
     runs = [_run(planned, state) for planned in plan.ours if isinstance(planned, RunOnServer)]
-    started_at = deps.clock.now()
+    started_at, ended_at = state.next_moment(deps.clock.now()), state.last_moment
     with closing(deps.tools.run(runs, deps.stop)) as results:
         for planned in plan.ours:
             step_id = deps.ids.new_id()
@@ -33,14 +34,16 @@ def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[T
             delta = ToolCallDelta(tool_call=planned.call, parse_status="in_progress")
             yield StepProgressed(step_type="tool_execution", step_id=step_id, delta=delta)
             response, trace = _answered(planned, runs, results, (state, deps))
+            ended_at = strictly_after(deps.clock.now(), started_at, ended_at)
             step = ToolExecutionStep(
                 turn_id=state.turn_id,
                 step_id=step_id,
                 started_at=started_at,
-                completed_at=deps.clock.now(),
+                completed_at=ended_at,
                 tool_calls=(planned.call,),
                 tool_responses=(response,),
             )
+            started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)
             deps.recorder.save_step(state)
             yield step_completed(step)

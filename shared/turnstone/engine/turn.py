@@ -17,6 +17,7 @@ from turnstone.domain.events import (
     step_completed,
 )
 from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.moments import strictly_after
 from turnstone.domain.routing import Target
 from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
 from turnstone.engine.measuring import measured, refuse_over_limit
@@ -45,7 +46,7 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     if untold := untold_verdicts(state):
         return (yield from tell_verdict(untold[0], state, deps))
     if ending is not None:
-        left = output_shields_left(state, ending, deps.config.output_shields)
+        left = output_shields_left(state, deps.config.output_shields)
         return (yield from judge_output(left, ending, deps)) if left else ending
     return (yield from _infer(state, deps))
 
@@ -73,7 +74,7 @@ def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
 def _infer(state: TurnState, deps: EngineDeps) -> Move:
     refuse_over_limit(state, deps.max_turn_tokens)
     step_id = deps.ids.new_id()
-    started_at = deps.clock.now()
+    started_at = state.next_moment(deps.clock.now())
     yield StepStarted(step_type="inference", step_id=step_id)
     deltas = 0
     answer: Inferred | None = None
@@ -93,14 +94,14 @@ def _infer(state: TurnState, deps: EngineDeps) -> Move:
         turn_id=state.turn_id,
         step_id=step_id,
         started_at=started_at,
-        completed_at=deps.clock.now(),
+        completed_at=strictly_after(deps.clock.now(), started_at),
         model_response=answer.message,
         answered_by=_named(answer.answered_by),
     )
     trace = StepTrace(deltas=deltas, usage=measured(request, answer), model=request.model)
     inferred = state.with_step(step, trace)
     ending = ending_of(inferred, deps)
-    if ending is not None and not output_shields_left(inferred, ending, deps.config.output_shields):
+    if ending is not None and not output_shields_left(inferred, deps.config.output_shields):
         return replace(ending, unsaved=step)
     deps.recorder.save_step(inferred)
     yield step_completed(step)

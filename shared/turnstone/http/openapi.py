@@ -196,7 +196,8 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
         content["text/event-stream"] = {"schema": {"$ref": f"#/components/schemas/{_stream_name(route)}"}}
     success: Schema = {"description": "OK", "content": content}
     if route.headers:
-        told = {name: {"required": True, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
+        is_always = TurnStreamReply not in answers_of(route)  # a stream has begun before its turn stands anywhere
+        told = {name: {"required": is_always, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
         success["headers"] = told
     return {"200": success}
 

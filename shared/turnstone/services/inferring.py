@@ -95,9 +95,9 @@ class Inferring:
         self, caller: Caller, question: Question, provider_data: ProviderData, stop: StopSignal
     ) -> InferenceRequest:
         """Return the question as it is put to the model. Raises InvalidRequest, DayLimitReached."""
-        config = question.config
         self._deps.day_limit.check(caller.tenant)
-        route = self._routing.route_now(caller.tenant, config.model)
+        route = self._routing.route_now(caller.tenant, question.config.model)
+        config = route.with_prompt_format(question.config)
         offer = supported_offer(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
             raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))

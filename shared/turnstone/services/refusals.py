@@ -4,8 +4,11 @@ from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 
 from turnstone.domain.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
-from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.errors import InvalidRequest, TurnNotAwaiting, Unsupported
+from turnstone.domain.sessions import Session
 from turnstone.domain.tool_runs import OfferedTool
+from turnstone.domain.tools import ToolResponse
+from turnstone.domain.turns import InferenceStep, ShieldCallStep, TurnState
 from turnstone.engine.tool_plan import ToolOffer, build_offer
 from turnstone.ports import Capability
 
@@ -34,6 +37,30 @@ def refuse_many_iterations(asked: int | None, most: int) -> None:
         raise InvalidRequest(said, ("max_infer_iters",))
 
 
+def refuse_reopening(session: Session, state: TurnState, responses: Sequence[ToolResponse], most: int) -> None:
+    """Raise TurnNotAwaiting unless the completed turn can go on with these answers to calls in its text.
+
+    It must be the session's newest turn, with an answer of its model that calls nothing itself; and what answers a call
+    that the model did make, and that is answered, is a resume sent twice.
+    """
+    answers = [step.model_response for step in state.turn.steps if isinstance(step, InferenceStep)]
+    if session.last_order != state.order:
+        why = "and a later turn follows it; only the newest turn of a session can be resumed"
+    elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):
+        why = "because a safety check stopped it"
+    elif state.turn.output_message.stop_reason != "end_of_turn":
+        why = "its answer was cut off by the token limit"
+    elif not answers or answers[-1].tool_calls:
+        why = "it ended with calls that nobody answered, at its limit of inferences"
+    elif again := {call.call_id for answer in answers for call in answer.tool_calls} & {r.call_id for r in responses}:
+        why = f"and its call {min(again)!r} is answered already"
+    elif len(answers) >= most:
+        why = f"and has made {most} inferences, which is all that this server allows a turn"
+    else:
+        return
+    raise TurnNotAwaiting(state.turn_id, state.status, why)
+
+
 def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:
     """Return the tools of a turn of this configuration, if nothing of it is to be refused.
 
@@ -58,12 +85,6 @@ def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabil
 
 def refuse_contradictions(config: AgentConfig) -> None:
     """Raise InvalidRequest for fields that mean nothing as they are, whatever the model and the tools."""
-    if config.tool_config.system_message_behavior == "replace" and config.tool_config.tool_prompt_format is None:
-        raise InvalidRequest(
-            "system_message_behavior: without a tool_prompt_format the server adds no prompt of its own that could be "
-            "replaced; set one, or leave this out",
-            ("tool_config", "system_message_behavior"),
-        )
     if isinstance(config.response_format, GrammarFormat):
         grammar = config.response_format.bnf.get("grammar")
         if not (isinstance(grammar, str) and grammar.strip()) or len(config.response_format.bnf) > 1:
@@ -85,13 +106,13 @@ def refuse_missing_groups(config: AgentConfig, offer: ToolOffer, offered: Offere
 
 
 def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:
-    """Raise InvalidRequest if the model shall write calls, in words, where its whole answer is bound to a format."""
+    """Raise InvalidRequest if a model without tools of its own shall write calls where a format binds its answer."""
     offers_in_words = config.tool_config.tool_prompt_format is not None and config.tool_config.tool_choice != "none"
     if offers_in_words and offer.definitions and config.response_format is not None:
         raise InvalidRequest(
-            "tool_prompt_format: response_format binds all that the model writes, so it could not write a call; "
-            "leave one of the two out",
-            ("tool_config", "tool_prompt_format"),
+            "response_format: this model has no tools of its own and writes its calls as text, which the format would "
+            "bind as well; leave the format or the tools out",
+            ("response_format",),
         )
 
 

@@ -17,7 +17,15 @@ from turnstone.domain.events import (
     step_completed,
 )
 from turnstone.domain.failures import Failure
-from turnstone.domain.turns import InferenceStep, Step, StepTrace, ToolExecutionStep, TurnState, TurnStatus
+from turnstone.domain.turns import (
+    UNANSWERED,
+    InferenceStep,
+    Step,
+    StepTrace,
+    ToolExecutionStep,
+    TurnState,
+    TurnStatus,
+)
 
 
 def replayed(state: TurnState) -> tuple[TurnEvent, ...]:
@@ -81,7 +89,7 @@ def told_as_failed(state: TurnState) -> TurnFailed:
         message = str(ContentLost("turn", state.turn_id))
         return TurnFailed(turn_id=state.turn_id, failure=Failure(kind="content_lost", message=message))
     failure = state.failure or Failure(kind="ended", message=f"turn {state.turn_id!r} is {state.status}")
-    return TurnFailed(turn_id=state.turn_id, failure=failure)
+    return TurnFailed(turn_id=state.turn_id, failure=failure, status=UNANSWERED.get(state.status))
 
 
 def told_as_gone(missing: NotFound, turn_id: str) -> TurnFailed:

@@ -168,7 +168,7 @@ class _Run:
         self._has_step_records = len(launch.state.turn.steps) > 0
         self._segments = launch.segments
         self._budget_tokens = 0
-        self._has_ended = False
+        self._steps_at_end = 0
 
     def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
         """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
@@ -190,10 +190,10 @@ class _Run:
 
     def tidy(self) -> None:
         """Remove step records that the turn, if this run ended it, holds itself; readers ignore what is left behind."""
-        if not (self._deps.tidies_up and self._has_ended and self._has_step_records):
+        if not (self._deps.tidies_up and self._steps_at_end and self._has_step_records):
             return
         try:
-            self._deps.turns.discard_steps(self.launch.ref, self.launch.state.order)
+            self._deps.turns.discard_steps(self.launch.ref, self.launch.state.order, self._steps_at_end)
         except StoreUnavailable as unavailable:
             log.info("steps of turn %s are left to a later clean-up: %s", self.launch.ref.turn_id, unavailable)
 
@@ -203,8 +203,8 @@ class _Run:
         self._session = self._deps.turns.save_step(self.launch.ref, self._session, state)
 
     def _engine(self, state: TurnState) -> EngineDeps:
-        config = self._deps.limits.applied_to(self.launch.config)
-        route = self._deps.route(self.launch.ref.tenant, config.model)
+        route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
+        config = route.with_prompt_format(self._deps.limits.applied_to(self.launch.config))
         tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
         offer = self.launch.offer or build_offer(config, tools.offered(config.toolgroups))
         otherwise = self._deps.context_tokens
@@ -265,7 +265,7 @@ class _Run:
             case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
                 ended = state.completed(output, now)
                 change = self._commit(closed(self._session, ended, self.launch.open_segment))
-                self._has_ended = True
+                self._steps_at_end = len(ended.turn.steps)
                 return (*_completed(unsaved), TurnCompleted(turn=change.turns[0].turn))
             case _:
                 assert_never(following)
@@ -274,7 +274,7 @@ class _Run:
         failure = Failure(kind=_kind_of(error), message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
-        self._has_ended = True
+        self._steps_at_end = len(failed.turn.steps)
         return numbered(failed)[-1:]
 
     def _have_watched(self, lock: SessionLock) -> None:

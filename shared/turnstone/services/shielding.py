@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 AT_ONCE = 256
 AT_ONCE_FOR_A_TENANT = 64
 Location = tuple[str | int, ...]
-STOPPED = "This was stopped by a safety check."
-NOT_JUDGED = "This can't be answered now, because a safety check did not work. Please try again later."
+# clients recognise a refusal by its first two words
+STOPPED = "I can't help with that: a safety check stopped it."
+NOT_JUDGED = "I can't answer that now: a safety check did not work. Please try again later."
 
 
 class Shieldings:

@@ -35,7 +35,7 @@ class Summarizer:
             budget_tokens - fixed_tokens(ended, deps.config, deps.offer.definitions) + tokens_of(told_now(ended.turn))
         )
         earlier, entries = living(segments)
-        newest = entry_of(ended.turn, ended.order, ended.status)
+        newest = entry_of(ended)
         dropped = to_be_dropped(earlier, entries, newest, room)
         if not dropped:
             return None

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from turnstone.domain.context import Segment, appended, entry_of
+from turnstone.domain.context import Segment, appended, entry_of, without_entry
 from turnstone.domain.errors import CallsMismatch
 from turnstone.domain.failures import Failure
 from turnstone.domain.messages import CompletionMessage
+from turnstone.domain.moments import strictly_after
 from turnstone.domain.sessions import Session
-from turnstone.domain.tools import ToolResponse
+from turnstone.domain.tools import ToolCall, ToolResponse
 from turnstone.domain.turns import StepTrace, ToolExecutionStep, TurnState, TurnStatus, silent_output
 from turnstone.store.turns import Change
 
@@ -35,18 +37,43 @@ def paused(session: Session, state: TurnState, output: CompletionMessage, await_
     return Change(session.model_copy(update={"lock": lock}), (state.model_copy(update=waiting),))
 
 
-def resumed(session: Session, state: TurnState, step: ToolExecutionStep, lease_until: datetime, request: str) -> Change:
+class Answered(NamedTuple):
+    """What a client's answers are stored with.
+
+    Attributes:
+        input_shields: the shields that judge them before the model sees them.
+        request: the fingerprint of the request that brought them.
+    """
+
+    step: ToolExecutionStep
+    input_shields: tuple[str, ...]
+    request: str
+
+
+def resumed(session: Session, state: TurnState, answered: Answered, lease_until: datetime) -> Change:
     """The client has answered; the answers are stored in the write that takes the lock again."""
-    with_answers = state.with_step(step, StepTrace(is_from_client=True))
+    trace = StepTrace(is_from_client=True, input_shields=answered.input_shields)
+    with_answers = state.with_step(answered.step, trace)
     turn = with_answers.turn.model_copy(update={"output_message": silent_output()})
     going_on = with_answers.model_copy(update={"turn": turn, "status": TurnStatus.IN_PROGRESS, "pending_calls": ()})
-    lock = session.lock.taken(state.order, lease_until)
-    return Change(session.model_copy(update={"lock": lock, "last_request": request}), (going_on,))
+    lock = session.lock.taken(state.order, lease_until, _reopened(state))
+    return Change(session.model_copy(update={"lock": lock, "last_request": answered.request}), (going_on,))
+
+
+def reopened(
+    session: Session, state: TurnState, answered: Answered, lease_until: datetime, segments: Sequence[Segment]
+) -> Change:
+    """The client has answered calls that it read out of the answer of a completed turn.
+
+    The turn leaves the log of ended ones in the same write; it comes back when it ends again.
+    """
+    change = resumed(session, state.reopened(), answered, lease_until)
+    return change._replace(segments=without_entry(segments, state.order))
 
 
 def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Change:
     """Another process goes on with a turn whose process is gone."""
-    lock = session.lock.taken(state.order, lease_until)
+    lock = session.lock.taken(state.order, lease_until, _reopened(state))
     steps = len(state.turn.steps)
     first = state.steps_at_first_takeover
     taken = {
@@ -60,11 +87,15 @@ def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Cha
 
 def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
     """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
-    spent, at = ended.spent, ended.last_moment
+    spent, at = ended.uncharged, ended.last_moment
     charged = session.charged(spent, at, ended.token_factor(session.token_factor))
     released = charged.used(at).model_copy(update={"lock": session.lock.released()})
-    segments = appended(open_segment, entry_of(ended.turn, ended.order, ended.status), ended.summary)
+    segments = appended(open_segment, entry_of(ended), ended.summary)
     return Change(released, (ended,), segments, has_spent=bool(spent))
+
+
+def _reopened(state: TurnState) -> int:
+    return state.earlier_ends.times if state.earlier_ends else 0
 
 
 def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
@@ -98,21 +129,44 @@ def answered_by_client(
         CallsMismatch: the answers are not exactly those to the pending calls.
     """
     pending = {call.call_id: call for call in state.pending_calls}
-    answers = {response.call_id: response for response in responses}
-    if len(answers) != len(responses):
-        raise CallsMismatch("a call is answered twice", ("tool_responses",))
+    answers = _by_call(responses)
     if unknown := [call_id for call_id in answers if call_id not in pending]:
         raise CallsMismatch(f"no pending call has the id {unknown[0]!r}", ("tool_responses",))
     if missing := [call_id for call_id in pending if call_id not in answers]:
         raise CallsMismatch(f"the pending call {missing[0]!r} is not answered", ("tool_responses",))
-    last = state.turn.steps[-1]
+    in_order = (answers[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in state.pending_calls)
+    return _client_step(state, state.pending_calls, tuple(in_order), step_id, now)
+
+
+def answered_in_text(
+    state: TurnState, responses: Sequence[ToolResponse], step_id: str, now: datetime
+) -> ToolExecutionStep:
+    """Return the step that holds the client's answers to calls that it read out of the turn's answer, as it sent them.
+
+    Raises:
+        CallsMismatch: there are none, or two to the same call.
+    """
+    if not _by_call(responses):
+        raise CallsMismatch("no call is answered", ("tool_responses",))
+    return _client_step(state, (), tuple(responses), step_id, now)
+
+
+def _by_call(responses: Sequence[ToolResponse]) -> dict[str, ToolResponse]:
+    answers = {response.call_id: response for response in responses}
+    if len(answers) != len(responses):
+        raise CallsMismatch("a call is answered twice", ("tool_responses",))
+    return answers
+
+
+def _client_step(
+    state: TurnState, calls: tuple[ToolCall, ...], responses: tuple[ToolResponse, ...], step_id: str, now: datetime
+) -> ToolExecutionStep:
+    started_at = strictly_after(state.last_moment, state.last_moment)
     return ToolExecutionStep(
         turn_id=state.turn_id,
         step_id=step_id,
-        started_at=last.completed_at,
-        completed_at=now,
-        tool_calls=state.pending_calls,
-        tool_responses=tuple(
-            answers[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in state.pending_calls
-        ),
+        started_at=started_at,
+        completed_at=strictly_after(now, started_at),
+        tool_calls=calls,
+        tool_responses=responses,
     )

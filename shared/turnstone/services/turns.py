@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from turnstone.domain.agents import AgentConfig
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import (
@@ -22,16 +23,27 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions import LockState, Session, SessionLock
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.engine.tool_plan import ToolOffer
 from turnstone.services.access import AccessRules, check_session
 from turnstone.services.attention import turn_of, wake
 from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
 from turnstone.services.launch import Launch, RunnerDeps
-from turnstone.services.refusals import refuse_many_iterations, supported_offer
+from turnstone.services.refusals import refuse_many_iterations, refuse_reopening, supported_offer
 from turnstone.services.replay import numbered, told_before_resume
 from turnstone.services.running import TurnRunner
-from turnstone.services.transitions import answered_by_client, closed, given_up, opened, resumed, superseding
+from turnstone.services.transitions import (
+    Answered,
+    answered_by_client,
+    answered_in_text,
+    closed,
+    given_up,
+    opened,
+    reopened,
+    resumed,
+    superseding,
+)
 from turnstone.store.idempotency import answer_in, put_remembered
 from turnstone.store.turns import SessionView
 
@@ -85,12 +97,16 @@ class Turns:
     ) -> TurnBroadcast:
         """Go on with a turn that awaits its client's tool responses; return where its events are told.
 
+        The session's newest turn that had its answer goes on, too: clients read calls out of the text of an answer.
+
         Raises:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content, or the agent's.
             CallsMismatch: the responses are not exactly those to the pending calls.
-            TurnNotAwaiting: the turn runs, or has ended.
+            TurnNotAwaiting: the turn runs, or has ended otherwise or before another turn.
+            InvalidRequest: a turn that had its answer asks for what it can't have any more.
             Overloaded: the server runs as many turns as it takes.
+            DayLimitReached: a turn had its answer, and the tenant has spent its tokens of the day.
         """
 
         def act() -> TurnBroadcast:
@@ -110,10 +126,7 @@ class Turns:
         now = self._deps.clock.now()
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.overrides.applied_to(view.agent.agent_config)
-        route = self._deps.route(ref.tenant, config.model)
-        tools = self._deps.tools.of(ref, attempt.provider_data)
-        offer = supported_offer(config, tools.offered, partial(self._deps.inference.capabilities, route.targets))
-        self._deps.shields.refuse_unusable(ref.tenant, config)
+        offer = self._offer(ref, config, attempt)
         lock = view.session.lock
         if lock.order is not None and self._is_running(turn_of(ref, lock.order), lock, now):
             raise TurnRunning(lock.order)
@@ -146,6 +159,15 @@ class Turns:
         wake(self._deps.supervisor, token)
         return broadcast
 
+    def _offer(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> ToolOffer:
+        """Return the tools of a turn of this configuration. Raises InvalidRequest for what it can't have."""
+        route = self._deps.route(ref.tenant, config.model)
+        tools = self._deps.tools.of(ref, attempt.provider_data)
+        capabilities = partial(self._deps.inference.capabilities, route.targets)
+        offer = supported_offer(route.with_prompt_format(config), tools.offered, capabilities)
+        self._deps.shields.refuse_unusable(ref.tenant, config)
+        return offer
+
     def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
         """Tell whether a process runs the turn: this one, or another one as far as its lease tells."""
         is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
@@ -159,16 +181,22 @@ class Turns:
         if state is None:
             raise NotFound("turn", ref.turn_id)
         state.check_content()
-        if state.status is not TurnStatus.AWAITING_INPUT:
-            raise TurnNotAwaiting(state.turn_id, state.status)
-        if view.session.lock.is_overdue(now):
-            expired = given_up(state, TurnStatus.EXPIRED, now)
-            self._store.commit(ref, closed(view.session, expired, view.open_segment))
-            raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
-        step = answered_by_client(state, responses, self._deps.ids.new_id(), now)
         config = state.overrides.applied_to(view.agent.agent_config)
-        session = view.session.used(now)
-        change = resumed(session, state, step, now + self._deps.leases.duration, attempt.fingerprint)
+        offer: ToolOffer | None = None
+        if state.status is TurnStatus.COMPLETED:
+            refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
+            step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
+            offer = self._offer(ref, config, attempt)
+            self._deps.limits.of_day.check(ref.tenant)
+        else:
+            self._refuse_unless_awaiting(ref, view, state, now)
+            step = answered_by_client(state, responses, self._deps.ids.new_id(), now)
+        answered = Answered(step, tuple(dict.fromkeys(config.input_shields)), attempt.fingerprint)
+        session, lease_until = view.session.used(now), now + self._deps.leases.duration
+        if state.status is TurnStatus.COMPLETED:
+            change = reopened(session, state, answered, lease_until, view.segments)
+        else:
+            change = resumed(session, state, answered, lease_until)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.place(ref.tenant, comes_first=True) as place:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
@@ -177,14 +205,23 @@ class Turns:
                 session=committed.session,
                 state=committed.turns[0],
                 config=config,
-                segments=view.segments,
+                segments=view.segments_with(*change.segments),
                 told=numbered(committed.turns[0])[-1:],
                 before=told_before_resume(state),
                 provider_data=attempt.provider_data,
+                offer=offer,
             )
             broadcast = self._runner.launch(launch, place)
         wake(self._deps.supervisor, state.token)
         return broadcast
+
+    def _refuse_unless_awaiting(self, ref: TurnRef, view: SessionView, state: TurnState, now: datetime) -> None:
+        if state.status is not TurnStatus.AWAITING_INPUT:
+            raise TurnNotAwaiting(state.turn_id, state.status)
+        if view.session.lock.is_overdue(now):
+            expired = given_up(state, TurnStatus.EXPIRED, now)
+            self._store.commit(ref, closed(view.session, expired, view.open_segment))
+            raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
 
     def _resume_by_messages(
         self, ref: SessionRef, view: SessionView, messages: Sequence[ToolResponseMessage], attempt: Attempt

@@ -105,9 +105,11 @@ def step_key(ref: SessionRef, order: str, index: int) -> Key:
     return Key(session_partition(ref), f"step:{component(order)}:{index:06d}")
 
 
-def steps_of_turn(ref: SessionRef, order: str) -> Range:
+def steps_of_turn(ref: SessionRef, order: str, count: int | None = None) -> Range:
+    """Return the read of the turn's steps that are stored beside it, or of those among its first ones, that many."""
     prefix = f"step:{component(order)}:"
-    return Range(session_partition(ref), start=prefix, end=prefix + "~")
+    end = prefix + "~" if count is None else step_key(ref, order, count - 1).sk
+    return Range(session_partition(ref), start=prefix, end=end)
 
 
 def attachment_key(ref: SessionRef, attachment_id: str) -> Key:

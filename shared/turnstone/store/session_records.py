@@ -23,6 +23,7 @@ def session_of(record: Record) -> Session:
         state=LockState(str(record.attributes["status"])),
         order=_text(record.attributes.get("active")),
         fence=int(record.attributes["fence"]),
+        reopened=int(record.attributes.get("reopened", 0)),
         lease_until=stamped(record.attributes.get("lease_until")),
         await_until=stamped(record.attributes.get("await_until")),
     )
@@ -33,6 +34,8 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
     attributes: dict[str, Scalar] = {"status": lock.state.value, "fence": lock.fence}
     if lock.order is not None:
         attributes["active"] = lock.order
+    if lock.reopened:
+        attributes["reopened"] = lock.reopened
     if lock.lease_until is not None:
         attributes["lease_until"] = stamp(lock.lease_until)
     if lock.await_until is not None:

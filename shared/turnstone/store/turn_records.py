@@ -16,6 +16,7 @@ from turnstone.store.keys import open_shard, step_key, turn_key, turn_ref_of
 _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", "overrides"}
+_DERIVED = {"failure"}  # of the turn: what is stored of a failure is private, and readers are shown a part of it
 
 
 def put_turn(ref: SessionRef, state: TurnState) -> Put:
@@ -28,7 +29,7 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
         private["overrides"] = overrides
     return Put(
         key=turn_key(ref, state.order),
-        body=frame(private, state.turn.model_dump_json().encode()),
+        body=frame(private, state.turn.model_dump_json(exclude=_DERIVED).encode()),
         attributes=attributes,
         when=(RevIs(state.rev) if state.rev else Absent(),),
     )
@@ -60,7 +61,7 @@ def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnStat
     order = order_of(record)
     status = TurnStatus(str(record.attributes["status"]))
     told = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
-    state = TurnState.model_validate({**private, **told})
+    state = TurnState.model_validate({**private, **told}).with_shown_failure()
     if status.is_terminal:
         return state
     for step_record in step_records:

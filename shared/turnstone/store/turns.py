@@ -197,9 +197,14 @@ class TurnStore:
         except Conflict as conflict:
             raise LeaseLost(ref.turn_id) from conflict
 
-    def discard_steps(self, ref: SessionRef, order: str) -> None:
-        """Remove the step records of an ended turn, which holds its steps itself."""
-        for page in pages(self._store, steps_of_turn(ref, order)):
+    def discard_steps(self, ref: SessionRef, order: str, count: int) -> None:
+        """Remove the records of the first steps, that many, of a turn that ended with them and holds them itself.
+
+        Later ones belong to a run that opened the turn again.
+        """
+        if not count:
+            return
+        for page in pages(self._store, steps_of_turn(ref, order, count)):
             for first in range(0, len(page.records), MAX_OPERATIONS):
                 self._store.write([Delete(record.key) for record in page.records[first : first + MAX_OPERATIONS]])
 
@@ -225,7 +230,9 @@ class TurnStore:
             if record is not None:
                 state = turn_state_of(record)
                 is_lost = (UserMessage(content=LOST),)
-                told[entry.order] = is_lost if state.is_lost else told_afterwards(state.turn, state.status)
+                told[entry.order] = (
+                    is_lost if state.is_lost else told_afterwards(state.turn, state.status, state.traces)
+                )
         return [told[entry.order] for entry in entries]
 
     def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from turnstone.domain.content import ContentItem, TextItem, items_of, text_of
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.tool_prompts.formats import ToolFormat
+from turnstone.domain.tools import IN_TEXT
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
@@ -41,9 +42,16 @@ def _told(messages: Sequence[Message], form: ToolFormat) -> Iterator[Message]:
 
 
 def _with_written_calls(message: CompletionMessage, form: ToolFormat) -> CompletionMessage:
-    """Return the message with its calls in its text; arguments that could not be read are shown as none."""
-    calls = [(c.tool_name, c.arguments if isinstance(c.arguments, dict) else {}) for c in message.tool_calls]
-    text = "\n".join(part for part in (text_of(message.content), form.written(calls)) if part)
+    """Return the message with its calls in its text; arguments that could not be read are shown as none.
+
+    A call that the client read out of the text is there already.
+    """
+    calls = [
+        (c.tool_name, c.arguments if isinstance(c.arguments, dict) else {})
+        for c in message.tool_calls
+        if c.arguments_json != IN_TEXT
+    ]
+    text = "\n".join(part for part in (text_of(message.content), form.written(calls) if calls else "") if part)
     return message.model_copy(update={"content": text, "tool_calls": ()})
 
 

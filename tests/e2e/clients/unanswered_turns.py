@@ -1,0 +1,30 @@
+"""Turns that ended without an answer, as a session and a turn are read. Arguments: base URL, what to have fail."""
+
+import sys
+from typing import Any
+
+from llama_stack_client import APIStatusError, LlamaStackClient
+from told import tell, turn_told
+
+LOOK = {"name": "look", "description": "Look.", "parameters": []}
+
+
+def main() -> None:
+    client = LlamaStackClient(base_url=sys.argv[1], max_retries=0)
+    said: Any = [{"role": "user", "content": "a private question"}]
+    config: Any = {"model": "broken", "instructions": "Be brief.", "client_tools": [LOOK]}
+    agent_id = client.agents.create(agent_config=config).agent_id
+    session_id = client.agents.session.create(agent_id, session_name="unanswered").session_id
+    where = {"agent_id": agent_id, "session_id": session_id}
+    try:
+        client.agents.turn.create(**where, messages=said, stream=False)
+    except APIStatusError as refused:
+        tell(refused=[refused.status_code, refused.response.headers.get("x-turn-status")])
+    (turn,) = client.agents.session.retrieve(**where).turns
+    raw = client.agents.turn.with_raw_response.retrieve(turn.turn_id, **where)
+    read = raw.parse()
+    tell(status=raw.headers.get("x-turn-status"), in_session=turn.to_dict(mode="json"), read=read.to_dict(mode="json"))
+    tell(told=[turn_told(turn), turn_told(read)])
+
+
+main()
