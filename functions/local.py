@@ -50,6 +50,7 @@ from functions.usage import get_context, get_usage
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import OFFLINE, InvalidSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.edge.logs import begin_logging
 from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
 from turnstone.http.surroundings import OneMachine
@@ -169,13 +170,14 @@ def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     return listening
 
 
-def note_only_what_is_told() -> None:
-    """Have log records made without what the format does not tell, which takes time.
+def begin_local_logging(settings: LocalSettings) -> None:
+    """Have the log written as the settings say, by records without what no line shows, which takes time.
 
     Source: the part on optimization of the standard library's guide to logging.
     """
     logging._srcfile = None  # documented there, for want of a public name
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    begin_logging(settings.log_level, settings.log_format, os.getpid() if settings.processes > 1 else None)
 
 
 def spare_the_collector() -> None:
@@ -201,6 +203,7 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
     """Return how uvicorn serves the server."""
     return uvicorn.Config(
         build_local_app(settings, server),
+        log_config=None,  # its lines are written as ours are
         log_level="warning",
         http=partial(HttpOnly, connections),  # type: ignore[arg-type]
         access_log=False,
@@ -226,10 +229,9 @@ def greeting(settings: LocalSettings, port: int) -> str:
 
 def main() -> None:
     """Serve until interrupted."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    note_only_what_is_told()
     try:
         settings = load_settings(LocalSettings)
+        begin_local_logging(settings)
         listening = listen(settings.host, settings.port)
         hello = greeting(settings, listening.getsockname()[1])
         if settings.processes > 1:

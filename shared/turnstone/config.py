@@ -1,12 +1,12 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.setting_values import none_in, places_in
+from turnstone.setting_values import none_in, places_in, upper_case
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -18,6 +18,7 @@ ModelUrl = Annotated[str, Field(pattern=rf"^({OFFLINE}|https?://[^/\s]+\S*)$")]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 TokenLimit = Annotated[Annotated[int, Field(ge=1, le=1_000_000_000_000)] | None, BeforeValidator(none_in)]
 TimeLimit = Annotated[Annotated[float, Field(gt=0, le=YEAR_S, allow_inf_nan=False)] | None, BeforeValidator(none_in)]
+LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(upper_case)]
 
 SAID_BETTER = {
     "extra_forbidden": "there is no such setting",
@@ -47,6 +48,7 @@ class Settings(BaseModel):
         public_url: what the addresses of attachments begin with, up to and without /v1; none: paths of this server.
         max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
         fetch_allow: hosts and ports that may be fetched from although they are private, by http, too.
+        log_level: the least of a log line of ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -70,6 +72,7 @@ class Settings(BaseModel):
     owner_only: bool = False
     fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
     model_url: ModelUrl | None = None
+    log_level: LogLevel = "INFO"
 
     def contradictions(self) -> list[str]:
         """Return what is wrong with settings that are right by themselves, each time naming a variable."""
@@ -123,6 +126,11 @@ def text_of_variable(name: str) -> str | None:
 def names_a_table() -> bool:
     """Tell whether the environment names a table of DynamoDB, and so a place that is not this machine."""
     return bool(os.environ.get(f"{PREFIX}TABLE"))
+
+
+def chosen_log_level() -> str:
+    """Return the level of log lines, where settings of another kind have checked it."""
+    return in_environment().get("log_level", "INFO").upper()
 
 
 def is_function(module: str) -> bool:

@@ -569,7 +569,7 @@ def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhe
 
 
 def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
 def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
@@ -584,7 +584,7 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
         ("POST", f"{path}/turn", said("secret question two"), ANN, 502),
         ("POST", f"{path}/turn", {"messages": "secret mistake"}, ANN, 400),
         ("POST", f"{path}/turn", b'{"secret', ANN, 400),
-        ("GET", f"{path}/turn/secret-id?turn_ids=secret", None, ANN, 404),
+        ("GET", f"{path}/turn/some-id?turn_ids=secret", None, ANN, 404),
         ("GET", path, None, BOB, 404),
         ("GET", path, None, {}, 401),
         ("GET", "/v1/health", None, ANN, 200),
@@ -598,6 +598,7 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
         assert (line["status"], line["request_id"], line["level"]) == (status, "request-7", "INFO")
         assert line["took_ms"] >= 0
         assert line["message"].startswith(f"{method} /v1/")
+        assert ("tenant" in line) == (status != 401)
         assert "secret" not in json.dumps(lines)
 
 

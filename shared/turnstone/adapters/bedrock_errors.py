@@ -101,7 +101,8 @@ def broken_off(failure: Exception, asked: Asked) -> Refusal:
             if isinstance(refused, ModelTimedOut):
                 return Refusal(refused)
             error_text = f"{asked.place} failed while it answered: {refused}"
-            return Refusal(ModelFailed(error_text, is_outage=refused.is_outage))
+            broken = ModelFailed(error_text, is_outage=refused.is_outage, status=refused.status, code=refused.code)
+            return Refusal(broken)
         case ReadTimeoutError() | SilentStream():
             return Refusal(ModelTimedOut(f"{asked.place} fell silent while it answered"), None, failure)
         case _:
@@ -124,7 +125,8 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
     if code == TIMED_OUT:
         return Refusal(ModelTimedOut(error_text))
     may_pass = code == BUSY or code in BROKEN or status == 429 or status >= 500
-    return Refusal(ModelFailed(error_text, is_outage=may_pass), _wait_s(failure) if may_pass else None)
+    refused = ModelFailed(error_text, is_outage=may_pass, status=status or None, code=code)
+    return Refusal(refused, _wait_s(failure) if may_pass else None)
 
 
 def _meaning(code: str, status: int, asked: Asked) -> str:

@@ -219,7 +219,8 @@ class OpenAICompatibleInference:
         said = asking.quote(error_text_of(response))
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
         is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
-        error = ModelFailed(f"{meaning} (HTTP {status})" + (f": {said}" if said else ""), is_outage=is_outage)
+        told = f"{meaning} (HTTP {status})" + (f": {said}" if said else "")
+        error = ModelFailed(told, is_outage=is_outage, status=status)
         return Refusal(error, wait_before_retry(response))
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from turnstone.http.errors import detail_reply
+from turnstone.http.request_lines import RequestLine
 
 LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
 REFUSAL = "this server has no authentication and answers programs of its own machine only, by the name localhost"
@@ -26,8 +27,10 @@ class LocalOnly:
             return
         reply = detail_reply(403, REFUSAL)
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": reply.body})
+        with RequestLine(scope["method"], None, None, {"path": scope["path"], "error": "NotLocal"}) as line:
+            line.status = reply.status
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            await send({"type": "http.response.body", "body": reply.body})
 
 
 def _is_local(headers: dict[bytes, bytes]) -> bool:

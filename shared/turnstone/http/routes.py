@@ -31,6 +31,7 @@ class Request(NamedTuple):
 
     Attributes:
         scheme: how it proved who sent it, `bearer` or `sigv4`; None where nobody has to.
+        about: what the log tells of it beside route and caller: ids, which are added as they are found.
     """
 
     method: str
@@ -42,6 +43,7 @@ class Request(NamedTuple):
     caller: Caller
     scheme: str | None
     application: Application
+    about: dict[str, Any]
 
     @property
     def session_ref(self) -> SessionRef:
@@ -95,12 +97,17 @@ def wire_json(value: BaseModel) -> bytes:
 
 
 class Reply(NamedTuple):
-    """A whole answer, of JSON unless it says otherwise."""
+    """A whole answer, of JSON unless it says otherwise.
+
+    Attributes:
+        about: what the log tells of it: ids of what was made, or what went wrong.
+    """
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = MappingProxyType({})
     content_type: str = "application/json"
+    about: Mapping[str, Any] = MappingProxyType({})
 
 
 class FileReply(Reply):
@@ -230,6 +237,11 @@ ALIASES = {
     "/v1/docs": "/docs",
 }
 Model = TypeVar("Model", bound=BaseModel)
+# fields of bodies, answers and queries whose values are ids; those of paths are all
+NAMING = frozenset(
+    {"agent_id", "session_id", "turn_id", "step_id", "toolgroup_id", "tool_group_id", "tool_name", "shield_id"}
+    | {"model", "model_id", "provider_id", "completion_id"}
+)
 CLIENT_TIMEOUT_S = 60.0
 LONGEST_BACKOFF_S = 8.0
 SLACK_S = 15.0
@@ -252,7 +264,14 @@ class InvalidBody(Exception):
 
 def parse(request: Request, model: type[Model]) -> Model:
     """Return the body as the model. Raises InvalidBody."""
-    return checked(json_of(request.body), model)
+    body = checked(json_of(request.body), model)
+    request.about.update(ids_in(body.__dict__))
+    return body
+
+
+def ids_in(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return those of the fields that name something, which the log may tell."""
+    return {name: value for name, value in fields.items() if name in NAMING and isinstance(value, str)}
 
 
 def json_of(body: bytes) -> object:
@@ -277,7 +296,7 @@ def checked(value: object, model: type[Model]) -> Model:
 def reply(value: BaseModel, **headers: str) -> Reply:
     """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Reply(wire_json(value), headers=named)
+    return Reply(wire_json(value), headers=named, about=ids_in(value.__dict__))
 
 
 def done() -> Reply:

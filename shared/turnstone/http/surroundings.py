@@ -6,6 +6,7 @@ Each place answers for a request's ASGI scope.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -24,6 +25,7 @@ LISTS = ("roles", "teams", "projects", "namespaces")
 LookUp = Callable[[], Caller]
 Scheme = Literal["bearer", "sigv4"]
 CONTEXT_HEADER = b"x-amzn-request-context"
+REQUEST_ID_BYTES = 12
 LAMBDA_HEADER = b"x-amzn-lambda-context"
 
 
@@ -49,7 +51,7 @@ class Surroundings(Protocol):
         """Return when the process is ended even if the request is not answered, None if it is not."""
 
     def request_id(self, scope: Scope) -> str | None:
-        """Return the id under which the place's own logs tell of the request."""
+        """Return the id under which the log tells of the request, the place's own where it has one."""
 
 
 class OneMachine:
@@ -73,8 +75,8 @@ class OneMachine:
     def ends_at(self, _: Scope) -> datetime | None:
         return None
 
-    def request_id(self, _: Scope) -> str | None:
-        return None
+    def request_id(self, _: Scope) -> str:
+        return os.urandom(REQUEST_ID_BYTES).hex()
 
 
 class BehindGateway:
@@ -145,7 +147,8 @@ def scheme_of(context: Any) -> Scheme:
 def context_of(caller: Caller) -> dict[str, str]:
     """Return what our authorizer tells of a caller. The gateway passes scalars on only, so lists become JSON."""
     lists = {name: json.dumps(getattr(caller, name)) for name in LISTS}
-    return {"tenant": caller.tenant, "principal": caller.principal, **lists}
+    key = {"key_id": caller.key_id} if caller.key_id else {}
+    return {"tenant": caller.tenant, "principal": caller.principal, **lists, **key}
 
 
 def _authorized(told: Any) -> Caller:
@@ -154,7 +157,7 @@ def _authorized(told: Any) -> Caller:
         lists = {name: json.loads(told[name]) for name in LISTS if name in told}
     except (TypeError, ValueError, RecursionError):
         raise Unauthenticated from None
-    return caller_named({**fields, **lists})
+    return caller_named({**fields, **lists, "key_id": _text(told, "key_id") or ""})
 
 
 def _text(values: Any, name: str) -> str | None:

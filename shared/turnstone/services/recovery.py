@@ -17,6 +17,7 @@ from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.replay import numbered, told_as_gone
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import closed, given_up, taken_over
+from turnstone.services.turn_failures import warn_of_failure
 
 MAX_TAKEOVERS = 3
 SOON = timedelta(seconds=1)
@@ -137,6 +138,7 @@ class Recovery:
     def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.read_tokens)
         self._deps.turns.commit(ref, closed(session, ended, view.open_segment))
+        warn_of_failure(ref, ended)
         return self._over(ref, ended)
 
     def _over(self, ref: TurnRef, ended: TurnState) -> Outlook:
