@@ -28,7 +28,7 @@ from functions.last_resort import MARGIN_S, LastResort
 from functions.models import get_model, get_provider, list_models, list_providers, register_model, unregister_model
 from functions.processes import NotStarted, Processes
 from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
-from functions.server import get_docs, get_openapi, health, version
+from functions.server import get_docs, get_openapi, get_root, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
 from functions.slow_readers import SlowReaders
@@ -86,6 +86,7 @@ MODULES = (
     version,
     get_openapi,
     get_docs,
+    get_root,
     list_models,
     get_model,
     register_model,

@@ -101,6 +101,7 @@ class LambdaSettings(Settings):
         config: name of the parameter, of the Systems Manager, that holds the operator's file of models.
         model_api_key_secret: name of the secret that holds the model's key.
         state_machine_arn: the machine that looks after turns which wait for their clients.
+        auth_scheme: how callers prove who they are, for a function that the gateway passes requests of anybody to.
         route_module: whose route the streaming server serves, such as `turns.create_turn`.
     """
 
@@ -111,6 +112,7 @@ class LambdaSettings(Settings):
     config: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
+    auth_scheme: Literal["bearer", "sigv4"] | None = None
 
 
 def wants_plain_text() -> bool:

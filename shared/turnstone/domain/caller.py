@@ -21,4 +21,5 @@ class Caller(Frozen):
     key_id: str = Field(default="", exclude=True)
 
 
+NOBODY = Caller.model_construct(tenant="", principal="")
 LOCAL_CALLER = Caller.model_construct(tenant="local", principal="local")

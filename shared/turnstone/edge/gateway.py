@@ -68,7 +68,8 @@ class LambdaHandler:
 
             from turnstone.http.surroundings import BehindGateway
 
-            app: Any = self.app(BehindGateway())  # Mangum's own type wants a coroutine where ASGI says awaitable
+            scheme = load_settings(LambdaSettings).auth_scheme
+            app: Any = self.app(BehindGateway(scheme))  # Mangum's own type wants a coroutine where ASGI says awaitable
             return Mangum(app, lifespan="off")
 
 

@@ -18,7 +18,7 @@ from starlette.routing import Route as StarletteRoute
 from starlette.routing import Router
 from starlette.types import Message, Receive, Scope, Send
 
-from turnstone.domain.caller import Caller
+from turnstone.domain.caller import NOBODY, Caller
 from turnstone.domain.errors import BodyTooLarge, Unauthenticated, UnknownClient
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
@@ -137,12 +137,14 @@ class _Endpoint:
             if isinstance(caller, Reply):
                 answer = caller
             else:
-                line.caller = caller
+                line.caller = None if self._route.is_open else caller
                 answer = await self._answer(scope, await _body(receive, self._max_body_bytes), caller, line)
             await self._send(answer, scope, receive, send, line)
 
     async def _caller(self, scope: Scope) -> Caller | Reply:
         """Return who sent the request, or what to answer to nobody."""
+        if self._route.is_open:
+            return NOBODY
         try:
             caller = self._surroundings.caller(scope)
         except Unauthenticated as refused:
@@ -169,6 +171,7 @@ class _Endpoint:
             caller=caller,
             scheme=self._surroundings.scheme(scope),
             application=self._application,
+            base=self._surroundings.base(scope),
             about=line.about,
         )
         if (version := unknown_client(request.headers)) is not None:

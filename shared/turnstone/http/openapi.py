@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from types import UnionType
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -18,6 +19,7 @@ from turnstone.domain.events import (
 )
 from turnstone.domain.numbers import counts_up_to
 from turnstone.http.errors import FAILURE_STATUS, STATUS
+from turnstone.http.field_texts import add_field_texts
 from turnstone.http.links import PARAMETER, links_of
 from turnstone.http.routes import Dialect, FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
@@ -81,6 +83,7 @@ IDEMPOTENCY_KEY: Schema = {
     "description": "Makes the request safe to repeat for 24 hours: a second one is answered as the first was.",
     "schema": {"type": "string"},
 }
+REQUEST_ID: Schema = {"x-request-id": {"schema": {"type": "string"}}}
 ORDER = {method: place for place, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
 
 
@@ -116,19 +119,21 @@ def openapi_document(
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
-        "tags": [{"name": name} for name in dict.fromkeys(map(_family, routes))],
+        # today's first
+        "tags": [{"name": name} for name in sorted(dict.fromkeys(map(_family, routes)), key=_is_of_2024)],
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
             "responses": {
                 _refusal_name(status, dialect): _refusal(status, dialect, security_schemes) for status, dialect in used
             },
-            "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
+            "parameters": {"IdempotencyKey": dict(IDEMPOTENCY_KEY)},
         },
     }
     if security_schemes:
         document["components"]["securitySchemes"] = dict(security_schemes)
         document["security"] = [{name: []} for name in security_schemes]
+    add_field_texts(document)
     return document
 
 
@@ -165,6 +170,8 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
         for status in _refused_with(route, security_schemes)
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
+    if route.is_open and security_schemes:
+        operation["security"] = []
     return operation
 
 
@@ -180,7 +187,7 @@ def _parameters(route: Route) -> Iterator[Schema]:
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.reply in OF_NO_MODEL:
-        return {status: dict(told) for status, told in OF_NO_MODEL[route.reply].items()}
+        return {status: {**told, "headers": deepcopy(REQUEST_ID)} for status, told in OF_NO_MODEL[route.reply].items()}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
     if answers_of(route) == (TurnStreamReply,):
         content = {}
@@ -189,9 +196,8 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.chunk is not None:
         content["text/event-stream"] = {"schema": {"$ref": f"#/components/schemas/{_stream_name(route)}"}}
     success: Schema = {"description": "OK", "content": content}
-    if route.headers:
-        told = {name: {"required": True, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
-        success["headers"] = told
+    told = {name: {"required": True, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
+    success["headers"] = {**told, **deepcopy(REQUEST_ID)}
     return {"200": success}
 
 
@@ -210,9 +216,9 @@ def _with_bound(schema: Schema, max_infer_iters: int) -> Schema:
 def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[int]:
     """Return the statuses of the errors the route may answer with."""
     statuses = {403, 413, 426, 500, *(STATUS[error] for error in route.raises)}
-    if security_schemes:
+    if security_schemes and not route.is_open:
         statuses |= {401}
-    if "bearer" in security_schemes:
+    if "bearer" in security_schemes and not route.is_open:
         statuses |= {503}  # whom a token names is looked up, and may not be found out
     if route.body or route.query:
         statuses |= {400}
@@ -248,7 +254,7 @@ def _refusal(status: int, dialect: Dialect, security_schemes: Mapping[str, Schem
     headers = RETRY_HEADERS if status in (401, 404, 409, 410, 429) or status >= 500 else {}
     if status == 401 and "bearer" in security_schemes:
         headers = {**CHALLENGE, **headers}
-    return {**answer, "headers": headers} if headers else answer
+    return {**answer, "headers": deepcopy({**headers, **REQUEST_ID})}
 
 
 def _envelopes(schemas: WireSchemas) -> Schema:
@@ -293,6 +299,10 @@ def _stream_name(route: Route) -> str:
 
 def _object(**properties: Any) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _is_of_2024(family: str) -> bool:
+    return family.endswith("_2024")
 
 
 def _family(route: Route) -> str:

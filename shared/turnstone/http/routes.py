@@ -31,6 +31,7 @@ class Request(NamedTuple):
 
     Attributes:
         scheme: how it proved who sent it, `bearer` or `sigv4`; None where nobody has to.
+        base: what stands before the paths of the API in the request's own: a stage, or a domain's base path.
         about: what the log tells of it beside route and caller: ids, which are added as they are found.
     """
 
@@ -43,6 +44,7 @@ class Request(NamedTuple):
     caller: Caller
     scheme: str | None
     application: Application
+    base: str
     about: dict[str, Any]
 
     @property
@@ -201,6 +203,7 @@ class Route(NamedTuple):
         dialect: whose way it is to tell errors.
         chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
+        is_open: it is answered whoever asks, whatever credentials are sent; its caller is nobody.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
     """
 
@@ -214,6 +217,7 @@ class Route(NamedTuple):
     raises: tuple[type[Exception], ...] = ()
     takes_slashes: bool = False
     is_brief: bool = False
+    is_open: bool = False
     dialect: Dialect = "llama_stack"
     chunk: type[BaseModel] | None = None
     stores: bool = True

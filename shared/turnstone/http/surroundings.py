@@ -47,6 +47,9 @@ class Surroundings(Protocol):
     def scheme(self, scope: Scope) -> Scheme | None:
         """Return how a request that was let in has proved who sent it, None where nobody has to."""
 
+    def base(self, scope: Scope) -> str:
+        """Return what stands before the paths of the API in the request's own, without a slash at its end."""
+
     def ends_at(self, scope: Scope) -> datetime | None:
         """Return when the process is ended even if the request is not answered, None if it is not."""
 
@@ -72,6 +75,9 @@ class OneMachine:
     def scheme(self, _: Scope) -> Scheme | None:
         return None if self._authenticator is None else "bearer"
 
+    def base(self, _: Scope) -> str:
+        return ""
+
     def ends_at(self, _: Scope) -> datetime | None:
         return None
 
@@ -84,11 +90,19 @@ class BehindGateway:
 
     has_tenants = True
 
+    def __init__(self, scheme: Scheme | None = None) -> None:
+        """Take how callers prove who they are, where the gateway lets everybody pass and does not tell."""
+        self._scheme = scheme
+
     def caller(self, scope: Scope) -> Caller:
         return caller_of(scope["aws.event"].get("requestContext"))
 
     def scheme(self, scope: Scope) -> Scheme:
-        return scheme_of(scope["aws.event"].get("requestContext"))
+        return self._scheme or scheme_of(scope["aws.event"].get("requestContext"))
+
+    def base(self, scope: Scope) -> str:
+        whole = _text(scope["aws.event"].get("requestContext"), "path") or ""
+        return whole.removesuffix(scope["path"]).removesuffix("/")
 
     def ends_at(self, scope: Scope) -> datetime | None:
         left = timedelta(milliseconds=scope["aws.context"].get_remaining_time_in_millis())
@@ -112,6 +126,9 @@ class BehindAdapter:
 
     def scheme(self, scope: Scope) -> Scheme:
         return scheme_of(_json_header(scope, CONTEXT_HEADER))
+
+    def base(self, _: Scope) -> str:
+        return ""  # no route that is streamed asks
 
     def ends_at(self, scope: Scope) -> datetime | None:
         context = _json_header(scope, LAMBDA_HEADER)
