@@ -1,13 +1,12 @@
 """One of several processes that serve at one address: `functions/processes.py` starts it and hands it connections."""
 
 import errno
-import logging
 import os
 import socket
 import sys
 from contextlib import suppress
 
-from functions.local import DrainingServer, note_only_what_is_told, spare_the_collector
+from functions.local import DrainingServer, begin_local_logging, spare_the_collector
 from functions.processes import SERVES
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import InvalidFile, InvalidSettings, load_settings
@@ -42,10 +41,9 @@ class HandedServer(DrainingServer):
 
 def main(channel: socket.socket) -> None:
     """Serve what comes over the channel; tell over it why that can't be done."""
-    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s [{os.getpid()}] %(message)s")
-    note_only_what_is_told()
     try:
         settings = load_settings(LocalSettings)
+        begin_local_logging(settings)
         server = LocalServer(settings)
     except InvalidFile as problem:
         channel.sendall(problem.of(settings.models_file).encode())

@@ -46,7 +46,7 @@ from functions.models import (
 )
 from functions.processes import NotStarted, Processes
 from functions.reads_2024 import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
-from functions.server import get_docs, get_openapi, health, version
+from functions.server import get_docs, get_openapi, get_root, health, version
 from functions.sessions import create_session, delete_session, get_session, list_sessions
 from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
 from functions.slow_readers import SlowReaders
@@ -75,6 +75,7 @@ from functions.usage import get_context, get_usage
 from turnstone.bootstrap.local import LocalServer
 from turnstone.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.edge.logs import begin_logging
 from turnstone.http.app import build_app
 from turnstone.http.local_only import LocalOnly
 from turnstone.http.surroundings import OneMachine
@@ -101,6 +102,7 @@ MODULES = (
     version,
     get_openapi,
     get_docs,
+    get_root,
     list_models,
     get_model,
     register_model,
@@ -204,13 +206,14 @@ def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     return listening
 
 
-def note_only_what_is_told() -> None:
-    """Have log records made without what the format does not tell, which takes time.
+def begin_local_logging(settings: LocalSettings) -> None:
+    """Have the log written as the settings say, by records without what no line shows, which takes time.
 
     Source: the part on optimization of the standard library's guide to logging.
     """
     logging._srcfile = None  # documented there, for want of a public name
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    begin_logging(settings.log_level, settings.log_format, os.getpid() if settings.processes > 1 else None)
 
 
 def spare_the_collector() -> None:
@@ -236,6 +239,7 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
     """Return how uvicorn serves the server."""
     return uvicorn.Config(
         build_local_app(settings, server),
+        log_config=None,  # its lines are written as ours are
         log_level="warning",
         http=partial(HttpOnly, connections),  # type: ignore[arg-type]
         access_log=False,
@@ -259,11 +263,10 @@ def check_models_meanwhile(settings: LocalSettings) -> None:
 
 def main() -> None:
     """Serve until interrupted."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    note_only_what_is_told()
     try:
         settings = load_settings(LocalSettings)
         settings.refuse_unused_key()
+        begin_local_logging(settings)
         listening = listen(settings.host, settings.port)
         hello = greeting(settings, listening.getsockname()[1])
         if settings.processes > 1:

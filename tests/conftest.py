@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -70,20 +71,19 @@ def beyond_loopback(only_loopback: None) -> Iterator[None]:
 @pytest.fixture
 def in_a_lambda() -> Iterator[None]:
     """Give handlers an event loop of their own, as a Lambda has one, and undo what they do to the loggers."""
-    ours, root = logging.getLogger("turnstone"), logging.getLogger()
-    known, filters = dict(ours.__dict__), [(handler, list(handler.filters)) for handler in root.handlers]
-    handlers, own_filters = list(ours.handlers), list(ours.filters)
+    loggers = [logging.getLogger(name) for name in (None, "turnstone", "functions")]
+    known = [(logger, logger.level, list(logger.handlers), list(logger.filters)) for logger in loggers]
+    excepthook = threading.excepthook
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
     asyncio.set_event_loop(None)
     loop.close()
-    ours.__dict__.clear()
-    ours.__dict__.update(known)
-    ours.handlers[:], ours.filters[:] = handlers, own_filters
-    for handler, kept in filters:
-        handler.filters[:] = kept
-    logging.Logger.manager._clear_cache()  # type: ignore[attr-defined] # levels that children looked up
+    for logger, level, handlers, filters in known:
+        logger.setLevel(level)
+        logger.handlers[:], logger.filters[:] = handlers, filters
+    logging.captureWarnings(False)
+    threading.excepthook = excepthook
 
 
 @pytest.fixture(scope="session")

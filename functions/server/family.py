@@ -5,6 +5,6 @@ from turnstone.edge.loading import for_good
 
 with for_good():
     # relative: in a function this family is a package of its own, here a part of functions
-    from . import get_docs, get_openapi, health, version
+    from . import get_docs, get_openapi, get_root, health, version
 
-handler = LambdaHandler(__name__, get_docs.ROUTE, get_openapi.ROUTE, health.ROUTE, version.ROUTE)
+handler = LambdaHandler(__name__, get_docs.ROUTE, get_openapi.ROUTE, get_root.ROUTE, health.ROUTE, version.ROUTE)

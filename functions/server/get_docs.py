@@ -1,14 +1,18 @@
-"""GET /v1/docs: the API as a page to read."""
+"""GET /v1/docs: the API as a page to read and to try."""
 
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route
 
 
 def get_docs(request: Request) -> Reply:
-    from turnstone.edge.documents import page_reply  # it takes longer to load than all that serves
+    from turnstone.dialects.llama_stack.unserved import unserved
+    from turnstone.edge.documents import Described, page_reply  # it takes longer to load than all that serves
+    from turnstone.http.page import Unserved
 
-    return page_reply(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
+    described = Described(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
+    rows = tuple(sorted(Unserved(row.method, row.path, row.called, row.instead) for row in unserved()))
+    return page_reply(described, rows, request.base)
 
 
-ROUTE = Route("GET", "/v1/docs", get_docs, None)
+ROUTE = Route("GET", "/v1/docs", get_docs, None, is_open=True)
 handler = LambdaHandler(__name__, ROUTE)

@@ -5,10 +5,11 @@ from turnstone.http.routes import Reply, Request, Route
 
 
 def get_openapi(request: Request) -> Reply:
-    from turnstone.edge.documents import document_reply  # it takes longer to load than all that serves
+    from turnstone.edge.documents import Described, document_reply  # it takes longer to load than all that serves
 
-    return document_reply(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
+    described = Described(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
+    return document_reply(described)
 
 
-ROUTE = Route("GET", "/v1/openapi.json", get_openapi, None)
+ROUTE = Route("GET", "/v1/openapi.json", get_openapi, None, is_open=True)
 handler = LambdaHandler(__name__, ROUTE)

@@ -9,5 +9,5 @@ def health(_: Request) -> Reply:
     return reply(Health())
 
 
-ROUTE = Route("GET", "/v1/health", health, Health, is_brief=True)
+ROUTE = Route("GET", "/v1/health", health, Health, is_brief=True, is_open=True)
 handler = LambdaHandler(__name__, ROUTE)

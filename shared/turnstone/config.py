@@ -1,12 +1,12 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.setting_values import none_in, places_in, without_end_slashes
+from turnstone.setting_values import none_in, places_in, upper_case, without_end_slashes
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -35,6 +35,7 @@ TimeLimit = Annotated[
     BeforeValidator(none_in),
     Field(description=f"a number of seconds above 0 and at most {YEAR_S:,}, or the word none"),
 ]
+LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(upper_case)]
 
 
 class InvalidSettings(Exception):
@@ -76,6 +77,7 @@ class Settings(BaseModel):
         public_url: what the addresses of attachments begin with, up to and without /v1; none: paths of this server.
         max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
         fetch_allow: hosts and ports that may be fetched from although they are private, by http, too.
+        log_level: the least of a log line of ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -100,6 +102,7 @@ class Settings(BaseModel):
     owner_only: bool = False
     fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
     model_url: ModelUrl | None = None
+    log_level: LogLevel = "INFO"
 
     def contradictions(self) -> list[str]:
         """Return what is wrong with settings that are right by themselves, each time naming a variable."""
@@ -128,6 +131,7 @@ class LambdaSettings(Settings):
         config: name of the parameter, of the Systems Manager, that holds the operator's file of models.
         model_api_key_secret: name of the secret that holds the model's key.
         state_machine_arn: the machine that looks after turns which wait for their clients.
+        auth_scheme: how callers prove who they are, for a function that the gateway passes requests of anybody to.
         route_module: whose route the streaming server serves, such as `turns.create_turn`.
     """
 
@@ -138,6 +142,7 @@ class LambdaSettings(Settings):
     config: str | None = None
     model_api_key_secret: str | None = None
     route_module: str | None = None
+    auth_scheme: Literal["bearer", "sigv4"] | None = None
 
 
 def wants_plain_text() -> bool:
@@ -153,6 +158,11 @@ def text_of_variable(name: str) -> str | None:
 def names_a_table() -> bool:
     """Tell whether the environment names a table of DynamoDB, and so a place that is not this machine."""
     return bool(os.environ.get(f"{PREFIX}TABLE"))
+
+
+def chosen_log_level() -> str:
+    """Return the level of log lines, where settings of another kind have checked it."""
+    return in_environment().get("log_level", "INFO").upper()
 
 
 def is_function(module: str) -> bool:

@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, IPvAnyAddress
 
@@ -64,6 +65,7 @@ class LocalSettings(AuthSettings):
     head_seconds: Seconds = Field(default=20, ge=0.1, le=3_600)
     body_seconds: Seconds = Field(default=20, ge=0.1, le=3_600)
     max_connections: int = Field(default=4_096, ge=4, le=100_000)
+    log_format: Literal["text", "json"] = "text"
 
     @property
     def models_file(self) -> Path | None:

@@ -24,6 +24,11 @@ def without_end_slashes(given: object) -> object:
     return given.rstrip("/") if isinstance(given, str) else given
 
 
+def upper_case(given: object) -> object:
+    """Return a text in upper case, and everything else as it is."""
+    return given.upper() if isinstance(given, str) else given
+
+
 def claims_in(given: object) -> dict[str, str]:
     """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
     pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []

@@ -10,7 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
@@ -50,11 +50,12 @@ class Raw:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back. Header names are in lower case."""
+    """What came back. Header names are in lower case; the one that differs each time, the request's id, is apart."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    request_id: str = field(default="", compare=False)
 
     def json(self) -> Any:
         """Return the body as JSON in the strict sense, in which NaN and Infinity are none."""
@@ -214,7 +215,8 @@ def answer_of(sent: list[Mapping[str, Any]]) -> Answered:
     assert start["type"] == "http.response.start"
     assert [message.get("more_body", False) for message in bodies] == [True] * (len(bodies) - 1) + [False]
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in start["headers"]}
-    return Answered(start["status"], headers, b"".join(message.get("body", b"") for message in bodies))
+    request_id = headers.pop("x-request-id", "")
+    return Answered(start["status"], headers, b"".join(message.get("body", b"") for message in bodies), request_id)
 
 
 def problem_said(problem: Mapping[str, Any]) -> str:

@@ -975,6 +975,7 @@ BODIES = {
     ("GET", "/v1/version"): UNREAD,
     ("GET", "/v1/openapi.json"): UNREAD,
     ("GET", "/v1/docs"): UNREAD,
+    ("GET", "/"): UNREAD,
     ("GET", "/v1/models"): UNREAD,
     ("GET", "/v1/models/{model_id}"): UNREAD,
     ("DELETE", "/v1/models/{model_id}"): UNREAD,

@@ -29,6 +29,7 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
     ("GET", "/v1/version"): 200,
     ("GET", "/v1/openapi.json"): 200,
     ("GET", "/v1/docs"): 200,
+    ("GET", "/"): 200,
     ("GET", "/v1/models"): 200,  # the tenant's own, here and below
     ("POST", "/v1/models"): 200,
     ("GET", "/v1/openai/v1/models"): 200,
@@ -84,7 +85,7 @@ def target(tenant: Tenant, path: str) -> str:
     return path.format_map({**dict.fromkeys(PARAMETER.findall(path), "anything"), **tenant.ids})
 
 
-@pytest.mark.parametrize("case", EVERY, ids=told)
+@pytest.mark.parametrize("case", [case for case in EVERY if not case[0].is_open], ids=told)
 def test_nobody_gets_an_answer(place: Place, case: tuple[Route, str]) -> None:
     route, path = case
     before = place.served.marks()
@@ -92,6 +93,23 @@ def test_nobody_gets_an_answer(place: Place, case: tuple[Route, str]) -> None:
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
     assert answer.refusal()
     assert place.served.marks() == before
+
+
+def test_what_is_open_tells_nothing_of_anybody_and_is_the_same_whoever_asks(place: Place) -> None:
+    opened = {path for route, path in EVERY if route.is_open}
+    assert opened == {"/", "/v1/health", "/docs", "/v1/docs", "/openapi.json", "/v1/openapi.json"}
+    headers: list[tuple[tuple[bytes, bytes], ...]] = [
+        (),
+        ((b"authorization", b"Bearer wrong"),),
+        ((b"authorization", b"Bearer " + place.ann._token.encode()),),
+        ((b"authorization", b"Basic \xff"), (b"authorization", b"Bearer a")),
+    ]
+    for path in opened:
+        answers = [place.served.client.send(Raw("GET", path.encode(), (), sent)) for sent in headers]
+        assert [answer.status for answer in answers] == [200] * len(headers)
+        assert all(answer == answers[0] for answer in answers)
+    health = place.served.client.send(Raw("GET", b"/v1/health"))
+    assert health.body == b'{"status":"OK"}'
 
 
 def expected(route: Route, *, is_of_the_tenant: bool) -> set[int]:

@@ -53,7 +53,7 @@ def test_a_key_lets_the_official_client_in_until_it_is_revoked(version: str, tmp
         assert last["revoked"] == 401
         assert last["after_s"] < CACHE_S + SLACK_S
         assert (
-            httpx.get(f"{server.url}/v1/health", headers={"authorization": f"Bearer {others_key}"}).status_code == 200
+            httpx.get(f"{server.url}/v1/version", headers={"authorization": f"Bearer {others_key}"}).status_code == 200
         )
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert "POST /v1/agents 401" in server.log
@@ -65,7 +65,7 @@ def test_a_key_that_is_made_while_the_server_runs_lets_in_at_once(tmp_path: Path
     first = turnstone(tmp_path / "data", "keys", "create", "ann")
     with ServerProcess(tmp_path, authorization=f"Bearer {first}", auth="api_keys") as server:
         second = turnstone(tmp_path / "data", "keys", "create", "ann")
-        answer = httpx.get(f"{server.url}/v1/health", headers={"authorization": f"Bearer {second}"})
+        answer = httpx.get(f"{server.url}/v1/version", headers={"authorization": f"Bearer {second}"})
         assert answer.status_code == 200
 
 
@@ -81,7 +81,7 @@ def test_a_token_of_an_issuer_lets_in(tmp_path: Path) -> None:
             "jwt_claims": "tenant=org",
         }
         with ServerProcess(tmp_path, authorization=good, **settings) as server:
-            url = f"{server.url}/v1/health"
+            url = f"{server.url}/v1/version"
             assert httpx.get(url, headers={"authorization": late}).status_code == 401
             assert httpx.get(url, headers={"authorization": good}).status_code == 200
         assert issuer.fetches == 1
@@ -92,7 +92,7 @@ def test_a_server_open_to_others_is_open_only_because_somebody_said_so(tmp_path:
     port = free_port()
     with ServerProcess(tmp_path, port=port, host="0.0.0.0", allow_open="true"):
         named = {"host": "turnstone.example"}
-        assert httpx.get(f"http://{HOST}:{port}/v1/health", headers=named).status_code == 200
+        assert httpx.get(f"http://{HOST}:{port}/v1/version", headers=named).status_code == 200
 
 
 def test_a_server_may_listen_on_the_other_loopback(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_server_may_listen_on_the_other_loopback(tmp_path: Path) -> None:
         [sys.executable, "-m", "functions.local"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
     )
     try:
-        wait_until(lambda: answers(f"http://[::1]:{port}/v1/health"), TIMEOUT_S, "the server did not answer")
+        wait_until(lambda: answers(f"http://[::1]:{port}/v1/version"), TIMEOUT_S, "the server did not answer")
     finally:
         process.kill()
         process.wait()

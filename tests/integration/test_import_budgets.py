@@ -48,15 +48,16 @@ DELETES = ("agents.delete_agent", "sessions.delete_session")
 
 # ---- what may be loaded
 
-LOGS = {"aws_lambda_powertools", "typing_extensions"}
+TYPES = {"typing_extensions"}
 CLIENT = {"botocore", "dateutil", "jmespath", "six", "urllib3"}
 MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 APP = {"anyio", "starlette"}
 THIRD_PARTY = {
-    "worker": LOGS | CLIENT | MODELS,
-    "authorizer": LOGS | CLIENT | MODELS,
-    "buffered": LOGS | CLIENT | MODELS | APP | {"mangum"},
-    "streaming": LOGS | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
+    "worker": TYPES | CLIENT | MODELS,
+    "batch": TYPES | CLIENT | MODELS | {"aws_lambda_powertools"},
+    "authorizer": TYPES | CLIENT | MODELS,
+    "buffered": TYPES | CLIENT | MODELS | APP | {"mangum"},
+    "streaming": TYPES | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
 }
 NEVER = {"fastapi", "openai", "boto3", "aioboto3", "aws_xray_sdk"}
 # botocore and anyio take these where they are installed; in the layer they are not
@@ -118,7 +119,7 @@ MOST_ROUNDS = 20
 
 
 def kind_of(function: Function) -> str:
-    others = {WORKER: "worker", SWEEPER: "worker", JOBS: "worker", AUTHORIZER: "authorizer"}
+    others = {WORKER: "worker", SWEEPER: "worker", JOBS: "batch", AUTHORIZER: "authorizer"}
     return others.get(function.module, function.kind)
 
 

@@ -287,7 +287,9 @@ def test_a_long_turn_goes_from_worker_to_worker_as_long_as_each_stores_a_step(ha
     assert hasty.bench.names() == [turn.turn_id], "the machine looks again by itself"
 
 
-def test_a_turn_that_no_worker_gets_on_with_is_given_up_after_so_many_takeovers(hasty: Stage) -> None:
+def test_a_turn_that_no_worker_gets_on_with_is_given_up_after_so_many_takeovers(
+    hasty: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
     model = SlowModel(hasty, rolls=0)
     turn = abandoned(hasty)
     worker = hasty.worker(*[model] * ENOUGH, tools=DICE, time_left_s=A_MOMENT_S)
@@ -296,6 +298,8 @@ def test_a_turn_that_no_worker_gets_on_with_is_given_up_after_so_many_takeovers(
     state = hasty.assert_over(turn, TurnStatus.FAILED)
     assert [looked["status"] for looked in hasty.answers] == ["in_progress"] * MAX_TAKEOVERS + ["failed"]
     assert (kinds(state), state.failure and state.failure.kind) == ([], "ended")
+    (warning,) = [record for record in caplog.records if record.getMessage() == "turn failed: ended"]
+    assert (warning.levelname, warning.fields["turn_id"]) == ("WARNING", turn.turn_id)  # type: ignore[attr-defined]
     model.thaw()
     worker.settle()
     assert worker.state(turn) == state

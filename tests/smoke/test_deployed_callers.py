@@ -61,13 +61,13 @@ def test_a_key_of_the_command_opens_its_tenant_and_no_other(cloud: EmulatorProce
 
 @pytest.mark.parametrize("key", [None, "nonsense", "ts_" + "A" * 43])
 def test_nobody_gets_in_without_a_key(stack: Stack, key: str | None) -> None:
-    assert asked(stack, "GET", "/v1/health", key).status_code == 401
+    assert asked(stack, "GET", "/v1/version", key).status_code == 401
     assert asked(stack, "POST", "/v1/agents", key).status_code == 401
 
 
 def test_a_signed_request_is_no_key(stack: Stack) -> None:
     with stack.client() as signed:
-        assert signed.get("/v1/health").status_code == 401
+        assert signed.get("/v1/version").status_code == 401
 
 
 def test_a_revoked_key_opens_nothing(cloud: EmulatorProcess, stack: Stack) -> None:
@@ -75,13 +75,13 @@ def test_a_revoked_key_opens_nothing(cloud: EmulatorProcess, stack: Stack) -> No
     key = turnstone(cloud, stack, "keys", "create", "eve", "--tenant", "eves")
     (line,) = turnstone(cloud, stack, "keys", "list", "--tenant", "eves").splitlines()
     turnstone(cloud, stack, "keys", "revoke", line.split()[0], "--tenant", "eves")
-    assert asked(stack, "GET", "/v1/health", key).status_code == 401
+    assert asked(stack, "GET", "/v1/version", key).status_code == 401
 
 
 def test_the_authorizer_may_read_keys_and_nothing_without_that_right(cloud: EmulatorProcess, stack: Stack) -> None:
     key = turnstone(cloud, stack, "keys", "create", "fay", "--tenant", "fays")
     iam, role = stack.service("iam"), stack.resources["AuthorizeRole"]
     iam.detach_role_policy(RoleName=role, PolicyArn=stack.resources["ReadApiKeys"])
-    assert asked(stack, "GET", "/v1/health", key).status_code >= 400
+    assert asked(stack, "GET", "/v1/version", key).status_code >= 400
     iam.attach_role_policy(RoleName=role, PolicyArn=stack.resources["ReadApiKeys"])
-    assert asked(stack, "GET", "/v1/health", key).status_code == 200
+    assert asked(stack, "GET", "/v1/version", key).status_code == 200

@@ -194,7 +194,7 @@ def test_the_other_routes_answer(client: httpx.Client) -> None:
 
 
 def test_only_signed_requests_come_through(stack: Stack, session: str, user: Key) -> None:
-    for method, path in (("POST", f"{session}/turn"), ("GET", session), ("GET", "/v1/models"), ("GET", "/v1/health")):
+    for method, path in (("POST", f"{session}/turn"), ("GET", session), ("GET", "/v1/models"), ("GET", "/v1/version")):
         assert httpx.request(method, f"{stack.url}{path}", json=said("hello")).status_code == 403
         with stack.client(user.key_id, "wrong") as forger:
             assert forger.request(method, path, json=said("hello")).status_code == 403

@@ -203,6 +203,8 @@ def test_a_turn_that_is_answered_whole_tells_its_banks_as_a_list() -> None:
         caller=LOCAL_CALLER,
         scheme=None,
         application=Application(),  # type: ignore[arg-type] # all that the route uses of it
+        base="",
+        about={},
     )
     reply = create_turn_2024(request)
     assert isinstance(reply, TurnReply)

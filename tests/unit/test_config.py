@@ -188,7 +188,7 @@ def test_a_function_is_the_one_that_lambda_was_told_to_run(environment: SetEnvir
 
 @pytest.fixture
 def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("turnstone.edge.logs.log_as_json", lambda: None)
+    monkeypatch.setattr("turnstone.edge.logs.begin_logging", lambda *_: None)
     made = asyncio.new_event_loop()
     asyncio.set_event_loop(made)
     yield

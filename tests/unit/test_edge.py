@@ -260,7 +260,7 @@ def test_who_proves_no_identity_is_refused_and_nothing_is_stored(door_to: OpenDo
 
 
 def test_an_event_without_a_context_is_refused(place_of: MakePlace) -> None:
-    event = event_of("GET", "/v1/health", b"", {}, {})
+    event = event_of("GET", "/v1/version", b"", {}, {})
     del event["requestContext"]
     with pytest.raises(RuntimeError):  # if not even its kind is known
         place_of().handler({"path": "/v1/health"}, Context())
@@ -411,7 +411,7 @@ def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> 
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/", "/nothing", "/live/v1/nothing", "/v1/agents/a/b", "/health", "/v2/health"]
+    "path", ["/v1", "/v1/", "/nothing", "/live/v1/nothing", "/v1/agents/a/b", "/health", "/v2/health"]
 )
 def test_a_path_that_no_route_has_is_unknown(door_to: OpenDoor, path: str) -> None:
     answer = door_to().ask("GET", path)
@@ -570,7 +570,7 @@ def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhe
 
 
 def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
 def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
@@ -585,7 +585,7 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
         ("POST", f"{path}/turn", said("secret question two"), ANN, 502),
         ("POST", f"{path}/turn", {"messages": "secret mistake"}, ANN, 400),
         ("POST", f"{path}/turn", b'{"secret', ANN, 400),
-        ("GET", f"{path}/turn/secret-id?turn_ids=secret", None, ANN, 404),
+        ("GET", f"{path}/turn/some-id?turn_ids=secret", None, ANN, 404),
         ("GET", path, None, BOB, 404),
         ("GET", path, None, {}, 401),
         ("GET", "/v1/health", None, ANN, 200),
@@ -599,6 +599,7 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
         assert (line["status"], line["request_id"], line["level"]) == (status, "request-7", "INFO")
         assert line["took_ms"] >= 0
         assert line["message"].startswith(f"{method} /v1/")
+        assert ("tenant" in line) == (status != 401)
         assert "secret" not in json.dumps(lines)
 
 

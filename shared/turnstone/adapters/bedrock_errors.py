@@ -103,7 +103,8 @@ def broken_off(failure: Exception, asked: Asked) -> Refusal:
             if isinstance(refused, ModelTimedOut):
                 return Refusal(refused)
             error_text = f"{asked.place} failed while it answered: {refused}"
-            return Refusal(ModelFailed(error_text, is_outage=refused.is_outage))
+            broken = ModelFailed(error_text, is_outage=refused.is_outage, status=refused.status, code=refused.code)
+            return Refusal(broken)
         case ReadTimeoutError() | SilentStream():
             return Refusal(ModelTimedOut(f"{asked.place} fell silent while it answered"), None, failure)
         case _:
@@ -127,11 +128,13 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
         return Refusal(ModelTimedOut(f"{error_text}: {said}" if said else error_text))
     wait_s = _retry_after_s(failure)
     soon_s = wait_s if wait_s <= LONGEST_WAIT_S else None
+    named: dict[str, Any] = {"status": status or None, "code": code}
     if code == BUSY or status == 429:
-        retry_after_s = math.ceil(wait_s) or None
-        return Refusal(ModelBusy(error_text, is_outage=True, quote=said, retry_after_s=retry_after_s), soon_s)
+        busy = ModelBusy(error_text, is_outage=True, quote=said, **named)
+        busy.retry_after_s = math.ceil(wait_s) or None
+        return Refusal(busy, soon_s)
     may_pass = code in BROKEN or status >= 500
-    return Refusal(ModelFailed(error_text, is_outage=may_pass, quote=said), soon_s if may_pass else None)
+    return Refusal(ModelFailed(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
 
 
 def _meaning(code: str, status: int, asked: Asked) -> str:

@@ -38,14 +38,18 @@ class CircuitBreaker:
             record.rests_until = self._now() + REST_S
             return True
 
-    def answered(self, name: Hashable) -> None:
+    def answered(self, name: Hashable) -> bool:
+        """Forget its failures; tell whether it rested for them."""
         with self._lock:
-            self._records.pop(name, None)
+            record = self._records.pop(name, None)
+            return record is not None and record.failures >= FAILURES
 
-    def failed(self, name: Hashable) -> None:
+    def failed(self, name: Hashable) -> bool:
+        """Count a failure; tell whether it is the one after which it rests."""
         with self._lock:
             if name not in self._records and len(self._records) >= MOST_KEPT:
                 del self._records[next(iter(self._records))]
             record = self._records.setdefault(name, _Record())
             record.failures += 1
             record.rests_until = self._now() + REST_S
+            return record.failures == FAILURES

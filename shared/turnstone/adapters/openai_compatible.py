@@ -285,12 +285,13 @@ class OpenAICompatibleInference:
         message = f"{_meaning_of(status, asking.model)} (HTTP {status})"
         if status == 429:
             retry_s = retry_after_s(response)
-            whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
-            return Refusal(ModelBusy(message, is_outage=is_outage, quote=said, retry_after_s=whole_s), wait_s)
+            busy = ModelBusy(message, is_outage=is_outage, quote=said, status=status)
+            busy.retry_after_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
+            return Refusal(busy, wait_s)
         if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
-            return Refusal(ModelNotFound(message, quote=said))
+            return Refusal(ModelNotFound(message, quote=said, status=status))
         kind = ModelRefused if status in (400, 413, 422) else ModelFailed
-        return Refusal(kind(message, is_outage=is_outage, quote=said), wait_s)
+        return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
         """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""

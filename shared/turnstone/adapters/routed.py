@@ -1,6 +1,5 @@
 """Several providers of models as one: each question goes to those its targets name, until one begins to answer."""
 
-import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
@@ -8,11 +7,11 @@ from itertools import chain
 from threading import Lock
 
 from turnstone.adapters.breaker import CircuitBreaker
+from turnstone.adapters.provider_health import note_answer, note_failure, warn_of_fallback
 from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.routing import Target
 from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
 
-log = logging.getLogger(__name__)
 Answer = Generator[TextChunk | Inferred, None, None]
 
 
@@ -53,7 +52,7 @@ class RoutedInference:
                     self._note(target, error, request)
                     if target is targets[-1] or _is_unwanted(request):
                         raise
-                    log.warning("%s of %s did not answer, the next one is asked", target.model, target.provider_id)
+                    warn_of_fallback(target, error)
                     continue
                 yield from self._told(target, chain((first,), answer), request)
             return
@@ -84,7 +83,7 @@ class RoutedInference:
         try:
             for item in answer:
                 if isinstance(item, Inferred):
-                    self._breaker.answered(target)
+                    note_answer(self._breaker, target)
                     yield item._replace(answered_by=target) if len(request.targets) > 1 else item
                 else:
                     yield item
@@ -93,9 +92,8 @@ class RoutedInference:
             raise
 
     def _note(self, target: Target, error: ModelError | InvalidRequest, request: InferenceRequest) -> None:
-        """Count an outage. A line that we cut ourselves, because nobody waits any more, breaks off like one."""
-        if isinstance(error, ModelError) and error.is_outage and not _is_unwanted(request):
-            self._breaker.failed(target)
+        if isinstance(error, ModelError):
+            note_failure(self._breaker, target, error, is_wanted=not _is_unwanted(request))
 
     def _provider(self, target: Target) -> Inference:
         made = self._made.get(target.provider_id)

@@ -1,16 +1,14 @@
 """Several providers of embeddings as one: texts go to those their targets name, until one answers."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from turnstone.adapters.breaker import CircuitBreaker
+from turnstone.adapters.provider_health import note_answer, note_failure, warn_of_fallback
 from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
 from turnstone.domain.inference import Embedded, EmbeddingRequest
 from turnstone.domain.routing import Target
 from turnstone.ports import Embeddings
-
-log = logging.getLogger(__name__)
 
 
 class RoutedEmbeddings:
@@ -46,18 +44,17 @@ class RoutedEmbeddings:
         for target in filter(self._breaker.may_ask, others):
             try:
                 return self._asked(target, request)
-            except ModelError:
-                log.warning("%s of %s did not answer, the next one is asked", target.model, target.provider_id)
+            except ModelError as error:
+                warn_of_fallback(target, error)
         return self._asked(last, request)
 
     def _asked(self, target: Target, request: EmbeddingRequest) -> Embedded:
         try:
             embedded = self._provider(target).embed(replace(request, model=target.model, targets=()))
         except ModelError as error:
-            if error.is_outage:
-                self._breaker.failed(target)
+            note_failure(self._breaker, target, error)
             raise
-        self._breaker.answered(target)
+        note_answer(self._breaker, target)
         return embedded
 
     def _provider(self, target: Target) -> Embeddings:

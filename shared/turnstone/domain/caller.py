@@ -1,10 +1,16 @@
 """Who calls."""
 
+from pydantic import Field
+
 from turnstone.domain.model import Frozen
 
 
 class Caller(Frozen):
-    """The identity a request's credentials prove: someone of a tenant, and the groups that one is in."""
+    """The identity a request's credentials prove: someone of a tenant, and the groups that one is in.
+
+    Attributes:
+        key_id: which key proved it, for the log; it is not stored, and decides nothing.
+    """
 
     tenant: str
     principal: str
@@ -12,6 +18,8 @@ class Caller(Frozen):
     teams: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
+    key_id: str = Field(default="", exclude=True)
 
 
+NOBODY = Caller.model_construct(tenant="", principal="")
 LOCAL_CALLER = Caller.model_construct(tenant="local", principal="local")

@@ -287,9 +287,22 @@ class ModelError(TurnstoneError):
 
     Attributes:
         is_outage: whoever provides the model can't answer now, whatever is asked.
+        status: the provider's status of HTTP, None if it gave none.
+        code: the provider's own word for it, None if it has none.
+        provider_id: who was asked, once that is known.
     """
 
     is_outage = False
+    status: int | None = None
+    code: str | None = None
+    provider_id: str | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the log may tell of it by name: words of this server's or of a protocol's, none of a message's."""
+        told = {"provider": self.provider_id, "provider_status": self.status, "provider_code": self.code}
+        cause = None if self.__cause__ is None else type(self.__cause__).__name__
+        return {name: value for name, value in {**told, "cause": cause}.items() if value is not None}
 
     @property
     def reason(self) -> str:
@@ -300,10 +313,20 @@ class ModelError(TurnstoneError):
 class ModelFailed(ModelError):
     """The model refused the request or broke."""
 
-    def __init__(self, message: str, *, is_outage: bool = False, quote: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        is_outage: bool = False,
+        quote: str = "",
+        status: int | None = None,
+        code: str | None = None,
+    ) -> None:
         """Take the message and, to be shown after it, what the provider says itself."""
         super().__init__(f"{message}: {quote}" if quote else message)
         self.is_outage = is_outage
+        self.status = status
+        self.code = code
         self._reason = message
 
     @property
@@ -318,11 +341,7 @@ class ModelBusy(ModelFailed):
         retry_after_s: how long the provider asks to wait, None if it does not say.
     """
 
-    def __init__(
-        self, message: str, *, is_outage: bool = False, quote: str = "", retry_after_s: int | None = None
-    ) -> None:
-        super().__init__(message, is_outage=is_outage, quote=quote)
-        self.retry_after_s = retry_after_s
+    retry_after_s: int | None = None
 
 
 class ModelNotFound(ModelFailed):

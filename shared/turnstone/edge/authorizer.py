@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from turnstone.config import is_function
+from turnstone.config import chosen_log_level, is_function
 from turnstone.domain.errors import Unauthenticated
 from turnstone.edge.loading import for_good, undisturbed
 
@@ -76,8 +76,9 @@ def _whole_stage(method_arn: str) -> str:
 def _loaded() -> Identify:
     with undisturbed():
         from turnstone.bootstrap.callers import build_authorizer
-        from turnstone.edge.logs import log_as_json
+        from turnstone.edge.logs import begin_logging
         from turnstone.http import surroundings  # noqa: F401 - so that the first request finds it
 
-        log_as_json()
-        return build_authorizer().identify
+        identify = build_authorizer().identify
+        begin_logging(chosen_log_level())
+        return identify

@@ -1,38 +1,47 @@
 """The API's document and page as they are served, made when they are first asked for."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from turnstone.edge.catalogue import declared_routes
 from turnstone.http.openapi import SCHEMES, openapi_document
-from turnstone.http.page import api_page
+from turnstone.http.page import Unserved, api_page, content_security_policy
 from turnstone.http.routes import Reply
 
-# the page runs nothing and fetches nothing
-CLOSED = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+FOR_A_PAGE = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
 
 
-def document_reply(family: str, scheme: str | None, max_infer_iters: int) -> Reply:
-    """Return the document of the routes beside this family, where requests prove by the scheme who sends them."""
-    return Reply(_json(family, scheme, max_infer_iters))
+class Described(NamedTuple):
+    """What a document is of: the routes beside a family, how requests prove who sends them, and a bound of theirs."""
+
+    family: str
+    scheme: str | None
+    max_infer_iters: int
 
 
-def page_reply(family: str, scheme: str | None, max_infer_iters: int) -> Reply:
-    """Return the document as a page of HTML."""
-    return Reply(_page(family, scheme, max_infer_iters), headers=CLOSED, content_type="text/html; charset=utf-8")
+def document_reply(described: Described) -> Reply:
+    """Return the document."""
+    return Reply(_json(described))
+
+
+def page_reply(described: Described, unserved: tuple[Unserved, ...], base: str) -> Reply:
+    """Return the document as a page of HTML, with what is not served at its end."""
+    headers = {"content-security-policy": content_security_policy(), **FOR_A_PAGE}
+    return Reply(_page(described, unserved, base), headers=headers, content_type="text/html; charset=utf-8")
 
 
 @lru_cache(maxsize=3)
-def _json(family: str, scheme: str | None, max_infer_iters: int) -> bytes:
-    return to_json(_document(family, scheme, max_infer_iters))
+def _json(described: Described) -> bytes:
+    return to_json(_document(described))
 
 
 @lru_cache(maxsize=3)
-def _page(family: str, scheme: str | None, max_infer_iters: int) -> bytes:
-    return api_page(_document(family, scheme, max_infer_iters)).encode()
+def _page(described: Described, unserved: tuple[Unserved, ...], base: str) -> bytes:
+    return api_page(_document(described), unserved, base).encode()
 
 
-def _document(family: str, scheme: str | None, max_infer_iters: int) -> dict[str, Any]:
-    return openapi_document(declared_routes(family), SCHEMES[scheme] if scheme else None, max_infer_iters)
+def _document(described: Described) -> dict[str, Any]:
+    schemes = SCHEMES[described.scheme] if described.scheme else None
+    return openapi_document(declared_routes(described.family), schemes, described.max_infer_iters)

@@ -32,9 +32,10 @@ class EventFunction:
     def _loaded(self) -> Core:
         with undisturbed():
             from turnstone.bootstrap.aws import build_lambda_core
-            from turnstone.edge.logs import log_as_json
+            from turnstone.edge.logs import begin_logging
 
-            log_as_json()
-            core = build_lambda_core(load_settings(LambdaSettings))
+            settings = load_settings(LambdaSettings)
+            begin_logging(settings.log_level)
+            core = build_lambda_core(settings)
             core.load_service(self._loads, for_changes=True)
             return core

@@ -46,12 +46,12 @@ class LambdaHandler:
         """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
         with undisturbed():
             from turnstone.bootstrap.aws import build_lambda_core
-            from turnstone.edge.logs import log_as_json
+            from turnstone.edge.logs import begin_logging
             from turnstone.edge.prefix import WithoutPrefix
             from turnstone.http.app import build_app
 
-            log_as_json()
             settings = load_settings(LambdaSettings)
+            begin_logging(settings.log_level)
             core = build_lambda_core(settings)
             services = {self._loads} if isinstance(self._loads, str) else set(self._loads)
             for service in sorted(services):
@@ -68,7 +68,8 @@ class LambdaHandler:
 
             from turnstone.http.surroundings import BehindGateway
 
-            app: Any = self.app(BehindGateway())  # Mangum's own type wants a coroutine where ASGI says awaitable
+            scheme = load_settings(LambdaSettings).auth_scheme
+            app: Any = self.app(BehindGateway(scheme))  # Mangum's own type wants a coroutine where ASGI says awaitable
             return Mangum(app, lifespan="off")
 
 

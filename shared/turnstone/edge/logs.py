@@ -1,8 +1,138 @@
-"""Log lines as CloudWatch can search them."""
+"""How the log is written, on one machine and in a Lambda: one line a record, as a JSON object or as text.
 
-from aws_lambda_powertools import Logger
+A record tells beside its message what a program may look for: `extra={"fields": {…}}`, and under `in_message` what the
+message says already, which the text leaves out. Nothing that a request holds can begin a line, or a field of JSON.
+"""
+
+import json
+import logging
+import re
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
+
+LogFormat = Literal["text", "json"]
+OURS = ("turnstone", "functions")
+MOST_CHARACTERS = 300
+MOST_OF_EXCEPTION = 20_000
+_PLAIN = re.compile(r"[\w.:/@+,~{}-]+", re.ASCII)
+_CREDENTIALS = re.compile(r"(?<=://)[^\s/?#]*@")
 
 
-def log_as_json() -> None:
-    """Have every line of ours written as one JSON object."""
-    Logger(service="turnstone", level="INFO")  # its name is the service's: the parent of all our loggers
+class JsonLines(logging.Formatter):
+    """Writes a record as one JSON object in ASCII, which no character of a field can break."""
+
+    def __init__(self, process_id: int | None = None) -> None:
+        super().__init__()
+        self._always = {} if process_id is None else {"process": process_id}
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "timestamp": _utc(record.created),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _fit(record.getMessage(), 10 * MOST_CHARACTERS),
+            **self._always,
+        }
+        told = record.__dict__
+        for fields in (told.get("in_message", {}), told.get("fields", {})):
+            line.update((name, _fit(value)) for name, value in fields.items() if value is not None)
+        if trace := _trace(self, record):
+            line["exception"] = trace
+        return json.dumps(line, default=str)
+
+
+class TextLines(logging.Formatter):
+    """Writes a record for people: time, level, message, and its fields; a traceback follows, indented."""
+
+    def __init__(self, process_id: int | None = None) -> None:
+        super().__init__()
+        self._whose = "" if process_id is None else f"[{process_id}] "
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = _printable(str(_fit(record.getMessage(), 10 * MOST_CHARACTERS)))
+        fields: Mapping[str, Any] = record.__dict__.get("fields", {})
+        told = "".join(f" {name}={_shown(value)}" for name, value in fields.items() if value is not None)
+        line = f"{_utc(record.created)} {record.levelname} {self._whose}{message}{told}"
+        if trace := _trace(self, record):
+            line += "".join(f"\n    {_printable(part)}" for part in trace.splitlines())
+        return line
+
+
+class Lines(logging.StreamHandler[TextIO]):
+    """Writes to standard error, whatever that is at the time."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+
+    @property
+    def stream(self) -> TextIO:
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, stream: TextIO) -> None:
+        """Leave it as it is: a stream that was replaced is found where it is looked for."""
+
+
+def begin_logging(level: str = "INFO", form: LogFormat = "json", process_id: int | None = None) -> None:
+    """Have every line of this process written so: those of libraries from WARNING on, because below they tell all.
+
+    Args:
+        level: of our own lines, DEBUG to ERROR, and of all if it is above WARNING.
+        form: `json` or `text`.
+        process_id: is in every line, where several processes write to one log.
+    """
+    handler = Lines()
+    handler.setLevel(level)
+    handler.setFormatter((JsonLines if form == "json" else TextLines)(process_id))
+    root = logging.getLogger()
+    # the runtime of Lambda puts a handler of its own there, which would write each line once more
+    root.handlers[:] = [kept for kept in root.handlers if not _is_replaced(kept)]
+    root.addHandler(handler)
+    for name in OURS:
+        logging.getLogger(name).setLevel(level)
+    logging.captureWarnings(True)
+    threading.excepthook = _log_end_of_thread
+
+
+def _is_replaced(handler: logging.Handler) -> bool:
+    return isinstance(handler, Lines) or type(handler).__module__.startswith("awslambdaric")
+
+
+def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
+    told = (ended.exc_type, ended.exc_value or ended.exc_type(), ended.exc_traceback)
+    logging.getLogger("turnstone").error("a thread ended by an error", exc_info=told)
+
+
+def _utc(moment_s: float) -> str:
+    """Return the time in ISO 8601, to the millisecond."""
+    whole_s = int(moment_s)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole_s))}.{int((moment_s - whole_s) * 1_000):03d}Z"
+
+
+def _fit(value: Any, most: int = MOST_CHARACTERS) -> Any:
+    """Return the value, a text without credentials of URLs, and shortened if it is long."""
+    if not isinstance(value, str):
+        return value
+    text = _CREDENTIALS.sub("", value[: most + 1]) if "://" in value else value
+    return text if len(text) <= most else text[:most] + "…"
+
+
+def _shown(value: Any) -> str:
+    text = str(_fit(value))
+    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+
+
+def _printable(text: str) -> str:
+    """Return the text with escapes for what a terminal obeys or hides, line ends too."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    if not record.exc_info or record.exc_info[0] is None:
+        return ""
+    return str(_fit(formatter.formatException(record.exc_info), MOST_OF_EXCEPTION))

@@ -20,6 +20,9 @@ class WithoutPrefix:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             path = scope["path"]
+            if scope.get("aws.event", {}).get("resource") == "/":
+                path = "/"
+                scope = {**scope, "path": path}
             found = BEGIN.search(path)
             while found and (later := BEGIN.match(path, found.end() - 1)):
                 found = later  # a stage may have the version's name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
@@ -19,16 +18,17 @@ from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
-from turnstone.domain.caller import Caller
+from turnstone.domain.caller import NOBODY, Caller
 from turnstone.domain.errors import BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
 from turnstone.domain.stopping import StopSignal
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
-from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, in_one_line
+from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, is_told_once
 from turnstone.http.lane import Lane
 from turnstone.http.pieces import cut
 from turnstone.http.rare_routes import RareRoutes
+from turnstone.http.request_lines import RequestLine
 from turnstone.http.routes import (
     Answer,
     ModelReply,
@@ -39,6 +39,7 @@ from turnstone.http.routes import (
     Route,
     TurnReply,
     TurnStreamReply,
+    ids_in,
 )
 from turnstone.http.surroundings import Surroundings
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from turnstone.services.application import Application
     from turnstone.services.broadcast import TurnBroadcast
 
-log = logging.getLogger(__name__)
 JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_CACHE = (b"cache-control", b"no-cache")
@@ -66,7 +66,7 @@ def build_app(
 ) -> RoutedApp:
     """Return the ASGI app that serves the routes."""
     for server in ("uvicorn.error", "mangum.http"):
-        logging.getLogger(server).addFilter(in_one_line)
+        logging.getLogger(server).addFilter(is_told_once)
     by_path: dict[str, dict[str, _Endpoint]] = {}
     for route in routes:
         if route.is_rare:
@@ -74,7 +74,7 @@ def build_app(
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served: list[BaseRoute] = [_Served(path, _ByMethod(methods)) for path, methods in by_path.items()]
+    served: list[BaseRoute] = [_Served(path, _ByMethod(methods, surroundings)) for path, methods in by_path.items()]
     if rare := [route for route in routes if route.is_rare]:
         lane = _lane("rare routes", surroundings)
 
@@ -83,11 +83,11 @@ def build_app(
                 method: _Endpoint(route, application, max_body_bytes, surroundings, lane)
                 for method, route in methods.items()
             }
-            return _Served(path, _ByMethod(made))
+            return _Served(path, _ByMethod(made, surroundings))
 
         served.append(RareRoutes(rare, serve))
     # a router alone: the layers of a whole Starlette application catch what is caught here already
-    return RoutedApp(routes, routes=served, redirect_slashes=False, lifespan=lifespan)
+    return RoutedApp(routes, surroundings, routes=served, redirect_slashes=False, lifespan=lifespan)
 
 
 def _pattern(route: Route, path: str) -> str:
@@ -97,13 +97,15 @@ def _pattern(route: Route, path: str) -> str:
 class RoutedApp(Router):
     """Routes of which none may serve a path."""
 
-    def __init__(self, declared: Sequence[Route], **more: Any) -> None:
+    def __init__(self, declared: Sequence[Route], surroundings: Surroundings, **more: Any) -> None:
         super().__init__(**more)
         self._declared = declared
+        self._surroundings = surroundings
 
     async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await _send_whole(detail_reply(404, "Not Found", None, self.envelope_of(scope)), send)
+            refusal = detail_reply(404, "Not Found", None, self.envelope_of(scope))
+            await _send_refusal(refusal, scope, send, self._surroundings)
         else:
             await super().not_found(scope, receive, send)
 
@@ -116,7 +118,7 @@ class RoutedApp(Router):
 
 
 class _Served(StarletteRoute):
-    """A path, which may not serve a method."""
+    """A path, whose routes themselves answer a method that it does not have."""
 
     def __init__(self, path: str, by_method: _ByMethod) -> None:
         super().__init__(path, by_method, methods=by_method.methods)
@@ -127,26 +129,28 @@ class _Served(StarletteRoute):
         return self._by_method.envelope_of(scope["method"])
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self.methods and scope["method"] not in self.methods:
-            allowed = {"allow": ", ".join(self.methods)}
-            await _send_whole(detail_reply(405, "Method Not Allowed", allowed, self.envelope_of(scope)), send)
-        else:
-            await self.app(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 class _ByMethod:
     """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
 
-    def __init__(self, endpoints: Mapping[str, _Endpoint]) -> None:
-        self._endpoints = endpoints
-        self.methods = list(endpoints)
+    def __init__(self, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+        self._endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else endpoints
+        self._surroundings = surroundings
+        self.methods = list(self._endpoints)
 
     def envelope_of(self, method: str) -> ErrorEnvelope:
         return self._endpoints.get(method, self._endpoints[self.methods[0]]).envelope
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        await self._endpoints[method](scope, receive, send)
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            allowed = {"allow": ", ".join(self.methods)}
+            refusal = detail_reply(405, "Method Not Allowed", allowed, self.envelope_of(scope["method"]))
+            await _send_refusal(refusal, scope, send, self._surroundings)
+        else:
+            await endpoint(scope, receive, send)
 
 
 class _Endpoint:
@@ -169,23 +173,21 @@ class _Endpoint:
         self.envelope = route.envelope
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began = time.perf_counter()
-        try:
+        request_id = self._surroundings.request_id(scope)
+        with RequestLine(self._route.method, self._route.path, request_id, dict(scope["path_params"])) as line:
             caller = await self._caller(scope)
             answer: Answer
             if isinstance(caller, Reply):
                 answer = caller
             else:
-                answer = await self._answer(scope, receive, caller)
-        except ClientDisconnect:
-            return
-        status = await self._send(answer, scope, receive, send, caller.tenant if isinstance(caller, Caller) else "")
-        took_ms = round((time.perf_counter() - began) * 1_000, 1)
-        told = {"status": status, "took_ms": took_ms, "request_id": self._surroundings.request_id(scope)}
-        log.info("%s %s %d %.1f ms", self._route.method, self._route.path, status, took_ms, extra=told)
+                line.caller = None if self._route.is_open else caller
+                answer = await self._answer(scope, receive, caller, line)
+            await self._send(answer, scope, receive, send, line)
 
     async def _caller(self, scope: Scope) -> Caller | Reply:
         """Return who sent the request, or what to answer to nobody."""
+        if self._route.is_open:
+            return NOBODY
         try:
             caller = self._surroundings.caller(scope)
         except Unauthenticated as refused:
@@ -194,7 +196,7 @@ class _Endpoint:
             return caller
         return await self._lane.do(caller_or_error, caller, self._route.envelope)
 
-    async def _answer(self, scope: Scope, receive: Receive, caller: Caller) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
         """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
         body = await _body(receive, self._max_body_bytes)
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
@@ -202,16 +204,20 @@ class _Endpoint:
             return detail_reply(404, "Not Found", None, self._route.envelope)
         if body is None:
             return error_reply(BodyTooLarge(self._max_body_bytes), self._route.envelope)
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        line.about.update(ids_in({name: values[0] for name, values in query.items()}))
         request = Request(
             method=scope["method"],
             path=scope["path"],
             path_params=scope["path_params"],
-            query=parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True),
+            query=query,
             headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
             body=body,
             caller=caller,
             scheme=self._surroundings.scheme(scope),
             application=self._application,
+            base=self._surroundings.base(scope),
+            about=line.about,
             stop=StopSignal() if self._route.breaks_off else None,
         )
         if (version := unknown_client(request.headers)) is not None:
@@ -257,29 +263,35 @@ class _Endpoint:
             raise ClientDisconnect
         return answer
 
-    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
+    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, line: RequestLine) -> None:
         match answer:
             case Reply():
-                return await _send_whole(answer, send)
+                await _send_whole(answer, send, line)
             case PiecesReply(pieces):
-                return await _send_chunks(JSON, self._drawn(pieces, receive, tenant), send)
+                tenant = line.caller.tenant if line.caller else ""
+                await _send_chunks(JSON, self._drawn(pieces, receive, tenant), send, line)
             case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
+                line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_over, broadcast), scope):
-                    return await _send_whole(await outcome(broadcast, encode), send)
+                    await _send_whole(await outcome(broadcast, encode), send, line)
             case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.sse import sse_chunks
 
+                line.about.update(_ids_of(broadcast))
                 leave = broadcast.close if has_ids else partial(self._hand_over, broadcast)
                 with self._leaving(leave, scope):
                     chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
-                    return await _send_chunks(SSE, chunks, send)
+                    await _send_chunks(SSE, chunks, send, line)
             case ModelReply() | ModelStreamReply():
                 from turnstone.http.model_answers import answered  # only where models are asked directly
 
-                told = await answered(answer, receive, self._route.envelope)
-                return await (_send_whole(told, send) if isinstance(told, Reply) else _send_chunks(SSE, told, send))
+                told = await answered(answer, receive, self._route.envelope, line.about)
+                if isinstance(told, Reply):
+                    await _send_whole(told, send, line)
+                else:
+                    await _send_chunks(SSE, told, send, line)
             case _:
                 assert_never(answer)
 
@@ -352,20 +364,40 @@ async def _body(receive: Receive, limit: int) -> bytes | None:
             return b"".join(parts) if size <= limit else None
 
 
-async def _send_whole(reply: Reply, send: Send) -> int:
+def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
+    ref = broadcast.ref
+    return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+
+
+async def _send_refusal(reply: Reply, scope: Scope, send: Send, surroundings: Surroundings) -> None:
+    """Answer a request that no route takes, or none by this method."""
+    with RequestLine(scope["method"], None, surroundings.request_id(scope), {"path": scope["path"]}) as line:
+        await _send_whole(reply, send, line)
+
+
+async def _send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
     headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
     if reply.status != 204:  # which has no body, not even an empty one
         length = (b"content-length", str(len(reply.body)).encode())
         headers = [(b"content-type", reply.content_type.encode()), length, *headers]
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    line.status = reply.status
+    line.about.update(reply.about)
+    await send({"type": "http.response.start", "status": reply.status, "headers": [*headers, *_id_header(line)]})
     await send({"type": "http.response.body", "body": reply.body})
-    return reply.status
 
 
-async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send) -> int:
+async def _send_chunks(
+    content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send, line: RequestLine
+) -> None:
+    line.status = 200
     async with aclosing(chunks):
-        await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
+        headers = [content_type, NO_CACHE, *_id_header(line)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
-    return 200
+
+
+def _id_header(line: RequestLine) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the header that names the request as the log does."""
+    return () if line.request_id is None else ((b"x-request-id", line.request_id.encode()),)

@@ -77,14 +77,23 @@ def answer_or_error(
         return error_reply(error, envelope)
 
 
-def in_one_line(record: logging.LogRecord) -> bool:
-    """Have a log say in one line that an answer broke off, without a traceback where the reason is no bug."""
+def is_told_once(record: logging.LogRecord) -> bool:
+    """Tell whether a server's line on an answer that broke off is the first: it is not, unless the reason is a bug."""
     problem = record.exc_info[1] if record.exc_info else None
+    return not isinstance(problem, errors.TurnstoneError | CancelledError)
+
+
+def reason_of(problem: BaseException) -> str:
+    """Return why an answer broke off, in a few words for the log."""
     if isinstance(problem, errors.TurnstoneError):
-        record.msg, record.args, record.exc_info = "an answer broke off: %s", (problem,), None
-    elif isinstance(problem, CancelledError):
-        record.msg, record.args, record.exc_info = "an answer broke off: the server stops", (), None
-    return True
+        return str(problem)
+    return "the server stops" if isinstance(problem, CancelledError) else type(problem).__name__
+
+
+def told_of(error: BaseException) -> dict[str, Any]:
+    """Return what the log tells of an error: its class, and who provides the model, never what was said."""
+    told: dict[str, Any] = {"error": type(error).__name__}
+    return {**told, **error.told} if isinstance(error, errors.ModelError) else told
 
 
 def caller_or_error(look_up: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:
@@ -110,6 +119,10 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:
     """Return the reply for an error: a true status, and what a person can do about it."""
+    return _reply_to(error, envelope)._replace(about=told_of(error))
+
+
+def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:
     status = _status(error, envelope)
     if isinstance(error, InvalidBody):
         return Reply(envelope.invalid(error.problems), status)
@@ -136,7 +149,8 @@ def message_of(error: BaseException) -> str:
 def failure_reply(failure: Failure) -> Reply:
     """Return the reply for a turn without an answer. A repetition finds the same turn, which helps if it will go on."""
     status = FAILURE_STATUS[failure.kind]
-    return detail_reply(status, failure.message, RETRY_SOON if status == 503 else NO_RETRY)
+    told = detail_reply(status, failure.message, RETRY_SOON if status == 503 else NO_RETRY)
+    return told._replace(about={"error": failure.kind})
 
 
 def detail_reply(

@@ -10,6 +10,7 @@ from starlette.types import Receive, Scope, Send
 
 from turnstone.http.app import RoutedApp
 from turnstone.http.errors import detail_reply
+from turnstone.http.request_lines import RequestLine
 
 LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
 REFUSAL = (
@@ -30,8 +31,10 @@ class LocalOnly:
             return
         reply = detail_reply(403, REFUSAL, None, self._app.envelope_of(scope))
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
-        await send({"type": "http.response.body", "body": reply.body})
+        with RequestLine(scope["method"], None, None, {"path": scope["path"], "error": "NotLocal"}) as line:
+            line.status = reply.status
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            await send({"type": "http.response.body", "body": reply.body})
 
 
 def _is_local(headers: dict[bytes, bytes]) -> bool:

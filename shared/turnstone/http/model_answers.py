@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from itertools import chain
+from typing import Any
 
 from starlette.types import Receive
 
 from turnstone.domain.inference import Continuations, ModelAnswer, RatedText
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope
-from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of
+from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of, told_of
 from turnstone.http.pieces import cut
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.sse import PING, PING_AFTER_S, Silence
@@ -21,11 +22,12 @@ STOPS = "the server stops; ask again"
 
 
 async def answered(
-    reply: ModelReply | ModelStreamReply, receive: Receive, envelope: ErrorEnvelope
+    reply: ModelReply | ModelStreamReply, receive: Receive, envelope: ErrorEnvelope, about: dict[str, Any]
 ) -> Reply | AsyncGenerator[bytes]:
     """Return the whole answer, why there is none, or what to send of it while it is given.
 
-    A stream begins with the answer or, so that nobody takes the line for dead, after a silence.
+    A stream begins with the answer or, so that nobody takes the line for dead, after a silence. What then goes wrong is
+    noted for the log in `about`.
     """
     told = _heard(reply.answering, receive)
     begins = False
@@ -35,7 +37,7 @@ async def answered(
                 return error_reply(news.error, envelope)
             if isinstance(reply, ModelStreamReply):
                 begins = True
-                return _chunks(reply.encoder, news, told)
+                return _chunks(reply.encoder, news, told, about)
             for part in news.parts:
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
@@ -47,20 +49,22 @@ async def answered(
     return detail_reply(503, "the client has left", None, envelope)  # which nobody is there to read
 
 
-async def _chunks(encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told]) -> AsyncGenerator[bytes]:
+async def _chunks(
+    encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told], about: dict[str, Any]
+) -> AsyncGenerator[bytes]:
     async with aclosing(rest):
         try:
-            for piece in cut(chain((encoder.begun(),), _encoded(encoder, first))):
+            for piece in cut(chain((encoder.begun(),), _encoded(encoder, first, about))):
                 yield piece
             async for news in rest:
-                for piece in cut(_encoded(encoder, news)):
+                for piece in cut(_encoded(encoder, news, about)):
                     yield piece
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over
             yield encoder.failed(STOPS)
 
 
-def _encoded(encoder: AnswerEncoder, told: Told) -> Iterator[bytes]:
+def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Iterator[bytes]:
     if not told.parts and told.error is None:
         yield PING
     for part in told.parts:
@@ -71,6 +75,7 @@ def _encoded(encoder: AnswerEncoder, told: Told) -> Iterator[bytes]:
         else:
             yield encoder.said(part)
     if told.error is not None:
+        about.update(told_of(told.error))
         yield encoder.failed(message_of(told.error))
 
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from types import UnionType
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -19,6 +20,7 @@ from turnstone.domain.events import (
 from turnstone.domain.numbers import counts_up_to
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.errors import FAILURE_STATUS, STATUS
+from turnstone.http.field_texts import add_field_texts
 from turnstone.http.links import PARAMETER, links_of
 from turnstone.http.routes import FileBytes, NoContent, Null, Route, TurnReply, TurnStreamReply
 from turnstone.http.wire_schemas import Schema, WireSchemas, build_wire_schemas
@@ -85,6 +87,7 @@ IDEMPOTENCY_KEY: Schema = {
     "description": "Makes the request safe to repeat for 24 hours: a second one is answered as the first was.",
     "schema": {"type": "string"},
 }
+REQUEST_ID: Schema = {"x-request-id": {"schema": {"type": "string"}}}
 ORDER = {method: place for place, method in enumerate(("GET", "POST", "PUT", "PATCH", "DELETE"))}
 
 
@@ -123,17 +126,19 @@ def openapi_document(
     document: Schema = {
         "openapi": "3.1.0",
         "info": INFO,
-        "tags": [{"name": name} for name in dict.fromkeys(map(_family, routes))],
+        # today's first
+        "tags": [{"name": name} for name in sorted(dict.fromkeys(map(_family, routes)), key=_is_of_2024)],
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
             "responses": dict(sorted(used.items())),
-            "parameters": {"IdempotencyKey": IDEMPOTENCY_KEY},
+            "parameters": {"IdempotencyKey": dict(IDEMPOTENCY_KEY)},
         },
     }
     if security_schemes:
         document["components"]["securitySchemes"] = dict(security_schemes)
         document["security"] = [{name: []} for name in security_schemes]
+    add_field_texts(document)
     return document
 
 
@@ -171,6 +176,8 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
         for envelope in [_envelope(status, route.envelope, security_schemes)]
     }
     operation["responses"] = {**_success(route, schemas), **refusals}
+    if route.is_open and security_schemes:
+        operation["security"] = []
     return operation
 
 
@@ -186,7 +193,7 @@ def _parameters(route: Route) -> Iterator[Schema]:
 
 def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.reply in OF_NO_MODEL:
-        return {status: dict(told) for status, told in OF_NO_MODEL[route.reply].items()}
+        return {status: {**told, "headers": deepcopy(REQUEST_ID)} for status, told in OF_NO_MODEL[route.reply].items()}
     content = {"application/json": {"schema": schemas.written[route.reply]}}
     if answers_of(route) == (TurnStreamReply,):
         content = {}
@@ -195,10 +202,9 @@ def _success(route: Route, schemas: WireSchemas) -> Schema:
     if route.chunk is not None:
         content["text/event-stream"] = {"schema": {"$ref": f"#/components/schemas/{_stream_name(route)}"}}
     success: Schema = {"description": "OK", "content": content}
-    if route.headers:
-        is_always = TurnStreamReply not in answers_of(route)  # a stream has begun before its turn stands anywhere
-        told = {name: {"required": is_always, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
-        success["headers"] = told
+    is_always = TurnStreamReply not in answers_of(route)  # a stream has begun before its turn stands anywhere
+    told = {name: {"required": is_always, "schema": schemas.written[kind]} for name, kind in route.headers.items()}
+    success["headers"] = {**told, **deepcopy(REQUEST_ID)}
     return {"200": success}
 
 
@@ -219,9 +225,9 @@ def _refused_with(route: Route, security_schemes: Mapping[str, Schema]) -> list[
     statuses = {403, 413, 426, 500, *(STATUS[error] for error in route.raises)}
     if route.body:
         statuses |= set(route.envelope.statuses.values())
-    if security_schemes:
+    if security_schemes and not route.is_open:
         statuses |= {401}
-    if "bearer" in security_schemes:
+    if "bearer" in security_schemes and not route.is_open:
         statuses |= {503}  # whom a token names is looked up, and may not be found out
     if route.body or route.query:
         statuses |= {400}
@@ -255,7 +261,7 @@ def _refusal(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str
     headers = RETRY_HEADERS if status in (401, 404, 409, 410, 429) or status >= 500 else {}
     if status == 401 and "bearer" in security_schemes:
         headers = {**CHALLENGE, **headers}
-    return {**answer, "headers": headers} if headers else answer
+    return {**answer, "headers": deepcopy({**headers, **REQUEST_ID})}
 
 
 def _error_name(envelope: ErrorEnvelope) -> str:
@@ -302,6 +308,10 @@ def _stream_name(route: Route) -> str:
 
 def _object(**properties: Any) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _is_of_2024(family: str) -> bool:
+    return family.endswith("_2024")
 
 
 def _family(route: Route) -> str:

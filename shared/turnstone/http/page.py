@@ -1,44 +1,87 @@
-"""An OpenAPI document as a page to read: HTML that needs no script and nothing from elsewhere."""
+"""An OpenAPI document as a page to read and to try: HTML, script and style of its own, nothing from elsewhere."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from hashlib import sha256
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 Part = Mapping[str, Any]
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; --mark: #0a6cc4 }
-@media (prefers-color-scheme: dark) { :root { --mark: #6cb6ff } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem }
-a { color: var(--mark) } h2 { border-bottom: 1px solid var(--line); margin-top: 3rem }
-section { margin: 2rem 0 } h3 { font-size: 1rem; overflow-wrap: anywhere; margin-bottom: .3rem }
-code { font: .875rem/1.5 ui-monospace, monospace; background: var(--soft); padding: .1em .3em; border-radius: 3px }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0; display: block; overflow-x: auto }
-th, td { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line) }
-th { font-weight: 600; font-size: .875rem } nav li { overflow-wrap: anywhere } p { margin: .3rem 0 }
-"""
+OF_2024 = "_2024"
+MOST_OF_EXAMPLE = 160
+KEY = """<div class="access">
+<label>Key or token, kept in this field only:
+<input id="key" type="text" autocomplete="off" autocapitalize="off" spellcheck="false"></label>
+<button id="forget" type="button">Forget it</button></div>"""
+SIGNED = "<p>Requests to this server have to be signed, which this page can't do: it is to be read only.</p>"
 
 
-def api_page(document: Part) -> str:
-    """Return the page."""
+class Unserved(NamedTuple):
+    """A method of the clients that the server does not have: its request, its name there, and what to do instead."""
+
+    method: str
+    path: str
+    called: str
+    instead: str
+
+
+def api_page(document: Part, unserved: Sequence[Unserved] = (), base: str = "") -> str:
+    """Return the page.
+
+    Args:
+        document: of the API.
+        unserved: what the page names as not served, after all that is.
+        base: what stands before the paths of the API where the page is read.
+    """
     info = document["info"]
     title = f"{info['title']} {info['version']}"
     operations = list(_operations(document))
+    can_try = "sigv4" not in document["components"].get("securitySchemes", {})
     return "\n".join(
         [
             "<!doctype html>",
             f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: API</title>',
-            f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<style>{_file("css")}</style></head><body data-base="{escape(base)}">',
             f"<h1>{escape(title)}</h1><p>{_text(info['description'])}</p>",
             '<p>The same as a document for programs: <a href="openapi.json">openapi.json</a>.</p>',
+            *_access(document),
             *_contents(document, operations),
-            *(line for tag in document["tags"] for line in _family(tag["name"], operations, document)),
+            *(line for tag in document["tags"] for line in _family(tag["name"], operations, document, can_try=can_try)),
+            *_not_served(unserved),
             "<h2>Schemas</h2>",
             *(_schema(name, schema) for name, schema in document["components"]["schemas"].items()),
-            "</body></html>",
+            f"<script>{_file('js')}</script></body></html>",
             "",
         ]
     )
+
+
+@cache
+def content_security_policy() -> str:
+    """Return what a browser lets the page do: run its own script, use its own style, and talk to its own server."""
+    style, script = (b64encode(sha256(_file(kind).encode()).digest()).decode() for kind in ("css", "js"))
+    return (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    )
+
+
+@cache
+def _file(kind: str) -> str:
+    return Path(__file__).with_name(f"page.{kind}").read_text()
+
+
+def _access(document: Part) -> Iterator[str]:
+    schemes = document["components"].get("securitySchemes", {})
+    if "bearer" in schemes:
+        yield KEY
+    elif schemes:
+        yield SIGNED
 
 
 def _operations(document: Part) -> Iterator[tuple[str, str, Part]]:
@@ -58,12 +101,16 @@ def _contents(document: Part, operations: list[tuple[str, str, Part]]) -> Iterat
             for method, path, operation in operations
             if tag["name"] in operation["tags"]
         )
-        yield f"<li>{escape(tag['name'])}<ul>{''.join(links)}</ul></li>"
-    yield "</ul></nav>"
+        yield f"<li>{escape(_titled(tag['name']))}<ul>{''.join(links)}</ul></li>"
+    yield '<li><a href="#not-served">Not served</a></li></ul></nav>'
 
 
-def _family(name: str, operations: list[tuple[str, str, Part]], document: Part) -> Iterator[str]:
-    yield f"<h2>{escape(name)}</h2>"
+def _titled(tag: str) -> str:
+    return f"{tag.removesuffix(OF_2024)}, for clients of September 2024" if tag.endswith(OF_2024) else tag
+
+
+def _family(name: str, operations: list[tuple[str, str, Part]], document: Part, *, can_try: bool) -> Iterator[str]:
+    yield f"<h2>{escape(_titled(name))}</h2>"
     for method, path, operation in operations:
         if name in operation["tags"]:
             yield f'<section id="{operation["operationId"]}"><h3><code>{method} {escape(path)}</code></h3>'
@@ -71,7 +118,26 @@ def _family(name: str, operations: list[tuple[str, str, Part]], document: Part) 
             yield from (f"<p>Also <code>{escape(alias)}</code>.</p>" for alias in _aliases(operation, document))
             yield from _request(operation, document)
             yield from _answers(operation, document)
+            if can_try:
+                yield _try(method, path, operation)
             yield "</section>"
+
+
+def _try(method: str, path: str, operation: Part) -> str:
+    """Return what the script makes a form of."""
+    query = [parameter["name"] for parameter in operation.get("parameters", ()) if parameter.get("in") == "query"]
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    body = json.dumps(content.get("example", {})) if content and method != "GET" else ""
+    told = {"method": method, "path": path, "query": json.dumps(query), "body": body}
+    return f'<div class="try" {" ".join(f"""data-{name}="{escape(text)}" """ for name, text in told.items())}></div>'
+
+
+def _not_served(unserved: Sequence[Unserved]) -> Iterator[str]:
+    if unserved:
+        yield '<h2 id="not-served">Not served</h2>'
+        yield "<p>What the clients have a method for and this server has not: 501.</p>"
+        rows = ((_code(f"{row.method} {row.path}"), _code(row.called), _text(row.instead)) for row in unserved)
+        yield _table(("request", "method of the clients", "instead"), rows)
 
 
 def _aliases(operation: Part, document: Part) -> Iterator[str]:
@@ -83,10 +149,13 @@ def _aliases(operation: Part, document: Part) -> Iterator[str]:
 def _request(operation: Part, document: Part) -> Iterator[str]:
     given = [_resolved(parameter, document) for parameter in operation.get("parameters", ())]
     if given:
-        rows = ((_code(p["name"]), escape(p["in"]), _text(p.get("description", ""))) for p in given)
+        rows = ((_code(p["name"]), escape(p["in"]), _rules(p)) for p in given)
         yield _table(("parameter", "in", ""), rows)
     if "requestBody" in operation:
-        yield f"<p>Body: {_kind(operation['requestBody']['content']['application/json']['schema'])}</p>"
+        content = operation["requestBody"]["content"]["application/json"]
+        yield f"<p>Body: {_kind(content['schema'])}</p>"
+        if "example" in content:
+            yield f"<pre>{escape(json.dumps(content['example'], indent=2, ensure_ascii=False))}</pre>"
 
 
 def _answers(operation: Part, document: Part) -> Iterator[str]:
@@ -135,11 +204,14 @@ def _kind(schema: Part) -> str:
 
 
 def _rules(schema: Part) -> str:
-    """Return what else is said of a field: its description, its default, its bounds."""
+    """Return what else is said of a field: its description, its default, its bounds, an example."""
     names = ("minimum", "exclusiveMinimum", "minLength", "maxLength", "minItems", "maxItems", "pattern", "default")
     ruled = [part for part in (schema, *schema.get("anyOf", ())) if isinstance(part, Mapping)]
     rules = [f"{name} {_code(str(part[name]))}" for part in ruled for name in names if part.get(name) is not None]
-    return "; ".join([*([_text(schema["description"])] if "description" in schema else []), *rules])
+    examples = [schema["example"]] if "example" in schema else schema.get("examples", ())
+    shown = [json.dumps(example, ensure_ascii=False) for example in examples]
+    told = [_text(schema["description"])] if "description" in schema else []
+    return "; ".join([*told, *rules, *(f"such as {_code(text)}" for text in shown if len(text) <= MOST_OF_EXAMPLE)])
 
 
 def _resolved(part: Part, document: Part) -> Part:

@@ -33,6 +33,8 @@ class Request(NamedTuple):
 
     Attributes:
         scheme: how it proved who sent it, `bearer` or `sigv4`; None where nobody has to.
+        base: what stands before the paths of the API in the request's own: a stage, or a domain's base path.
+        about: what the log tells of it beside route and caller: ids, which are added as they are found.
         stop: given when the client leaves, for a route that `breaks_off`; None for all others.
     """
 
@@ -45,6 +47,8 @@ class Request(NamedTuple):
     caller: Caller
     scheme: str | None
     application: Application
+    base: str
+    about: dict[str, Any]
     stop: StopSignal | None = None
 
     @property
@@ -99,12 +103,17 @@ def wire_json(value: BaseModel) -> bytes:
 
 
 class Reply(NamedTuple):
-    """A whole answer, of JSON unless it says otherwise."""
+    """A whole answer, of JSON unless it says otherwise.
+
+    Attributes:
+        about: what the log tells of it: ids of what was made, or what went wrong.
+    """
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = MappingProxyType({})
     content_type: str = "application/json"
+    about: Mapping[str, Any] = MappingProxyType({})
 
 
 class FileReply(Reply):
@@ -201,6 +210,7 @@ class Route(NamedTuple):
         envelope: how its errors are written.
         chunk: model of the data of one event, where a stream tells a model's answer, or a turn in a way of its own.
         stores: a POST of it stores something, so that an Idempotency-Key makes it safe to repeat.
+        is_open: it is answered whoever asks, whatever credentials are sent; its caller is nobody.
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
         breaks_off: it heeds its request's `stop`: what it does is of no use once its client has left.
         is_rare: hardly anybody calls it: it is looked up in a table once no other route takes a request.
@@ -217,6 +227,7 @@ class Route(NamedTuple):
     takes_slashes: bool = False
     is_brief: bool = False
     breaks_off: bool = False
+    is_open: bool = False
     envelope: ErrorEnvelope = DETAIL
     chunk: type[BaseModel] | None = None
     stores: bool = True
@@ -245,6 +256,11 @@ ALIASES = {
     "/v1/docs": "/docs",
 }
 Model = TypeVar("Model", bound=BaseModel)
+# fields of bodies, answers and queries whose values are ids; those of paths are all
+NAMING = frozenset(
+    {"agent_id", "session_id", "turn_id", "step_id", "toolgroup_id", "tool_group_id", "tool_name", "shield_id"}
+    | {"model", "model_id", "provider_id", "completion_id"}
+)
 CLIENT_TIMEOUT_S = 60.0
 LONGEST_BACKOFF_S = 8.0
 SLACK_S = 15.0
@@ -267,7 +283,14 @@ class InvalidBody(Exception):
 
 def parse(request: Request, model: type[Model]) -> Model:
     """Return the body as the model. Raises InvalidBody."""
-    return checked(json_of(request.body), model)
+    body = checked(json_of(request.body), model)
+    request.about.update(ids_in(body.__dict__))
+    return body
+
+
+def ids_in(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return those of the fields that name something, which the log may tell."""
+    return {name: value for name, value in fields.items() if name in NAMING and isinstance(value, str)}
 
 
 def json_of(body: bytes) -> object:
@@ -292,7 +315,7 @@ def checked(value: object, model: type[Model]) -> Model:
 def reply(value: BaseModel, **headers: str) -> Reply:
     """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Reply(wire_json(value), headers=named)
+    return Reply(wire_json(value), headers=named, about=ids_in(value.__dict__))
 
 
 def done() -> Reply:

@@ -6,6 +6,7 @@ Each place answers for a request's ASGI scope.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -24,6 +25,7 @@ LISTS = ("roles", "teams", "projects", "namespaces")
 LookUp = Callable[[], Caller]
 Scheme = Literal["bearer", "sigv4"]
 CONTEXT_HEADER = b"x-amzn-request-context"
+REQUEST_ID_BYTES = 12
 LAMBDA_HEADER = b"x-amzn-lambda-context"
 
 
@@ -45,11 +47,14 @@ class Surroundings(Protocol):
     def scheme(self, scope: Scope) -> Scheme | None:
         """Return how a request that was let in has proved who sent it, None where nobody has to."""
 
+    def base(self, scope: Scope) -> str:
+        """Return what stands before the paths of the API in the request's own, without a slash at its end."""
+
     def ends_at(self, scope: Scope) -> datetime | None:
         """Return when the process is ended even if the request is not answered, None if it is not."""
 
     def request_id(self, scope: Scope) -> str | None:
-        """Return the id under which the place's own logs tell of the request."""
+        """Return the id under which the log tells of the request, the place's own where it has one."""
 
 
 class OneMachine:
@@ -70,11 +75,14 @@ class OneMachine:
     def scheme(self, _: Scope) -> Scheme | None:
         return None if self._authenticator is None else "bearer"
 
+    def base(self, _: Scope) -> str:
+        return ""
+
     def ends_at(self, _: Scope) -> datetime | None:
         return None
 
-    def request_id(self, _: Scope) -> str | None:
-        return None
+    def request_id(self, _: Scope) -> str:
+        return os.urandom(REQUEST_ID_BYTES).hex()
 
 
 class BehindGateway:
@@ -82,11 +90,19 @@ class BehindGateway:
 
     has_tenants = True
 
+    def __init__(self, scheme: Scheme | None = None) -> None:
+        """Take how callers prove who they are, where the gateway lets everybody pass and does not tell."""
+        self._scheme = scheme
+
     def caller(self, scope: Scope) -> Caller:
         return caller_of(scope["aws.event"].get("requestContext"))
 
     def scheme(self, scope: Scope) -> Scheme:
-        return scheme_of(scope["aws.event"].get("requestContext"))
+        return self._scheme or scheme_of(scope["aws.event"].get("requestContext"))
+
+    def base(self, scope: Scope) -> str:
+        whole = _text(scope["aws.event"].get("requestContext"), "path") or ""
+        return whole.removesuffix(scope["path"]).removesuffix("/")
 
     def ends_at(self, scope: Scope) -> datetime | None:
         left = timedelta(milliseconds=scope["aws.context"].get_remaining_time_in_millis())
@@ -110,6 +126,9 @@ class BehindAdapter:
 
     def scheme(self, scope: Scope) -> Scheme:
         return scheme_of(_json_header(scope, CONTEXT_HEADER))
+
+    def base(self, _: Scope) -> str:
+        return ""  # no route that is streamed asks
 
     def ends_at(self, scope: Scope) -> datetime | None:
         context = _json_header(scope, LAMBDA_HEADER)
@@ -145,7 +164,8 @@ def scheme_of(context: Any) -> Scheme:
 def context_of(caller: Caller) -> dict[str, str]:
     """Return what our authorizer tells of a caller. The gateway passes scalars on only, so lists become JSON."""
     lists = {name: json.dumps(getattr(caller, name)) for name in LISTS}
-    return {"tenant": caller.tenant, "principal": caller.principal, **lists}
+    key = {"key_id": caller.key_id} if caller.key_id else {}
+    return {"tenant": caller.tenant, "principal": caller.principal, **lists, **key}
 
 
 def _authorized(told: Any) -> Caller:
@@ -154,7 +174,7 @@ def _authorized(told: Any) -> Caller:
         lists = {name: json.loads(told[name]) for name in LISTS if name in told}
     except (TypeError, ValueError, RecursionError):
         raise Unauthenticated from None
-    return caller_named({**fields, **lists})
+    return caller_named({**fields, **lists, "key_id": _text(told, "key_id") or ""})
 
 
 def _text(values: Any, name: str) -> str | None:

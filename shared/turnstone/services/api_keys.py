@@ -46,4 +46,4 @@ class ApiKeys:
         key = self._keys.find(hash_of(token)) if is_token(token) else None
         if key is None or not key.is_good(self._clock.now()):
             raise Unauthenticated
-        return Identity(key.caller, key.expires_at)
+        return Identity(key.caller.model_copy(update={"key_id": key.key_id}), key.expires_at)

@@ -21,6 +21,7 @@ from turnstone.services.places import Waiter
 from turnstone.services.replay import numbered, told_as_gone
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import closed, given_up, taken_over
+from turnstone.services.turn_failures import warn_of_failure
 
 log = logging.getLogger(__name__)
 MAX_TAKEOVERS = 3
@@ -176,6 +177,7 @@ class Recovery:
     def _give_up(self, ref: TurnRef, session: Session, ended: TurnState) -> Outlook:
         view = self._deps.turns.view(ref, self._deps.read_tokens)
         self._deps.turns.commit(ref, closed(session, ended, view.open_segment))
+        warn_of_failure(ref, ended)
         return self._over(ref, ended)
 
     def _over(self, ref: TurnRef, ended: TurnState) -> Outlook:

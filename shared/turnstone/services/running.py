@@ -4,6 +4,7 @@ import logging
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from turnstone.domain.errors import (
@@ -36,6 +37,7 @@ from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.leases import Lease
 from turnstone.services.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.transitions import closed, paused
+from turnstone.services.turn_failures import warn_of_failure
 from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ class TurnRunner:
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.told)
         run = _Run(self._deps, launch, lease, broadcast)
-        place.start(lambda: self._run(run, place), lambda _: self._give_up_crashed(run))
+        place.start(lambda: self._run(run, place), partial(self._give_up_crashed, run))
         return broadcast
 
     def hand_over(self, ref: TurnRef, *, is_watched: bool) -> None:
@@ -109,7 +111,7 @@ class TurnRunner:
         self._deps.broadcasts.end(run.broadcast, *last_events)
         run.tidy()
 
-    def _give_up_crashed(self, run: "_Run") -> None:
+    def _give_up_crashed(self, run: "_Run", crash: BaseException) -> None:
         """End a turn whose run hit a bug of ours, so that its session stays usable."""
         launch = run.launch
         failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed by an internal error")
@@ -122,6 +124,7 @@ class TurnRunner:
             if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
                 failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
+                warn_of_failure(launch.ref, failed, crash)
                 last_events = numbered(failed)[-1:]
         except LeaseLost:
             last_events = self._lease_lost(run)
@@ -274,6 +277,7 @@ class _Run:
         failure = Failure(kind=_kind_of(error), message=str(error))
         failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
+        warn_of_failure(self.launch.ref, failed, error)
         self._steps_at_end = len(failed.turn.steps)
         return numbered(failed)[-1:]
 

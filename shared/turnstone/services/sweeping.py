@@ -46,6 +46,11 @@ class Swept(Frozen):
     is_whole: bool = True
     is_skipped: bool = False
 
+    @property
+    def has_acted(self) -> bool:
+        """Whether it changed anything, or left anything undone."""
+        return bool(self.ended or self.taken_over or self.failed or not self.is_whole)
+
 
 class Alone(NamedTuple):
     """What sweeping alone takes: where the lease of a sweep is kept, and what names its holder."""
@@ -85,7 +90,7 @@ class Sweeper:
             return self._swept(until)
         lease = self._alone.store.try_take(self._alone.ids.new_id(), self._clock.now(), until)
         if lease is None:
-            log.info("not swept: another sweep is not over")
+            log.debug("not swept: another sweep is not over")
             return Swept(is_whole=False, is_skipped=True)
         try:
             return self._swept(until)
@@ -110,7 +115,8 @@ class Sweeper:
                 if problem := done.exception():
                     _log_failure("a duty was not done", problem)
                     swept = swept.model_copy(update={"failed": swept.failed + 1})
-        log.info("swept: %s", swept.model_dump(exclude={"taken_over"}))
+        level = logging.INFO if swept.has_acted else logging.DEBUG
+        log.log(level, "swept: %s", swept.model_dump(exclude={"taken_over"}) | {"taken_over": len(swept.taken_over)})
         return swept
 
     def _attend_in_time(self, ref: TurnRef, until: datetime) -> Outlook | None:

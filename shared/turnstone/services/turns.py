@@ -44,6 +44,7 @@ from turnstone.services.transitions import (
     resumed,
     superseding,
 )
+from turnstone.services.turn_failures import warn_of_failure
 from turnstone.store.idempotency import answer_in, put_remembered
 from turnstone.store.turns import SessionView
 
@@ -135,10 +136,9 @@ class Turns:
         session = view.session.used(now)
         change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
         segments = view.segments
-        token: str | None = None
+        old: TurnState | None = None
         if lock.order is not None:
             old = self._ended_holder(turn_of(ref, lock.order), is_overdue=lock.is_overdue(now), now=now)
-            token = old.token
             ended = closed(view.session, old, view.open_segment)
             change = superseding(change, ended)
             segments = view.segments_with(*ended.segments)
@@ -156,7 +156,9 @@ class Turns:
                 offer=offer,
             )
             broadcast = self._runner.launch(launch, place)
-        wake(self._deps.supervisor, token)
+        if old is not None:
+            warn_of_failure(turn_of(ref, old.order), old)
+            wake(self._deps.supervisor, old.token)
         return broadcast
 
     def _offer(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> ToolOffer:

@@ -1,0 +1,168 @@
+"""A description and an example of every field of the API's document, out of `fields.toml`.
+
+Loaded with the document only: no route that serves agents needs a word of it.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+Schema = dict[str, Any]
+FILE = Path(__file__).with_name("fields.toml")
+REF = "#/components/schemas/"
+NULL = {"null": True}
+MISSING = object()
+
+
+class FieldText(NamedTuple):
+    """What the table says of a field; the example is MISSING where its schema shows one."""
+
+    description: str
+    example: Any = MISSING
+
+
+def add_field_texts(document: Schema) -> None:
+    """Describe every field, parameter and header of the document, and give an example of each, and of each body."""
+    examples = _Examples(document["components"]["schemas"])
+    for name, schema in document["components"]["schemas"].items():
+        for path, field in fields_in(schema, plain_name(name)):
+            _tell(field, _text(path), examples.of(field, path))
+    for operation in (operation for item in document["paths"].values() for operation in item.values()):
+        for parameter in operation.get("parameters", ()):
+            _tell_parameter(parameter, examples)
+        for holder in (operation.get("requestBody", {}), operation["responses"].get("200", {})):
+            for kind, content in holder.get("content", {}).items():
+                example = examples.of(content["schema"])
+                if kind == "application/json" and example is not MISSING:
+                    content["example"] = example
+        _tell_headers(operation["responses"])
+    _tell_headers(document["components"]["responses"])
+    for parameter in document["components"]["parameters"].values():
+        _tell_parameter(parameter, examples)
+
+
+def fields_in(schema: Any, path: str) -> Iterator[tuple[str, Schema]]:
+    """Yield each field within the schema with its path; what the schema refers to has fields of its own."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from fields_in(part, path)
+    elif isinstance(schema, dict):
+        for name, field in schema.get("properties", {}).items():
+            yield f"{path}.{name}", field
+            yield from fields_in(field, f"{path}.{name}")
+        for keyword in ("items", "anyOf", "oneOf"):
+            yield from fields_in(schema.get(keyword), path)
+
+
+def plain_name(schema: str) -> str:
+    """Return the name of a schema as the table has it."""
+    return schema.rpartition("__")[2].removesuffix("-Input").removesuffix("-Output")
+
+
+@cache
+def known_texts() -> Mapping[str, FieldText]:
+    """Return what the table says, by its keys."""
+    return {key: FieldText(*map(_value, told)) for key, told in tomllib.loads(FILE.read_text()).items()}
+
+
+def _value(told: Any) -> Any:
+    """Return a value of the table, which has no word for null."""
+    return None if told == NULL else told
+
+
+def _text(path: str) -> FieldText:
+    """Return what the table says of the field at the path, or of any of its name."""
+    known = known_texts()
+    name = path.rpartition(".")[2]
+    text = known.get(path) or known.get(name, FieldText(""))
+    if text.description or name not in known:
+        return text
+    return text._replace(description=known[name].description)
+
+
+def _tell(field: Schema, text: FieldText, example: Any) -> None:
+    if text.description:
+        field.setdefault("description", text.description)
+    if example is not MISSING:
+        field.setdefault("examples", [example])
+
+
+def _tell_parameter(parameter: Schema, examples: "_Examples") -> None:
+    if "$ref" in parameter:
+        return
+    path = f"{parameter['in']}.{parameter['name'].lower() if parameter['in'] == 'header' else parameter['name']}"
+    text = _text(path)
+    example = text.example if text.example is not MISSING else examples.of(parameter["schema"])
+    if parameter["schema"].get("type") == "array" and not isinstance(example, list):
+        example = [example]
+    if text.description:
+        parameter.setdefault("description", text.description)
+    if example is not MISSING:
+        parameter.setdefault("example", example)
+
+
+def _tell_headers(responses: Schema) -> None:
+    for response in responses.values():
+        for name, header in response.get("headers", {}).items():
+            text = _text(f"header.{name}")
+            if text.description:
+                header.setdefault("description", text.description)
+            example = header["schema"].get("const", text.example)
+            if example is not MISSING:
+                header.setdefault("example", example)
+
+
+class _Examples:
+    """Examples of schemas: the table's, else what a schema itself shows, else one made of its fields' examples."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._made: dict[str, Any] = {}
+
+    def of(self, schema: Schema, path: str = "") -> Any:
+        """Return an example of the schema, which is that of the field at the path; MISSING if there is none."""
+        if path and (told := _text(path).example) is not MISSING:
+            return told
+        for keyword in ("const", "default"):
+            if schema.get(keyword) is not None:
+                return schema[keyword]
+        if "$ref" in schema:
+            return self._of_named(schema["$ref"].removeprefix(REF))
+        if "enum" in schema:
+            return schema["enum"][0]
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                return self._of_choices(schema[keyword], path)
+        if schema.get("type") == "array":
+            items = schema.get("items", {})
+            member = self._of_object(items, path) if "properties" in items else self.of(items)
+            return MISSING if member is MISSING else [member]
+        if "properties" in schema:
+            return self._of_object(schema, path)
+        return {"boolean": True, "null": None}.get(str(schema.get("type")), MISSING)
+
+    def _of_choices(self, choices: list[Schema], path: str) -> Any:
+        """Return an example of the first choice that has one; null is the last resort."""
+        chosen = [choice for choice in choices if choice != {"type": "null"}]
+        made = (self.of(choice) if "properties" not in choice else self._of_object(choice, path) for choice in chosen)
+        found = next((example for example in made if example is not MISSING), MISSING)
+        return None if found is MISSING and not chosen else found
+
+    def _of_named(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = MISSING  # one that holds itself has no example within its own
+            told = known_texts().get(plain_name(name), FieldText("")).example
+            schema = self._schemas[name]
+            made = self._of_object(schema, plain_name(name)) if "properties" in schema else self.of(schema)
+            self._made[name] = made if told is MISSING else told
+        return self._made[name]
+
+    def _of_object(self, schema: Schema, path: str) -> Any:
+        """Return an object of the required fields, without those that have no example."""
+        required = schema.get("required", ())
+        made = {
+            name: self.of(field, f"{path}.{name}") for name, field in schema["properties"].items() if name in required
+        }
+        return {name: example for name, example in made.items() if example is not MISSING}
