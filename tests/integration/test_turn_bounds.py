@@ -58,7 +58,7 @@ def test_a_turn_that_ran_for_as_long_as_it_may_fails_and_keeps_its_steps(make: M
     state = server.state(broadcast.ref)
     assert state.failure is not None
     assert state.status is TurnStatus.FAILED
-    assert "max_turn_seconds" in state.failure.message
+    assert "TURNSTONE_MAX_TURN_SECONDS" in state.failure.message
     assert failure_reply(state.failure).status == 429
     assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"] * 2 + ["inference"]
     server.assert_whole(broadcast.ref)
