@@ -20,7 +20,7 @@ def test_an_agent_that_asks_for_more_inferences_than_the_server_runs_is_refused(
     server.agent(max_infer_iters=12)
     with pytest.raises(InvalidRequest, match=r"max_infer_iters: .* at most 12 .* not 13") as refused:
         server.agent(max_infer_iters=13)
-    assert refused.value.location == ("max_infer_iters",)
+    assert refused.value.location == ("agent_config", "max_infer_iters")
     assert error_reply(refused.value).status == 400
 
 
