@@ -56,7 +56,7 @@ def ended(client: PlainClient, model: str) -> Finding:
     answer = client.post(f"{session}/turn", said("go"))
     took_s = time.monotonic() - began
     detail: Json = answer.json()
-    is_met = answer.status_code == 429 and "max_turn_seconds" in str(detail) and took_s <= SOON_S
+    is_met = answer.status_code == 429 and "TURNSTONE_MAX_TURN_SECONDS" in str(detail) and took_s <= SOON_S
     measured = f"{answer.status_code} after {took_s:.1f} s"
     return Finding(f"a model that {model} for ever", measured, f"429, at most {SOON_S:g} s", is_met)
 

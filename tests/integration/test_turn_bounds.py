@@ -20,7 +20,7 @@ def test_an_agent_that_asks_for_more_inferences_than_the_server_runs_is_refused(
     server.agent(max_infer_iters=12)
     with pytest.raises(InvalidRequest, match=r"max_infer_iters: .* at most 12 .* not 13") as refused:
         server.agent(max_infer_iters=13)
-    assert refused.value.location == ("max_infer_iters",)
+    assert refused.value.location == ("agent_config", "max_infer_iters")
     assert error_reply(refused.value).status == 400
 
 
@@ -58,7 +58,7 @@ def test_a_turn_that_ran_for_as_long_as_it_may_fails_and_keeps_its_steps(make: M
     state = server.state(broadcast.ref)
     assert state.failure is not None
     assert state.status is TurnStatus.FAILED
-    assert "max_turn_seconds" in state.failure.message
+    assert "TURNSTONE_MAX_TURN_SECONDS" in state.failure.message
     assert failure_reply(state.failure).status == 429
     assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"] * 2 + ["inference"]
     server.assert_whole(broadcast.ref)

@@ -240,7 +240,7 @@ def test_a_turn_that_spent_what_one_may_fails_before_it_asks_again_and_keeps_its
     state = server.state(broadcast.ref)
     assert state.failure is not None
     assert (state.status, state.failure.kind) == (TurnStatus.FAILED, "limit_reached")
-    assert "max_turn_tokens" in state.failure.message
+    assert "TURNSTONE_MAX_TURN_TOKENS" in state.failure.message
     assert failure_reply(state.failure).status == 429
     assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"]
     assert len(server.inference.requests) == 1
@@ -260,7 +260,7 @@ def test_a_tenant_that_spent_the_days_tokens_begins_no_turn_until_midnight(make:
     for _ in range(2):
         server.say(ref)
         advance(server, 11)
-    with pytest.raises(DayLimitReached, match=r"30 tokens of this day .*max_day_tokens") as refused:
+    with pytest.raises(DayLimitReached, match=r"30 tokens of this day .*TURNSTONE_MAX_DAY_TOKENS") as refused:
         server.start(server.session())
     assert 0 < refused.value.retry_after_s <= DAY_S
     reply = error_reply(refused.value)

@@ -33,7 +33,9 @@ def test_a_turn_that_has_spent_its_tokens_does_not_ask_again(limit: int | None, 
     engine = Engine(PRICE, "3 coins")
     engine.deps = engine.deps._replace(max_turn_tokens=limit)
     if asked == 1:
-        with pytest.raises(TurnLimitReached, match=r"spent 15 tokens, and a turn may spend 15 \(the limit max_turn"):
+        with pytest.raises(
+            TurnLimitReached, match=r"spent 15 tokens, and a turn may spend 15 \(the limit TURNSTONE_MAX_TURN"
+        ):
             engine.run(new_turn())
         assert [step.step_type for step in engine.stored.turn.steps] == ["inference", "tool_execution"]
     else:
