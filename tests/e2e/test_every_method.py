@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.client_script import run_script
 from tests.servers import ServerProcess
 
-METHODS = {"0.2.12": 98, "0.2.20": 109, "0.3.5": 114}
+METHODS = {"0.2.12": 98, "0.2.23": 113, "0.3.5": 114}
 WORKS = {
     "agents.list",
     "embeddings.create",
