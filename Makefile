@@ -6,6 +6,7 @@
 # make bench   measure, print a table and write bench.json
 # make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
 # make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
+# make side-by-side  run clients against Llama Stack 0.2.12 and against this, and print the differences without a reason
 # make guards  take every guard against a race out, one after the other, and print which test notices
 # make torture kill the server a hundred times in the midst of streams, and look for what was lost
 # make attack  attack a real server in every known way, at full size, and print which bars it meets
@@ -50,7 +51,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check rights build smoke bench bench-load bench-peer torture lost-power guards mutants attack clients nightly clean
+.PHONY: run test check rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -88,6 +89,9 @@ bench-load: $(DEV_READY)
 
 bench-peer: $(DEV_READY) $(PEER_READY)
 	$(BIN)/python -m tests.benchmarks.peer --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
+
+side-by-side: $(DEV_READY) $(PEER_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
+	$(BIN)/python -m tests.beside --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
 
 guards: $(DEV_READY)
 	$(BIN)/python -m tests.guards $(ARGS)

@@ -10,9 +10,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from threading import Timer
+from types import MappingProxyType
 from typing import Any
 
 from tests.servers import ROOT
@@ -73,18 +74,20 @@ COLUMNS = (
 )
 
 
-def outcomes(column: Column, *arguments: str, names: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+def outcomes(
+    column: Column, *arguments: str, timeout_s: float = TIMEOUT_S, environment: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[dict[str, Any]]:
     """Yield the outcome of each row that the client has; the process waits until the next is requested."""
     with tempfile.TemporaryFile("w+") as complaints:
         process = subprocess.Popen(
-            [*column.command(), *arguments, *names],
-            env=column.environment(),
+            [*column.command(), *arguments],
+            env={**column.environment(), **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
             text=True,
         )
-        watchdog = Timer(TIMEOUT_S, process.kill)
+        watchdog = Timer(timeout_s, process.kill)
         watchdog.start()
         try:
             yield from answered(process)

@@ -91,7 +91,11 @@ LLAMA_STACK: Mapping[str, Any] = {
     "instructions_replace_the_prompt": ["Only this.", WEATHER],
     "response_format_of_an_agent": '{"city": "Oslo"}',
     "sampling_of_an_agent": "Hello.",
-    "max_infer_iters_ends_a_turn": {"steps": ["inference"], **OVER, "content": ""},
+    "max_infer_iters_ends_a_turn": {
+        "events": [*TURN_START, *CALLING, "turn_complete"],
+        "text": "",
+        "turn": {"steps": ["inference"], **OVER, "content": ""},
+    },
     "documents_of_a_turn": [*BAD, True],
     "image_in_a_message": "Hello.",
     "shields_judge_a_turn": {

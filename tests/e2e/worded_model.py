@@ -46,7 +46,7 @@ def answer_by_words(body: Mapping[str, Any]) -> Answer:
         case ["react", *_]:
             return text_answer(reaction(asked, result))
         case ["json"]:
-            return text_answer(json.dumps(PLACE) if "response_format" in body else "no schema")
+            return text_answer(json.dumps(PLACE) if {"response_format", "guided_json"} & body.keys() else "no schema")
         case ["what", "system?"]:
             return text_answer(text_of(messages[0]) if messages[0]["role"] == "system" else "none")
         case ["wait", seconds]:

@@ -9,9 +9,9 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
-from scenario import BASE_URL, EMBEDDING, KEY, MODEL, raised_by, row, run
+from scenario import BASE_URL, EMBEDDING, KEY, MODEL, PREFIXES, raised_by, row, run
 
-GIVEN: dict[str, Any] = {"base_url": f"{BASE_URL}/v1", "api_key": KEY, "max_retries": 0}
+GIVEN: dict[str, Any] = {"base_url": BASE_URL + PREFIXES[0], "api_key": KEY, "max_retries": 0}
 ADDS = 'call add {"a": 3, "b": 4}'
 
 

@@ -6,6 +6,8 @@ const { agents } = client;
 const city = { name: 'city', parameter_type: 'str', description: 'Where.', required: true };
 const weather = { name: 'get_weather', description: 'The weather of a city.', parameters: [city] };
 const asksForWeather = 'call get_weather {"city": "Oslo"}';
+const onePixel =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const rain = { tool_name: 'get_weather', content: 'rain' };
 const refused = async (call) => (await raisedBy(call)).slice(0, 2);
 export const user = (content) => [{ role: 'user', content }];
@@ -202,8 +204,7 @@ export const agentRows = {
   },
 
   async max_infer_iters_ends_a_turn() {
-    const where = await sessionOf({ toolgroups: ['builtin::clock'], max_infer_iters: 1 });
-    return (await ask(where, 'call current_time {}')).turn;
+    return ask(await sessionOf({ client_tools: [weather], max_infer_iters: 1 }), asksForWeather);
   },
 
   async documents_of_a_turn() {
@@ -215,7 +216,7 @@ export const agentRows = {
   },
 
   async image_in_a_message() {
-    const image = { type: 'image', image: { url: { uri: 'https://example.com/a.png' } } };
+    const image = { type: 'image', image: { data: onePixel } };
     return (await ask(await sessionOf(), [{ type: 'text', text: 'hello' }, image])).text;
   },
 

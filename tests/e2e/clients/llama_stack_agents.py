@@ -20,6 +20,7 @@ from llama_stack_client_used import (
 )
 from scenario import BASE_URL, GUARD, method_of, raised_by, row
 
+ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 RAIN = {"tool_name": "get_weather", "content": "rain"}
 
 
@@ -173,7 +174,7 @@ def sampling_of_an_agent() -> Any:
 
 @row
 def max_infer_iters_ends_a_turn() -> Any:
-    return ask(session_of(toolgroups=["builtin::clock"], max_infer_iters=1), "call current_time {}")["turn"]
+    return ask(session_of(client_tools=[WEATHER], max_infer_iters=1), ASKS_FOR_WEATHER)
 
 
 @row
@@ -273,6 +274,6 @@ def model_that_fails() -> Any:
 
 @row
 def image_in_a_message() -> Any:
-    image = {"type": "image", "image": {"url": {"uri": "https://example.com/a.png"}}}
+    image = {"type": "image", "image": {"data": ONE_PIXEL}}
     messages: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "hello"}, image]}]
     return streamed(agents.turn.create(**session_of(), messages=messages, stream=True))["text"]

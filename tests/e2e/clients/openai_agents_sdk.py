@@ -18,7 +18,7 @@ from agents import (
 )
 from openai import AsyncOpenAI
 from pydantic import BaseModel
-from scenario import BASE_URL, KEY, MODEL, row, run
+from scenario import BASE_URL, KEY, MODEL, PREFIXES, row, run
 
 set_tracing_disabled(True)
 
@@ -42,7 +42,7 @@ def with_model(act: Callable[[Any], Awaitable[Any]]) -> Callable[[], Any]:
     @wraps(act)
     def ran() -> Any:
         async def acted() -> Any:
-            async with AsyncOpenAI(base_url=f"{BASE_URL}/v1", api_key=KEY, max_retries=0) as client:
+            async with AsyncOpenAI(base_url=BASE_URL + PREFIXES[0], api_key=KEY, max_retries=0) as client:
                 return await act(OpenAIChatCompletionsModel(model=MODEL, openai_client=client))
 
         return asyncio.run(acted())

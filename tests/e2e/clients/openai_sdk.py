@@ -14,9 +14,8 @@ from typing import Any
 import openai
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
-from scenario import BASE_URL, EMBEDDING, GUARD, KEY, MODEL, raised_by, row, run
+from scenario import BASE_URL, EMBEDDING, GUARD, KEY, MODEL, PREFIXES, raised_by, row, run
 
-PREFIXES = ("/v1", "/v1/openai/v1")
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 SCHEMA = {
     "type": "object",
@@ -41,12 +40,9 @@ def under_both(act: Callable[[OpenAI], Any]) -> Callable[[], Any]:
     @wraps(act)
     def compared() -> Any:
         clients = [OpenAI(base_url=BASE_URL + prefix, api_key=KEY, max_retries=0) for prefix in PREFIXES]
-        first, second = (act(client) for client in clients)
-        return (
-            first
-            if first == second
-            else {prefix: facts for prefix, facts in zip(PREFIXES, (first, second), strict=True)}
-        )
+        facts = [act(client) for client in clients]
+        is_same = all(each == facts[0] for each in facts)
+        return facts[0] if is_same else dict(zip(PREFIXES, facts, strict=True))
 
     return compared
 
@@ -199,7 +195,7 @@ def refusal(call: Callable[[], Any], *words: str) -> list[Any]:
 @row
 def asynchronous_client() -> Any:
     async def act() -> Any:
-        async with AsyncOpenAI(base_url=f"{BASE_URL}/v1", api_key=KEY, max_retries=0) as client:
+        async with AsyncOpenAI(base_url=BASE_URL + PREFIXES[0], api_key=KEY, max_retries=0) as client:
             stream = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
             texts = [choice.delta.content or "" async for chunk in stream for choice in chunk.choices]
             models = [model.id async for model in client.models.list()]

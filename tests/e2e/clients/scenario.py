@@ -9,6 +9,7 @@ Arguments: base URL, key, the URL of an MCP server, and the names of the rows to
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -19,6 +20,8 @@ BASE_URL, KEY, MCP_URL, *NAMES = sys.argv[1:]
 MODEL = "stub-llm"
 GUARD = "meta-llama/Llama-Guard-3-8B"
 EMBEDDING = "all-MiniLM-L6-v2"
+# where OpenAI's routes are; another server may have them at the second place only
+PREFIXES = os.environ.get("OPENAI_PREFIXES", "/v1 /v1/openai/v1").split()
 
 Row = Callable[[], Any]
 rows: dict[str, Row] = {}
