@@ -6,10 +6,11 @@
 # make bench   measure, print a table and write bench.json
 # make bench-load  ask everything at once for a minute, then turns for five, and see that nothing fails or grows
 # make bench-peer  measure beside Llama Stack 0.2.12, print tables and write bench-peer.json
+# make side-by-side  run clients against Llama Stack 0.2.12 and against this, and print the differences without a reason
 # make guards  take every guard against a race out, one after the other, and print which test notices
 # make torture kill the server a hundred times in the midst of streams, and look for what was lost
 # make attack  attack a real server in every known way, at full size, and print which bars it meets
-# make clients call what there is with every version of every client
+# make clients run the whole table of clients: every version of every client, and what each of them sees
 # make nightly what takes longer than every run may: clients, attack, torture, lost-power and guards
 # make lost-power  lose the power of a disk at forty moments, and look for what was lost
 # make rights  record anew what functions ask of AWS, for the test of their rights
@@ -31,10 +32,12 @@ MINISTACK_READY := $(MINISTACK)/ready
 PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
 	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 # The clients of every run, and those of `make clients` beside them; the TypeScript client needs npm, and without it no test does.
-CLIENTS := 0.0.63 0.2.12 0.2.20 0.2.23 0.3.5 openai typescript-0.3.0
-MORE_CLIENTS := 0.0.53 0.0.57 0.1.9 0.2.0 typescript-0.2.23
+CLIENTS := 0.0.63 0.2.12 0.2.23 0.3.5 openai typescript-0.3.0
+MORE_CLIENTS := 0.0.53 0.0.57 0.1.9 0.2.0 0.2.20 typescript-0.2.23
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 MORE_CLIENTS_READY := $(MORE_CLIENTS:%=.clients/%/ready)
+# What a TypeScript client depends on is taken as it was on this day.
+NPM_BEFORE := 2026-11-22
 
 # Where tests keep their files, if there is room: what a disk would keep is told from what it was asked, so that no test
 # has to wait for one.
@@ -48,7 +51,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check rights build smoke bench bench-load bench-peer torture lost-power guards mutants attack clients nightly clean
+.PHONY: run test check rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -87,6 +90,9 @@ bench-load: $(DEV_READY)
 bench-peer: $(DEV_READY) $(PEER_READY)
 	$(BIN)/python -m tests.benchmarks.peer --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
 
+side-by-side: $(DEV_READY) $(PEER_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
+	$(BIN)/python -m tests.beside --peer-python $(PEER)/bin/python --peer-config $(PEER_CONFIG) $(ARGS)
+
 guards: $(DEV_READY)
 	$(BIN)/python -m tests.guards $(ARGS)
 
@@ -98,7 +104,7 @@ attack: $(DEV_READY)
 
 clients: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
 	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal -o tmp_path_retention_policy=failed \
-		tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py $(ARGS)
+		tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py $(ARGS)
 
 nightly: clients attack torture lost-power guards
 
@@ -163,21 +169,21 @@ $(PEER_READY): $(PEER_REQUIREMENTS)
 	@$(PEER)/bin/python -m pip --disable-pip-version-check --quiet install --requirement $(PEER_REQUIREMENTS)
 	@touch $@
 
-# The official clients, unmodified, each in a folder of its own; what they depend on is in the dev environment.
-# 0.2.20 declares Python 3.12 but runs on 3.11 as well.
-.clients/openai/ready: $(DEV_READY)
-	@rm -rf .clients/openai
-	@$(PIP) install --no-deps --target .clients/openai openai==2.54.0 jiter==0.19.0
+# The clients, unmodified, each in a folder of its own; what those of Python depend on is in the dev environment, or named in
+# constraints-clients.txt. Those since 0.2.20 declare Python 3.12 but run on 3.11 as well.
+.clients/openai/ready: $(DEV_READY) constraints-clients.txt
+	@rm -rf $(@D)
+	@$(PIP) install --no-deps --target $(@D) --requirement constraints-clients.txt
 	@touch $@
 
 .clients/typescript-%/ready:
 	@rm -rf $(@D)
-	@command -v npm > /dev/null || { echo "no npm here, so the tests of the TypeScript client are skipped"; exit 0; } && \
+	@command -v npm > /dev/null || { echo "no npm here, so the tests of the TypeScript client are skipped; Debian has it in its package npm"; exit 0; } && \
 		mkdir -p $(@D) && echo '{"private": true}' > $(@D)/package.json && \
-		npm install --prefix $(@D) --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel error \
+		npm install --prefix $(@D) --before $(NPM_BEFORE) --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel error \
 			llama-stack-client@$* > /dev/null && touch $@
 
 .clients/%/ready: $(DEV_READY)
-	@rm -rf .clients/$*
-	@$(PIP) install --no-deps --ignore-requires-python --target .clients/$* llama-stack-client==$*
+	@rm -rf $(@D)
+	@$(PIP) install --no-deps --ignore-requires-python --target $(@D) llama-stack-client==$*
 	@touch $@

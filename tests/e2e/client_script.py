@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from tests.servers import ROOT
 
-VERSIONS = ("0.2.12", "0.2.20")
+VERSIONS = ("0.2.12", "0.2.23")
 SCRIPTS = ROOT / "tests" / "e2e" / "clients"
 TIMEOUT_S = 60.0
 

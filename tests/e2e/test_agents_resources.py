@@ -13,7 +13,7 @@ from tests.servers import ServerProcess
 from tests.stores import STORES, server_over
 
 NOT_YET: set[str] = set()  # what is not served, and is refused as a method that is unknown
-LISTS = {"0.2.20", "0.3.5"}  # the versions that list agents and sessions
+LISTS = {"0.2.23", "0.3.5"}  # the versions that list agents and sessions
 PAUSED = ["turn_start", "step_start inference", "step_progress inference tool_call", "step_complete inference"]
 RESUMED = ["step_complete tool_execution", "step_start inference", "step_progress inference text"]
 STEPS = ["inference", "tool_execution", "inference"]

@@ -13,7 +13,7 @@ from tests.fakes.openai_answers import Pause, prompt_answer, prompt_chunk
 from tests.fakes.openai_server import ModelServer
 from tests.servers import ServerProcess
 
-VERSIONS = ("0.2.12", "0.2.20", "0.3.5")
+VERSIONS = ("0.2.12", "0.2.23", "0.3.5")
 WORDS = (" a", " time", " there", " was", " a", " server")
 CONTINUED = "".join(WORDS)
 PREFIXES = ("/v1", "/v1/openai/v1")

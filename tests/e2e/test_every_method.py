@@ -117,7 +117,7 @@ def versions(every: Iterable[str], *, nightly: Collection[str]) -> Any:
     return pytest.mark.parametrize("version", named)
 
 
-@versions(METHODS, nightly=("0.1.9", "0.2.0"))
+@versions(METHODS, nightly=("0.1.9", "0.2.0", "0.2.20"))
 def test_every_method_of_the_client_is_served_or_named(version: str, server: ServerProcess) -> None:
     told = run_script(version, "every_method", server.url, "llama_stack_client")
     assert len(told) == METHODS[version]

@@ -12,7 +12,7 @@ from tests.e2e.plain_client import PlainClient, said
 from tests.servers import ServerProcess
 
 
-@pytest.mark.parametrize("version", ["0.2.12", "0.2.20", "0.3.5"])
+@pytest.mark.parametrize("version", ["0.2.12", "0.2.23", "0.3.5"])
 def test_a_client_reads_what_is_left_of_a_session_and_repeats_no_request_for_what_is_not(
     version: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,108 @@
+"""Runs a column of the table of clients once, against a server of its own, for all tests that look at it."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.client_columns import CLIENTS, Column, outcomes
+from tests.e2e.worded_model import LISTED, answer_by_words
+from tests.fakes.mcp_server import McpServers
+from tests.fakes.openai_server import ModelServer
+from tests.servers import ROOT, ServerProcess
+from tests.stores import server_over
+
+SHOWN_LOG_CHARACTERS = 4_000
+KEY_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class ColumnRun:
+    """What came of a column.
+
+    Attributes:
+        outcomes: the outcome of each row, by its name.
+        log: the end of the server's log.
+    """
+
+    outcomes: dict[str, dict[str, Any]]
+    log: str
+
+
+def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ColumnRun:
+    """Return what came of a column, which the first test of any worker that needs it runs."""
+    skip_without(column)
+    shared = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
+    kept = shared / f"clients-{column.name}.json"
+    with locked(kept.with_suffix(".lock")):
+        if not kept.exists():
+            folder = folders.mktemp(column.name)
+            try:
+                told = asdict(run_column(column, folder, request))
+            except Exception as error:  # noqa: BLE001 - fails every test of the column, not the first alone
+                told = {"broken": f"{type(error).__name__}: {error}"}
+            kept.write_text(json.dumps(told))
+    told = json.loads(kept.read_text())
+    assert "broken" not in told, told["broken"]
+    return ColumnRun(**told)
+
+
+def skip_without(column: Column) -> None:
+    """Skip the test where the client can't run; fail it where nothing may be skipped."""
+    is_installed = (CLIENTS / column.folder / "ready").exists()
+    needed = (["node"] if is_installed else ["node", "npm"]) if column.is_javascript else []
+    missing = [program for program in needed if shutil.which(program) is None]
+    if missing:
+        reason = f"the TypeScript client needs {' and '.join(missing)}: install Debian's packages nodejs and npm"
+        assert os.environ.get("TURNSTONE_REQUIRE_ALL") != "1", reason
+        pytest.skip(reason)
+    assert is_installed, f"make .clients/{column.folder}/ready installs {column.name}"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run_column(column: Column, folder: Path, request: pytest.FixtureRequest) -> ColumnRun:
+    with ModelServer(answer_by_words, listed=LISTED) as model, McpServers() as servers:
+        mcp = servers.start()
+        settings: dict[str, Any] = {
+            "model_url": model.url,
+            "auth": "api_keys",
+            "fetch_allow": f"127.0.0.1:{mcp.port}",
+        }
+        server = server_over(column.store, folder, request, **settings)
+        key = new_key(server)
+        server.authorization = f"Bearer {key}"
+        with server:
+            found = {outcome.pop("row"): outcome for outcome in outcomes(column, server.url, key, mcp.url())}
+            return ColumnRun(found, server.log[-SHOWN_LOG_CHARACTERS:])
+
+
+def new_key(server: ServerProcess) -> str:
+    """Return a key that the server accepts."""
+    command = [sys.executable, "-m", "functions.cli", "keys", "create", "ann", "--role", "admin"]
+    made = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=server.key_environment(),
+        capture_output=True,
+        text=True,
+        timeout=KEY_TIMEOUT_S,
+        check=True,
+    )
+    return made.stdout.strip()
