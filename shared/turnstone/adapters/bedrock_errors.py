@@ -130,9 +130,8 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
     soon_s = wait_s if wait_s <= LONGEST_WAIT_S else None
     named: dict[str, Any] = {"status": status or None, "code": code}
     if code == BUSY or status == 429:
-        busy = ModelBusy(error_text, is_outage=True, quote=said, **named)
-        busy.retry_after_s = math.ceil(wait_s) or None
-        return Refusal(busy, soon_s)
+        retry_after_s = math.ceil(wait_s) or None
+        return Refusal(ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=said, **named), soon_s)
     may_pass = code in BROKEN or status >= 500
     return Refusal(ModelFailed(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
 

@@ -285,8 +285,8 @@ class OpenAICompatibleInference:
         message = f"{_meaning_of(status, asking.model)} (HTTP {status})"
         if status == 429:
             retry_s = retry_after_s(response)
-            busy = ModelBusy(message, is_outage=is_outage, quote=said, status=status)
-            busy.retry_after_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
+            whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
+            busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=said, status=status)
             return Refusal(busy, wait_s)
         if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
             return Refusal(ModelNotFound(message, quote=said, status=status))

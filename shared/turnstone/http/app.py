@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
@@ -41,6 +41,7 @@ from turnstone.http.routes import (
     TurnStreamReply,
     ids_in,
 )
+from turnstone.http.sending import send_chunks, send_whole
 from turnstone.http.surroundings import Surroundings
 
 if TYPE_CHECKING:
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
-NO_CACHE = (b"cache-control", b"no-cache")
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
@@ -266,16 +266,16 @@ class _Endpoint:
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, line: RequestLine) -> None:
         match answer:
             case Reply():
-                await _send_whole(answer, send, line)
+                await send_whole(answer, send, line)
             case PiecesReply(pieces):
                 tenant = line.caller.tenant if line.caller else ""
-                await _send_chunks(JSON, self._drawn(pieces, receive, tenant), send, line)
+                await send_chunks(JSON, self._drawn(pieces, receive, tenant), send, line)
             case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
                 line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_over, broadcast), scope):
-                    await _send_whole(await outcome(broadcast, encode), send, line)
+                    await send_whole(await outcome(broadcast, encode), send, line)
             case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.sse import sse_chunks
 
@@ -283,15 +283,15 @@ class _Endpoint:
                 leave = broadcast.close if has_ids else partial(self._hand_over, broadcast)
                 with self._leaving(leave, scope):
                     chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
-                    await _send_chunks(SSE, chunks, send, line)
+                    await send_chunks(SSE, chunks, send, line)
             case ModelReply() | ModelStreamReply():
                 from turnstone.http.model_answers import answered  # only where models are asked directly
 
                 told = await answered(answer, receive, self._route.envelope, line.about)
                 if isinstance(told, Reply):
-                    await _send_whole(told, send, line)
+                    await send_whole(told, send, line)
                 else:
-                    await _send_chunks(SSE, told, send, line)
+                    await send_chunks(SSE, told, send, line)
             case _:
                 assert_never(answer)
 
@@ -372,32 +372,4 @@ def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
 async def _send_refusal(reply: Reply, scope: Scope, send: Send, surroundings: Surroundings) -> None:
     """Answer a request that no route takes, or none by this method."""
     with RequestLine(scope["method"], None, surroundings.request_id(scope), {"path": scope["path"]}) as line:
-        await _send_whole(reply, send, line)
-
-
-async def _send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
-    headers = [(name.encode(), value.encode()) for name, value in reply.headers.items()]
-    if reply.status != 204:  # which has no body, not even an empty one
-        length = (b"content-length", str(len(reply.body)).encode())
-        headers = [(b"content-type", reply.content_type.encode()), length, *headers]
-    line.status = reply.status
-    line.about.update(reply.about)
-    await send({"type": "http.response.start", "status": reply.status, "headers": [*headers, *_id_header(line)]})
-    await send({"type": "http.response.body", "body": reply.body})
-
-
-async def _send_chunks(
-    content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send, line: RequestLine
-) -> None:
-    line.status = 200
-    async with aclosing(chunks):
-        headers = [content_type, NO_CACHE, *_id_header(line)]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for chunk in chunks:
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-def _id_header(line: RequestLine) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the header that names the request as the log does."""
-    return () if line.request_id is None else ((b"x-request-id", line.request_id.encode()),)
+        await send_whole(reply, send, line)
