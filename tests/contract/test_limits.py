@@ -272,10 +272,10 @@ def test_a_resume_of_what_is_not_there_or_anothers_is_not_found(talk: Talk) -> N
 
 
 def test_a_resume_of_a_turn_that_has_ended_is_a_conflict(talk: Talk) -> None:
+    plain = talk.turn_path(talk.turn(HELLO))
     resumed = talk.waiting_turn()
     assert talk.server.client.post(f"{resumed}/resume", answers(*talk.pending)).status == 200
-    plain = talk.turn_path(talk.turn(HELLO))
-    for turn in (resumed, plain):
+    for turn in (plain, resumed):
         assert "completed" in refused(talk.server, posted(f"{turn}/resume", answers(*talk.pending, "more")), 409)
 
 
