@@ -17,6 +17,7 @@ MOST_S = 6.0
 WORDS = [f"{'a' * (number % 190)}{number}" for number in range(2_000)]
 NESTED = '{"type":' * 50 + "["
 CONFIG = {"toolgroups": ["builtin::clock"], "tool_prompt_format": "json"}
+MODEL = {"model_id": "fake", "metadata": {"tools": "prompted"}}  # whose calls are looked for in what it writes
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
@@ -38,8 +39,9 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
             body = {**judged, "params": {}}
             asked = "/v1/safety/run-shield", body
             yield measured(f"{size:,} of {text!r}, 2,000 words", server, client, asked)
+        assert client.post("/v1/models", MODEL).status_code == 200
         for name in ("<", "{", "`", "nested", "fragments"):
-            path = client.open_session(model="fake", **CONFIG)
+            path = client.open_session(model=MODEL["model_id"], **CONFIG)
             body = {"messages": [{"role": "user", "content": name}], "stream": False}
             yield measured(f"{size:,} of {name!r} answered", server, client, (f"{path}/turn", body))
 

@@ -88,6 +88,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             [providers.p]
             type = "openai"
             url = "{model.url}"
+            [models.wordless]
+            provider = "p"
+            tools = "prompted"
             [tools.websearch]
             url = "{web.url}/res/v1/web/search"
             [tools.wolfram_alpha]
@@ -205,14 +208,19 @@ def choice(fields: Fields, expected: Any) -> Row:
 
 
 def in_words(fields: Fields) -> Row:
-    """Return a row for a format: tools are told, not offered, and calls are read out of the text."""
+    """Return a row for a format: the style in which a model without tools of its own is told; for others, nothing."""
 
     def row(world: World, sent_with: str) -> None:
-        told = world.asked(*parted(sent_with, {**tool(), **fields}))
+        told = world.asked(*wordless(sent_with, {**tool(), **fields}))
         assert ("<function=" in system_of(told), tools_of(told)) == (True, [])
-        assert tools_of(world.asked(*parted(sent_with, tool()))) == ["look"]
+        otherwise = world.asked(*wordless(sent_with, tool()))
+        assert ("<function=" in system_of(otherwise), tools_of(otherwise)) == (False, [])
+        assert '"name": "look"' in system_of(otherwise)
+        native = world.asked(*parted(sent_with, {**tool(), **fields}))
+        assert native == world.asked(*parted(sent_with, tool()))
+        assert tools_of(native) == ["look"]
         said = text_answer("Let me ", 'see. <function=look>{"at": "x"}</function>')
-        _, answered = world.turn(*parted(sent_with, {**tool(), **fields}), said)
+        _, answered = world.turn(*wordless(sent_with, {**tool(), **fields}), said)
         output = answered.json()["output_message"]
         assert (output["content"], output["stop_reason"]) == ("Let me see.", "end_of_message")
         assert [(call["tool_name"], call["arguments"]) for call in output["tool_calls"]] == [("look", {"at": "x"})]
@@ -220,16 +228,23 @@ def in_words(fields: Fields) -> Row:
     return row
 
 
+def wordless(sent_with: str, fields: Fields) -> tuple[Fields, Fields]:
+    """Return the fields of an agent whose model has no tools of its own, and those of the turn."""
+    config, turn = parted(sent_with, fields)
+    return {**config, "model": "wordless"}, turn
+
+
 def replaces(world: World, sent_with: str) -> None:
-    """The instructions are the whole prompt, with the functions in their place, and mean nothing without a format."""
+    """The instructions are the whole prompt, with the functions in their place, of a model that is told of these so."""
     config = {"tool_prompt_format": IN_WORDS, "system_message_behavior": "replace"}
     instructions = {"instructions": "X {{ function_description }} Y", **tool()}
-    system = system_of(world.asked(*parted(sent_with, {**instructions, "tool_config": config})))
+    system = system_of(world.asked(*wordless(sent_with, {**instructions, "tool_config": config})))
     assert (system[:2], system[-2:], '"name": "look"' in system) == ("X ", " Y", True)
     appended = {**instructions, "tool_config": {**config, "system_message_behavior": "append"}}
-    assert "function_description" in system_of(world.asked(*parted(sent_with, appended)))
-    refused = {"tool_config": {"system_message_behavior": "replace"}}
-    refuses(refused, "tool_config", "system_message_behavior")(world, sent_with)
+    assert "function_description" in system_of(world.asked(*wordless(sent_with, appended)))
+    alone = {**instructions, "tool_config": {"system_message_behavior": "replace"}}
+    native = world.asked(*parted(sent_with, alone))
+    assert (system_of(native), tools_of(native)) == (instructions["instructions"], ["look"])
 
 
 def fixes_arguments(world: World, sent_with: str) -> None:

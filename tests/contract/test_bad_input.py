@@ -312,7 +312,6 @@ def agreement(config: Mapping[str, Any], *, names_count: bool = True) -> int:
     is_served = (
         deprecated.get("tool_choice") in (None, choice)
         and deprecated.get("tool_prompt_format") in (None, offer.get("tool_prompt_format"))
-        and (offer.get("tool_prompt_format") or offer.get("system_message_behavior") in (None, "append"))
         and is_format(config.get("response_format") or {})
         and (groups <= GROUPS or not names_count)
         and "" not in own

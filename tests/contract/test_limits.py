@@ -200,9 +200,6 @@ UNKNOWN_NAMES = [
     ("toolgroups", ["builtin::clock/stop_watch"]),
     ("toolgroups", [{"name": "mcp::deepwiki", "args": {}}]),
 ]
-UNSUPPORTED = [
-    ("tool_config.system_message_behavior", "replace"),
-]
 EMPTY = [
     *[(name, value) for name in ("input_shields", "output_shields", "toolgroups") for value in ([], None)],
     *[
@@ -210,7 +207,7 @@ EMPTY = [
         for name in ("tool_prompt_format", "tool_config.tool_prompt_format")
         for value in ("json", "function_tag", "python_list", None)
     ],
-    ("tool_config.system_message_behavior", "append"),
+    *[("tool_config.system_message_behavior", value) for value in ("append", "replace")],
 ]
 
 
@@ -220,7 +217,7 @@ def fields(name: str, value: object) -> dict[str, object]:
     return {outer: {inner: value}} if inner else {outer: value}
 
 
-@pytest.mark.parametrize(("name", "value"), [*UNSUPPORTED, ("response_format", {"type": "grammar", "bnf": {}})])
+@pytest.mark.parametrize(("name", "value"), [("response_format", {"type": "grammar", "bnf": {}})])
 def test_an_agent_with_what_is_not_offered_is_refused_by_name(server: Served, name: str, value: object) -> None:
     request = posted("/v1/agents", {"agent_config": AGENT | fields(name, value)})
     assert name.rpartition(".")[2] in refused(server, request, 400)
@@ -238,7 +235,7 @@ def test_a_name_that_nothing_has_is_accepted_of_an_agent_and_refused_in_its_turn
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [*UNKNOWN_NAMES, *UNSUPPORTED, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
+    ("name", "value"), [*UNKNOWN_NAMES, ("documents", [{"content": "x", "mime_type": "text/plain"}])]
 )
 def test_a_turn_with_what_is_not_offered_is_refused_by_name(talk: Talk, name: str, value: object) -> None:
     request = posted(f"{talk.path}/turn", HELLO | fields(name, value))
@@ -275,10 +272,10 @@ def test_a_resume_of_what_is_not_there_or_anothers_is_not_found(talk: Talk) -> N
 
 
 def test_a_resume_of_a_turn_that_has_ended_is_a_conflict(talk: Talk) -> None:
+    plain = talk.turn_path(talk.turn(HELLO))
     resumed = talk.waiting_turn()
     assert talk.server.client.post(f"{resumed}/resume", answers(*talk.pending)).status == 200
-    plain = talk.turn_path(talk.turn(HELLO))
-    for turn in (resumed, plain):
+    for turn in (plain, resumed):
         assert "completed" in refused(talk.server, posted(f"{turn}/resume", answers(*talk.pending, "more")), 409)
 
 

@@ -204,3 +204,20 @@ def test_shields_are_registered_run_and_stop_what_is_asked_and_what_is_answered(
     ]
     (guarding,) = (request for request in model.requests if request["model"] == "guard-8b")
     assert "User: hello" in guarding["messages"][0]["content"]
+
+
+def test_shields_judge_what_a_clients_tool_answered_before_the_model_sees_it(
+    version: str, server: ServerProcess, model: ModelServer
+) -> None:
+    told = run_script(version, "guarded_tool", server.url)
+    clean, stopped = told["turns"]
+    judged = ["shield_call", "inference", "shield_call"]
+    assert clean["steps"] == [*judged, "tool_execution", *judged]
+    assert clean["content"] == "ok"
+    assert stopped["steps"] == [*judged, "tool_execution", "shield_call"]
+    assert (stopped["content"][:7], stopped["stop_reason"]) == ("I can't", "end_of_turn")
+    assert told["is_in_order"]
+    assert told["is_apart"]
+    assert [len(request["messages"]) for request in model.requests] == [2, 4, 2]
+    assert "bomb" not in str(model.requests)
+    assert all(request["tools"][0]["function"]["name"] == "look" for request in model.requests)

@@ -7,6 +7,7 @@ from tests.guards.revisions import BOTH, DOUBLED, TURN_ALONE
 EXPIRY = "tests/integration/test_expiry_and_supervisor.py::"
 LOCKING = "tests/integration/test_locking.py::"
 ANSWERS = f"{LOCKING}test_responses_must_be_exactly_those_to_the_pending_calls"
+REOPENED = "tests/integration/test_reopened_turns.py::"
 WAITING_ONLY = ours(
     "services/turns.py",
     "        if state.status is not TurnStatus.AWAITING_INPUT:\n"
@@ -80,10 +81,52 @@ RESUMES = (
         Race.RESUME_OF_ENDED,
         "a resume: the turn waits, it has not ended nor been superseded (else only its call ids refuse)",
         (WAITING_ONLY,),
+        (f"{LOCKING}test_a_new_turn_supersedes_a_paused_one_in_its_opening_write",),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a resume of a completed turn: no call is answered that the turn has an answer to",
+        (ours("services/refusals.py", "& {r.call_id for r in responses}", "& set[str]()"),),
+        (f"{LOCKING}test_a_finished_turn_is_not_resumed",),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a resume of a completed turn: it is the session's newest",
+        (ours("services/refusals.py", "if session.last_order != state.order:", "if False:"),),
         (
-            f"{LOCKING}test_a_finished_turn_is_not_resumed",
-            f"{LOCKING}test_a_new_turn_supersedes_a_paused_one_in_its_opening_write",
+            f"{REOPENED}test_only_the_newest_turn_of_a_session_goes_on",
+            f"{REOPENED}test_a_new_turn_that_comes_before_the_resumes_write_wins",
         ),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a resume of a completed turn: no shield stopped it",
+        (
+            ours(
+                "services/refusals.py",
+                "elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):",
+                "elif False:",
+            ),
+        ),
+        (f"{REOPENED}test_a_turn_that_ended_otherwise_does_not_go_on",),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a completed turn that goes on leaves the log of ended ones in the write that opens it",
+        (ours("services/transitions.py", "segments=without_entry(segments, state.order)", "segments=()"),),
+        (f"{REOPENED}test_an_earlier_turn_is_in_the_history_once_while_and_after_a_turn_is_opened_again",),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a completed turn that goes on is charged for what it spends from then on",
+        (ours("services/transitions.py", "spent, at = ended.uncharged,", "spent, at = ended.spent,"),),
+        (f"{REOPENED}test_each_inference_is_charged_once_and_the_turn_tells_all_it_spent",),
+    ),
+    Guard(
+        Race.RESUME_OF_ENDED,
+        "a run's clean-up leaves the steps of a run that opened its turn again",
+        (ours("store/turns.py", "steps_of_turn(ref, order, count)", "steps_of_turn(ref, order)"),),
+        (f"{REOPENED}test_the_first_runs_clean_up_leaves_the_steps_of_the_second",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,

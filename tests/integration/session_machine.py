@@ -39,12 +39,14 @@ PROCESSES_AT_MOST = 6
 REPLIES_ENOUGH = 400
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 LAST_WORDS = "That is all."
+READ_ID = "read"
 REPLIES: dict[str, tuple[Reply, ...]] = {
     "plain": (LAST_WORDS,),
     "roll": (call("roll", "r"), LAST_WORDS),
     "look": (call("look", "l"), LAST_WORDS),
     "look-twice": (call("look", "l1"), call("look", "l2"), LAST_WORDS),
     "look-and-roll": (calls(call("look", "l"), call("roll", "r")), LAST_WORDS),
+    "write": ("look: here", "look: there", LAST_WORDS),  # calls that only its client sees
 }
 # mostly the same process and the same session, so that what meets, meets often
 PROCESSES, CLIENTS, SESSIONS = st.sampled_from([0, 0, 1]), st.integers(0, 2), st.sampled_from([0, 0, 0, 1])
@@ -81,7 +83,23 @@ class ModelTurn:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """What the client is asked for."""
-        return tuple(made for made in as_says(REPLIES[self.word][self.answers - 1]).calls if made.tool_name == "look")
+        if not self.answers:
+            return ()
+        return tuple(made for made in as_says(self.said).calls if made.tool_name == "look")
+
+    @property
+    def said(self) -> Reply:
+        return reply_to(self.word, self.answers - 1)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Tell whether it ended with an answer out of which its client may have read calls."""
+        return self.status is TurnStatus.COMPLETED
+
+
+def reply_to(word: str, answers: int) -> Reply:
+    """Return what the model says in a turn after so many answers; it repeats its last words."""
+    return REPLIES[word][min(answers, len(REPLIES[word]) - 1)]
 
 
 @dataclass(eq=False)
@@ -387,7 +405,8 @@ class SessionMachine(RuleBasedStateMachine):
         if request.text is not None:
             return lambda: process.start(request.session.ref, str(request.text), by=request.by)
         assert request.answered is not None
-        turn, responses = request.answered, [answer(made.call_id) for made in request.answered.calls]
+        turn = request.answered
+        responses = [answer(made.call_id) for made in turn.calls] or [answer(READ_ID)]
         return lambda: process.resume(self._ref(request.session, turn), *responses, by=request.by)
 
     def _joined(self, process: Harness, request: Request) -> ModelTurn | None:
@@ -413,6 +432,10 @@ class SessionMachine(RuleBasedStateMachine):
             if turn is not None and is_busy and (not self._is_over(turn, process) or turn.runner is process):
                 return TurnRunning
             return turn
+        newest = request.session.turns[-1] if request.session.turns else None
+        if request.answered is newest and newest is not None and newest.may_go_on:
+            self._count("open again")
+            return newest
         if turn is not request.answered or turn is None or turn.status is not TurnStatus.AWAITING_INPUT:
             return TurnNotAwaiting
         if self._is_over(turn):
@@ -439,6 +462,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     def _run_on(self, turn: ModelTurn, process: Harness) -> None:
         """Have the turn run to where it is held, pauses or ends."""
+        turn.rev = None
         turn.status, turn.runner = TurnStatus.IN_PROGRESS, process
         turn.until = self._now + timedelta(seconds=LEASE_S)
         while not self._is_held(turn.text, turn.answers):
@@ -448,7 +472,7 @@ class SessionMachine(RuleBasedStateMachine):
                 turn.status, turn.runner = TurnStatus.AWAITING_INPUT, None
                 turn.until = self._now + timedelta(seconds=AWAIT_S)
                 return
-            if turn.answers == len(REPLIES[turn.word]):
+            if not as_says(turn.said).calls:
                 self._end(turn, TurnStatus.COMPLETED)
                 return
 
@@ -519,7 +543,7 @@ class SessionMachine(RuleBasedStateMachine):
                 with replying:
                     self.waiting[id(process)].append((text, gate))
                 gate.pass_through()
-            return REPLIES[text.split()[0]][answers]
+            return reply_to(text.split()[0], answers)
 
         process.inference._script += [reply] * REPLIES_ENOUGH
         return process

@@ -15,6 +15,7 @@ RULES = {
     "answer",
     "repeat",
     "answer wrongly",
+    "open again",
     "let go",
     "attend",
     "hand over",

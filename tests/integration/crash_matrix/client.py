@@ -87,6 +87,11 @@ class Client:
                 raise
             return ""
 
+    def answer_in_text(self, server: Process, key: str | None = None) -> str:
+        """Answer what this client read out of the text of the newest turn."""
+        turn = turn_of(self.ref, server.states(self.ref)[-1].order)
+        return self._ask(server, lambda at, by: at.resume(turn, answer("read"), by=by), attempt(key=key))
+
     def cancel(self, server: Process, turn: TurnRef) -> None:
         by = attempt(key="cancel it")
 

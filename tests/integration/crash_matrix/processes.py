@@ -77,6 +77,7 @@ REPLIES: dict[str, tuple[Reply, ...]] = {
     "spill": (calls(call("spill", "s1"), call("probe", "b1")), LAST_WORDS),
     "guarded": (call("roll", "r1"), LAST_WORDS),
     "leaky": ("A secret.",),
+    "write": ("look: here", call("roll", "w1"), LAST_WORDS),  # its client reads a call out of the first answer
 }
 KINDS = {
     "plain": ["inference"],
@@ -91,9 +92,14 @@ KINDS = {
     "guarded": [*["shield_call"] * 2, "inference", "tool_execution", "inference", *["shield_call"] * 2],
     "forbidden": ["shield_call"],
     "leaky": ["inference", "shield_call"],
+    "write": ["inference", "tool_execution", "inference", "tool_execution", "inference"],
 }
-# a tool that fails has nothing to stop
-ALSO = {"spill": [["inference", *["shield_call"] * 2, *["tool_execution"] * 2, *["shield_call"] * 2, "inference"]]}
+ALSO = {
+    # a tool that fails has nothing to stop
+    "spill": [["inference", *["shield_call"] * 2, *["tool_execution"] * 2, *["shield_call"] * 2, "inference"]],
+    # its client may never come to answer
+    "write": [["inference"]],
+}
 SHIELDS = (registered("one", on_failure="allow"), registered("two", on_failure="allow"), registered("strict"))
 OVERRIDES: dict[str, dict[str, tuple[str, ...]]] = {
     "guarded": {"input_shields": ("one", "two"), "output_shields": ("one", "two")},

@@ -84,6 +84,14 @@ def two_pauses(world: World, client: Client) -> None:
     client.answer(server, "a wall")
 
 
+def opened_again(world: World, client: Client) -> None:
+    """A completed turn whose client read a call out of its text goes on, and runs a tool of the server."""
+    server = world.process()
+    client.say(server, "write", key="a key")
+    world.faults.begin()
+    client.answer_in_text(server, key="another key")
+
+
 def mixed_calls(world: World, client: Client) -> None:
     server = world.process()
     world.faults.begin()
@@ -269,6 +277,7 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     files_of_tools: {"store": 10, "blobs": 2, "model": 2, "tools": 2},
     shields_of_tools: {"store": 20, "model": 3, "tools": 4, "shields": 7},
     two_pauses: {"store": 17, "model": 3, "supervisor": 2},
+    opened_again: {"store": 7, "model": 2, "tools": 1},
     mixed_calls: {"store": 13, "model": 2, "tools": 1, "supervisor": 1},
     superseding: {"store": 14, "model": 2, "tools": 3, "supervisor": 1},
     expiry: {"store": 11, "model": 1, "supervisor": 1},
