@@ -49,8 +49,8 @@ class Logprobs:
             return None
         others = entry.get("top_logprobs")
         known = (self._fields(other) for other in (others if isinstance(others, list) else ()))
-        top = tuple(Likelihood.model_construct(**other) for other in known if other is not None)
-        return TokenLikelihood.model_construct(**fields, top_logprobs=top)
+        top = tuple(Likelihood(**other) for other in known if other is not None)
+        return TokenLikelihood(**fields, top_logprobs=top)
 
     def _fields(self, entry: object) -> dict[str, Any] | None:
         """Return the fields of an entry, None if it is none."""

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.content import Content
 from turnstone.domain.messages import CompletionMessage, Message
-from turnstone.domain.model import Frozen
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import Target
 from turnstone.domain.turns import TokenUsage
@@ -31,14 +30,19 @@ class Question:
     needed_extras: tuple[str, ...] = ()
 
 
-class Likelihood(Frozen):
-    """How likely a model found a token: the logarithm of its probability, and its bytes where they are known."""
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How likely a model found a token: the logarithm of its probability, and its bytes where they are known.
+
+    A long answer has a hundred thousand of them, so they are kept small.
+    """
 
     token: str
     logprob: float
     bytes: tuple[int, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
 class TokenLikelihood(Likelihood):
     """How likely it found a token that it answered with, and those that it found most likely in its place."""
 
