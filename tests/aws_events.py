@@ -10,6 +10,7 @@ from typing import Any
 from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
+from turnstone.dialects.openai.stored_completions import stored_wire
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent, AgentConfig
 from turnstone.domain.attempts import Attempt
@@ -17,6 +18,7 @@ from turnstone.domain.messages import CompletionMessage, UserMessage
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry import Model, Shield, Toolgroup
 from turnstone.domain.sessions import Session
+from turnstone.domain.stored_completions import StoredCompletion
 from turnstone.domain.tool_runs import ProducedFile
 from turnstone.domain.tools import ToolCall, ToolDef
 from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output
@@ -26,6 +28,7 @@ from turnstone.store.agents import AgentStore, StoredAgent
 from turnstone.store.attachments import AttachmentStore
 from turnstone.store.registry import RegistryStore
 from turnstone.store.sessions import SessionStore
+from turnstone.store.stored_completions import StoredCompletionStore
 from turnstone.store.turns import TurnStore
 
 FOLDER = Path(__file__).parents[1] / "events"
@@ -80,6 +83,7 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     opening = opened(session.model_copy(update={"rev": 1}), _turn(ids), FAR_AWAY, "request")
     running = turns.commit(ref, opening)
     attachment_id = load_event("get_attachment")["pathParameters"]["attachment_id"]
+    _store_completion(store)
     AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
     state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
     said = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
@@ -88,6 +92,15 @@ def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef
     else:
         turns.commit(ref, closed(running.session, state.completed(said, AT), turns.view(ref, 1_000).open_segment))
     return ref
+
+
+def _store_completion(store: RangeStore) -> None:
+    completion_id = load_event("get_chat_completion")["pathParameters"]["completion_id"]
+    completion = StoredCompletion(
+        completion_id=completion_id, model="offline", created_at=AT, ends_at=FAR_AWAY, stamp=OWNED
+    )
+    wire = stored_wire(b'{"id":"%b"}' % completion_id.encode(), (), None)
+    StoredCompletionStore(store).create(ACCOUNT, completion, wire)
 
 
 def store_registered(store: RangeStore) -> None:

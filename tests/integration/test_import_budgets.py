@@ -91,6 +91,7 @@ NOT_NEEDED = {
     "steps.get_step": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),
     "inference.family": ("engine.turn", "services.running", "services.turns", "store.turns", "store.sessions"),
+    "stored_completions.family": ("engine", "services.running", "services.inferring", "store.turns", "store.sessions"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
     "agents_2024.family": ("engine.turn", "services.running", "services.cleaning"),
@@ -226,6 +227,7 @@ def store_anew(*, is_waiting: bool) -> None:
 EVENTS = {
     "models.family": "register_model",
     "inference.family": "create_chat_completion",
+    "stored_completions.family": "get_chat_completion",
     "tools.family": "register_toolgroup",
     "shields.family": "register_shield",
     "server.family": "health",

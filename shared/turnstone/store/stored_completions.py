@@ -17,7 +17,7 @@ from turnstone.records import Absent, Condition, Delete, Get, Operation, Put, Re
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import completion_key, completion_list, completion_list_key
 from turnstone.store.listing import Entry, entries_of, entry_of, put_entry
-from turnstone.store.wire_turns import WireTurn, wire_turn
+from turnstone.store.wire_turns import WireTurn, wire_of
 
 if TYPE_CHECKING:
     from turnstone.domain.jobs import Job
@@ -110,7 +110,7 @@ class StoredCompletionStore:
             if record is None:
                 continue
             try:
-                yield completion, wire_turn(record)
+                yield completion, wire_of(record)
             except ContentLost:
                 yield completion, None
             except NotFound:  # deleted since

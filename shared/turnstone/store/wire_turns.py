@@ -35,7 +35,11 @@ WireTurn = bytes | LargeTurn
 
 def wire_turn(record: Record) -> WireTurn:
     """Return the turn of the record, whole if it is small. Raises ContentLost."""
-    status = UNANSWERED.get(TurnStatus(str(record.attributes["status"])))
+    return wire_of(record, UNANSWERED.get(TurnStatus(str(record.attributes["status"]))))
+
+
+def wire_of(record: Record, status: UnansweredStatus | None = None) -> WireTurn:
+    """Return the JSON of a record, and why there is no answer in it if it has such a status. Raises ContentLost."""
     if record.pieces is None:
         return _whole(record, record.body, status)
     pieces = record.pieces()

@@ -48,6 +48,7 @@ REGISTERED = [
 ]
 
 
+LARGE = NOISE * 8  # more than a stored chat completion has in its record
 FOLLOWED_MS = 300
 TOOL_CALLS = (
     ("current_time", {}),
@@ -87,6 +88,8 @@ def _requests(stage: Stage) -> Iterator[Callable[[], Act]]:
     yield lambda: _opens_session(stage, stage.agent(instructions=NOISE), NOISE)
     yield lambda: _deletes(stage, stage.session(**large))
     yield lambda: _deletes_2024(stage, stage.session(**large))
+    for said_to_model in ("hello", LARGE):
+        yield lambda said_to_model=said_to_model: lambda: _stores_completion(stage, said_to_model)
     yield lambda: _names_what_is_registered(stage)
     for kind, definition in REGISTERED:
         yield lambda kind=kind, definition=definition: lambda: _registers(stage, kind, definition)
@@ -183,6 +186,18 @@ def _names_what_is_registered(stage: Stage) -> Act:
     return act
 
 
+def _stores_completion(stage: Stage, says: str) -> None:
+    path = "/v1/chat/completions"
+    body = {"model": "local", "messages": [{"role": "user", "content": says}], "store": True}
+    _, answer = stage.functions.answer("POST", path, body)
+    completion_id = answer.get("id", "chatcmpl-00000000-0000-7000-8000-000000000000")
+    stage.functions.answer("GET", path)
+    stage.functions.answer("GET", f"{path}/{completion_id}")
+    stage.functions.answer("GET", f"{path}/{completion_id}/messages")
+    stage.functions.answer("POST", f"{path}/{completion_id}", {"metadata": {"topic": says[:500]}})
+    stage.functions.answer("DELETE", f"{path}/{completion_id}")
+
+
 def _deletes(stage: Stage, session: Session) -> Act:
     def act() -> None:
         stage.functions.answer("DELETE", session.path)
@@ -218,6 +233,7 @@ def _asks_directly(stage: Stage) -> None:
             stage.asked("POST", "/v1/chat/completions", body)
     for model in ("local", "calls"):
         stage.asked("POST", "/v1/embeddings", {"model": model, "input": "hello"})
+    stage.asked("POST", "/v1/completions", {"model": "calls", "prompt": "Once upon"})
 
 
 def _asks_of_all(stage: Stage) -> None:
