@@ -577,6 +577,8 @@ ERRORS = [
     errors.ModelTimedOut("why"),
     errors.ModelFailed("why"),
     errors.ToolgroupUnavailable("mcp::a", "why"),
+    errors.CredentialsMissing("mcp::a", "why"),
+    errors.CredentialsRefused("mcp::a", "why"),
     errors.Overloaded(1),
     errors.TurnLimitReached(2, 1),
     errors.DayLimitReached(1, timedelta(hours=1)),
