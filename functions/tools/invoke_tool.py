@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.tool_replies import ToolRun, tool_run_reply
 from turnstone.dialects.llama_stack.tool_requests import InvokeTool
-from turnstone.domain.errors import NotFound, ToolgroupUnavailable
+from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, NotFound, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 
@@ -10,11 +10,11 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 def invoke_tool(request: Request) -> Reply:
     body = parse(request, InvokeTool)
     called = body.tool_name, body.arguments, request.attempt, request.stop
-    result, has_failed = request.application.toolgroups.invoke(request.caller, *called)
-    return reply(tool_run_reply(result, has_failed=has_failed))
+    group, result, has_failed = request.application.toolgroups.invoke(request.caller, *called)
+    return reply(tool_run_reply(group, result, has_failed=has_failed))
 
 
-RAISES = (NotFound, ToolgroupUnavailable)
+RAISES = (NotFound, CredentialsMissing, CredentialsRefused, ToolgroupUnavailable)
 PATH = "/v1/tool-runtime/invoke"
 ROUTE = Route("POST", PATH, invoke_tool, ToolRun, InvokeTool, raises=RAISES, stores=False, breaks_off=True)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

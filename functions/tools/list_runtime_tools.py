@@ -1,10 +1,10 @@
-"""GET /v1/tool-runtime/list-tools: tools that run on the server, or on an MCP server, as a model is told of them."""
+"""GET /v1/tool-runtime/list-tools: tools that run on the server, or on an MCP server, as GET /v1/tools lists them."""
 
 from typing import Any
 
-from turnstone.dialects.llama_stack.tool_replies import RuntimeToolList, runtime_tool_list
+from turnstone.dialects.llama_stack.tool_replies import JSON_LINES, ToolList, tool_lines, tool_list
 from turnstone.dialects.llama_stack.tool_requests import mcp_endpoint_in
-from turnstone.domain.errors import ToolgroupUnavailable
+from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
@@ -15,7 +15,9 @@ def list_runtime_tools(request: Request) -> Reply:
     there = toolgroups.tools_at(caller, keys, uri) if uri else ()
     if uri is None or GROUP in request.query:
         there += toolgroups.tools(caller, keys, request.query.get(GROUP, ()), GROUP)
-    return reply(runtime_tool_list(there))
+    if JSON_LINES in request.headers.get("accept", ""):
+        return Reply(tool_lines(there), content_type=JSON_LINES)
+    return reply(tool_list(there))
 
 
 GROUP = "tool_group_id"
@@ -27,8 +29,8 @@ ROUTE = Route(
     "GET",
     "/v1/tool-runtime/list-tools",
     list_runtime_tools,
-    RuntimeToolList,
+    ToolList,
     query=QUERY,
-    raises=(ToolgroupUnavailable,),
+    raises=(CredentialsMissing, CredentialsRefused, ToolgroupUnavailable),
 )
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

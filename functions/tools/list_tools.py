@@ -1,7 +1,7 @@
 """GET /v1/tools: the tools that run on the server, of one toolgroup or of all."""
 
 from turnstone.dialects.llama_stack.tool_replies import ToolList, tool_list
-from turnstone.domain.errors import ToolgroupUnavailable
+from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
@@ -14,5 +14,6 @@ def list_tools(request: Request) -> Reply:
 
 GROUP = "toolgroup_id"
 QUERY = {GROUP: "Only the tools of this group."}
-ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY, raises=(ToolgroupUnavailable,))
+RAISES = (CredentialsMissing, CredentialsRefused, ToolgroupUnavailable)
+ROUTE = Route("GET", "/v1/tools", list_tools, ToolList, query=QUERY, raises=RAISES)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

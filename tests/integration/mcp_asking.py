@@ -11,6 +11,7 @@ from turnstone.adapters.tools.mcp import McpToolbox
 from turnstone.adapters.tools.mcp_connections import McpConnections
 from turnstone.adapters.tools.mcp_guarded import guarded_connections
 from turnstone.adapters.tools.mcp_limits import DEFAULT_LIMITS, McpLimits
+from turnstone.domain.content import text_of
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import MCP, McpEndpoint, Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
@@ -40,6 +41,12 @@ def toolbox(uri: str, connections: McpConnections) -> McpToolbox:
 
 def asker_with(uri: str, headers: Mapping[str, Any], tenant: str = "acme") -> ToolAsker:
     return ToolAsker(tenant, ProviderData({"mcp_headers": {uri: headers}}))
+
+
+def said(result: ToolResult) -> str:
+    """Return the text of an answer, which is a list however short it is."""
+    assert isinstance(result.content, tuple)
+    return text_of(result.content)
 
 
 def call(

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.hostile_mcp_server import HostileMcpServer, Message, Reply, decent, decent_but, event, told
-from tests.integration.mcp_asking import ASKER, asker_with, asking, call, toolbox
+from tests.integration.mcp_asking import ASKER, asker_with, asking, call, said, toolbox
 from turnstone.adapters.tools.mcp import McpToolbox
 from turnstone.adapters.tools.mcp_limits import McpLimits
-from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
+from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolFailed, ToolgroupUnavailable
 
 SOON_S = 8.0
 LIMITS = McpLimits(connect_s=2.0, answer_bytes=100_000, tools=20, pages=5)
@@ -135,7 +135,8 @@ BROKEN = {
     "is the end of events": (ended_events, "the connection broke"),
     "is of another shape": (of_another_shape, "not what MCP says"),
     "is a failure": (lambda _: Reply(status=500), "status 500"),
-    "is a refusal": (lambda _: Reply(status=403), "status 403, so it wants other headers"),
+    "is a refusal": (lambda _: Reply(status=403), "status 403: it does not let this caller use them"),
+    "wants credentials": (lambda _: Reply(status=401), "status 401: it wants (other )?credentials"),
     "is an error": (of_rpc(error={"code": -32000, "message": "out of order"}), "it says: out of order"),
 }
 
@@ -158,7 +159,32 @@ def test_a_call_that_is_answered_badly_fails_and_is_not_repeated(what: str) -> N
             call(box, "echo", timeout_s=1.0 if "within" in why else SOON_S)
         assert server.requests.count("tools/call") == 1
         server.reply = decent
-        assert call(box, "echo").content == "echoed", "the next call is not harmed"
+        assert said(call(box, "echo")) == "echoed", "the next call is not harmed"
+
+
+@pytest.mark.parametrize("has_rpc_error", [False, True])
+@pytest.mark.parametrize(("status", "refusal"), [(401, CredentialsMissing), (403, CredentialsRefused)])
+def test_a_server_that_wants_other_credentials_is_named_by_its_group(
+    status: int, refusal: type[ToolgroupUnavailable], *, has_rpc_error: bool
+) -> None:
+    def refuse(message: Message) -> Reply:
+        told = of_rpc(error={"code": -32001, "message": "who is there?"})(message) if has_rpc_error else Reply()
+        return replace(told, status=status)
+
+    with hostile(decent_but(tools_list=refuse)) as (box, server):
+        with pytest.raises(refusal) as unavailable:
+            box.tools(ASKER)
+        assert "'group'" in str(unavailable.value)
+        assert "mcp_headers" in str(unavailable.value)
+        assert server.url() in str(unavailable.value)
+        with pytest.raises(refusal, match="were sent") as unavailable:
+            box.tools(asker_with(server.url(), {"Authorization": "Bearer secret-value"}))
+        assert "secret" not in str(unavailable.value)
+    with hostile(decent_but(tools_call=refuse)) as (box, _):
+        with pytest.raises(ToolFailed) as failed:
+            call(box, "echo")
+        assert isinstance(failed.value.refusal, refusal)
+        assert "not known" not in str(failed.value)
 
 
 @pytest.mark.parametrize("what", BROKEN)
@@ -245,7 +271,7 @@ def test_a_call_in_a_session_that_was_forgotten_runs_once_in_another() -> None:
     forgotten = iter([Reply(status=404)])
     with hostile(decent_but(tools_call=lambda message: next(forgotten, None) or decent(message))) as (box, server):
         box.tools(ASKER)
-        assert call(box, "echo").content == "echoed"
+        assert said(call(box, "echo")) == "echoed"
         assert server.requests.count("tools/call") == 2
         assert server.requests.count("initialize") == 2
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.mcp_server import ONE_PIXEL, McpServer, McpServers
-from tests.integration.mcp_asking import ASKER, asker_with, asking, call, toolbox
+from tests.integration.mcp_asking import ASKER, asker_with, asking, call, said, toolbox
 from turnstone.adapters.tools.mcp import McpToolbox
 from turnstone.adapters.tools.mcp_connections import McpConnections
 from turnstone.adapters.tools.mcp_limits import McpLimits
@@ -50,7 +50,7 @@ def box(request: pytest.FixtureRequest, server: McpServer, connections: McpConne
 
 
 def seen(box: McpToolbox) -> dict[str, list[Any]]:
-    told: dict[str, list[Any]] = json.loads(str(call(box, "what_was_seen").content))
+    told: dict[str, list[Any]] = json.loads(said(call(box, "what_was_seen")))
     return told
 
 
@@ -78,7 +78,7 @@ def test_tools_are_listed_as_the_server_tells_of_them(box: McpToolbox, server: M
 
 def test_a_name_that_no_model_takes_is_told_as_one_that_models_take(box: McpToolbox) -> None:
     assert "odd_name_with_spaces" in {tool.name for tool in box.tools(ASKER)}
-    assert call(box, "odd_name_with_spaces").content == "odd"
+    assert said(call(box, "odd_name_with_spaces")) == "odd"
 
 
 def test_a_list_that_changed_is_asked_for_again(box: McpToolbox) -> None:
@@ -86,7 +86,7 @@ def test_a_list_that_changed_is_asked_for_again(box: McpToolbox) -> None:
     assert name not in {tool.name for tool in box.tools(ASKER)}
     call(box, "grow", name=name)
     until(lambda: name in {tool.name for tool in box.tools(ASKER)})
-    assert call(box, name).content == "grown"
+    assert said(call(box, name)) == "grown"
 
 
 def test_a_list_is_not_asked_for_again_before_its_time(server: McpServer, connections: McpConnections) -> None:
@@ -106,7 +106,7 @@ def test_a_list_is_asked_for_again_after_its_time(server: McpServer) -> None:
 
 
 def test_a_call_is_answered_with_the_tools_text(box: McpToolbox) -> None:
-    assert call(box, "add", a=2, b=40).content == "42"
+    assert said(call(box, "add", a=2, b=40)) == "42"
 
 
 def test_a_call_brings_its_idempotency_key_along(box: McpToolbox) -> None:
@@ -121,7 +121,7 @@ def test_an_image_stays_an_image(box: McpToolbox) -> None:
 
 def test_what_is_neither_text_nor_image_becomes_a_file(box: McpToolbox) -> None:
     result = call(box, "parts")
-    assert str(result.content).splitlines()[0::2] == ["one", "two", "[report is at https://example.com/report]"]
+    assert said(result).splitlines()[0::2] == ["one", "two", "[report is at https://example.com/report]"]
     files = [(file.name, file.mime_type, file.body) for file in result.files]
     assert files == [("audio-1.wav", "audio/wav", b"RIFF"), ("2-b_20c.pdf", "application/pdf", b"%PDF-")]
 
@@ -129,7 +129,7 @@ def test_what_is_neither_text_nor_image_becomes_a_file(box: McpToolbox) -> None:
 def test_structured_content_is_kept_beside_the_text(box: McpToolbox) -> None:
     result = call(box, "weather", city="Oslo")
     assert result.metadata == {"structured_content": {"city": "Oslo", "degrees": 21}}
-    assert json.loads(str(result.content)) == {"city": "Oslo", "degrees": 21}
+    assert json.loads(said(result)) == {"city": "Oslo", "degrees": 21}
 
 
 def test_a_tool_that_fails_tells_the_model_why(box: McpToolbox) -> None:
@@ -183,7 +183,7 @@ def test_calls_run_side_by_side_over_one_connection(box: McpToolbox) -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(8) as threads:
         calls = [threads.submit(call, box, "slow", seconds=1, name=str(number)) for number in range(8)]
-        assert [str(made.result().content) for made in calls] == [f"slept {number}" for number in range(8)]
+        assert [said(made.result()) for made in calls] == [f"slept {number}" for number in range(8)]
     assert time.monotonic() - began < 5  # one after the other they take 8
 
 
@@ -210,7 +210,7 @@ def test_headers_of_two_callers_never_meet(server: McpServer, connections: McpCo
             ]
         for asker, made in calls:
             sent = asker.provider_data.mapping("mcp_headers").get(uri, {}).get("X-Caller", "none")
-            assert made.result().content == sent
+            assert said(made.result()) == sent
 
 
 def test_tenants_share_no_connection(server: McpServer, connections: McpConnections) -> None:
@@ -224,7 +224,7 @@ def test_tenants_share_no_connection(server: McpServer, connections: McpConnecti
 def test_headers_for_another_server_are_not_sent(server: McpServer, connections: McpConnections) -> None:
     box = toolbox(server.url(), connections)
     asker = asker_with("https://elsewhere.example/mcp", {"X-Caller": "me"})
-    assert call(box, "header", asker, name="x-caller").content == "none"
+    assert said(call(box, "header", asker, name="x-caller")) == "none"
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_server_that_came_back_is_asked_again(way: str, servers: McpServers) -
         call(box, "add", a=1, b=1)
         first.kill()
         second = servers.start(first.port)
-        assert call(box, "add", a=1, b=2).content == "3"
+        assert said(call(box, "add", a=1, b=2)) == "3"
         second.kill()
         servers.start(first.port)
         assert box.tools(ASKER)
@@ -310,7 +310,7 @@ def test_connections_are_bounded_and_those_that_calls_wait_on_end_well(server: M
     with asking(server.port, limits=McpLimits(kept=2)) as connections, ThreadPoolExecutor(8) as threads:
         box = toolbox(server.url("/old"), connections)
         made = [threads.submit(call, box, "slow", ToolAsker(f"t{n}"), seconds=0.5, name=str(n)) for n in range(6)]
-        assert [str(one.result().content) for one in made] == [f"slept {n}" for n in range(6)]
+        assert [said(one.result()) for one in made] == [f"slept {n}" for n in range(6)]
         assert connections.count() <= 2
 
 
@@ -320,7 +320,7 @@ def test_a_connection_that_nobody_uses_is_closed(server: McpServer) -> None:
         box.tools(ASKER)
         assert connections.count() == 1
         until(lambda: connections.count() == 0)
-        assert call(box, "add", a=1, b=1).content == "2"
+        assert said(call(box, "add", a=1, b=1)) == "2"
 
 
 def test_closing_ends_the_thread_and_asking_begins_another(server: McpServer) -> None:
@@ -331,7 +331,7 @@ def test_closing_ends_the_thread_and_asking_begins_another(server: McpServer) ->
         (thread,) = [thread for thread in set(threading.enumerate()) - before if thread.name == "mcp"]
         connections.close()
         assert not thread.is_alive()
-        assert call(box, "add", a=1, b=1).content == "2"
+        assert said(call(box, "add", a=1, b=1)) == "2"
 
 
 def test_nothing_that_speaks_mcp_is_loaded_before_a_server_is_asked() -> None:

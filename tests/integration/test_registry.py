@@ -280,7 +280,7 @@ def test_a_tool_whose_group_can_t_be_asked_is_not_told_to_be_missing(toolgroups:
 
 
 def test_a_tool_that_is_run_outside_of_turns_has_its_groups_arguments_and_no_session(toolgroups: Toolgroups) -> None:
-    result, has_failed = toolgroups.invoke(LOCAL_CALLER, "dice/roll", {"sides": 6}, attempt())
+    _, result, has_failed = toolgroups.invoke(LOCAL_CALLER, "dice/roll", {"sides": 6}, attempt())
     assert (result.content, has_failed) == ("4", False)
 
 

@@ -262,7 +262,7 @@ def test_slow_tools_of_one_tenant_leave_threads_to_others(
     broadcast = server.start(ref)
     slow.wait()
     other = Caller(tenant="b", principal="b")
-    result, has_failed = server.core.toolgroups.invoke(other, "b", {}, attempt())
+    _, result, has_failed = server.core.toolgroups.invoke(other, "b", {}, attempt())
     slow.open()
     assert (result.content, has_failed) == ("quick", False)
     assert [response.content for response in responses_of(turn_in(server.hear(broadcast)))] == ["at last", "at last"]

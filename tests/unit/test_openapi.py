@@ -620,6 +620,8 @@ ERRORS = [
     errors.ModelBusy("why", retry_after_s=7),
     errors.ModelNotFound("why"),
     errors.ToolgroupUnavailable("mcp::a", "why"),
+    errors.CredentialsMissing("mcp::a", "why"),
+    errors.CredentialsRefused("mcp::a", "why"),
     errors.Overloaded(1),
     errors.TurnLimitReached(2, 1),
     errors.DayLimitReached(1, timedelta(hours=1)),

@@ -9,6 +9,8 @@ FailureKind = Literal[
     "model_timed_out",
     "limit_reached",
     "tools_unavailable",
+    "tools_want_credentials",
+    "tools_refuse_credentials",
     "lease_lost",
     "ended",
     "gone",

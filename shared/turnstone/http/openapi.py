@@ -55,7 +55,7 @@ OF_NO_MODEL: Mapping[object, Schema] = {
 REFUSALS: Mapping[int, tuple[str, str]] = {
     400: ("InvalidRequest", "The request can't be accepted; what is wrong with it is named."),
     401: ("Unauthenticated", "The request proves no identity."),
-    403: ("Forbidden", "Who asks may not talk to this server."),
+    403: ("Forbidden", "Who asks may not talk to this server, or not to an MCP server with these `mcp_headers`."),
     404: ("NotFound", "There is no such thing, or the caller may not see it."),
     409: ("Conflict", "The session, the turn or the Idempotency-Key is in a state that forbids this."),
     410: ("ContentLost", "The server's stored copy is missing or damaged; no repetition brings it back."),
@@ -258,7 +258,7 @@ def _refusal(status: int, envelope: ErrorEnvelope, security_schemes: Mapping[str
     if status == 403 and security_schemes:
         schema = {"anyOf": [_object(message={"type": "string"}), schema]}  # the gateway's own, and ours
     answer: Schema = {"description": REFUSALS[status][1], "content": {"application/json": {"schema": schema}}}
-    headers = RETRY_HEADERS if status in (401, 404, 409, 410, 429) or status >= 500 else {}
+    headers = RETRY_HEADERS if status in (401, 403, 404, 409, 410, 429) or status >= 500 else {}
     if status == 401 and "bearer" in security_schemes:
         headers = {**CHALLENGE, **headers}
     return {**answer, "headers": deepcopy({**headers, **REQUEST_ID})}

@@ -9,6 +9,8 @@ from typing import assert_never
 
 from turnstone.domain.errors import (
     Conflict,
+    CredentialsMissing,
+    CredentialsRefused,
     InvalidRequest,
     LeaseLost,
     LimitReached,
@@ -301,6 +303,10 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
 def _kind_of(error: TurnstoneError) -> FailureKind:
     if isinstance(error, LimitReached):
         return "limit_reached"
+    if isinstance(error, CredentialsMissing):
+        return "tools_want_credentials"
+    if isinstance(error, CredentialsRefused):
+        return "tools_refuse_credentials"
     if isinstance(error, ToolgroupUnavailable):
         return "tools_unavailable"
     return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"

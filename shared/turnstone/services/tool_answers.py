@@ -114,7 +114,7 @@ def _images(content: Content) -> list[ProducedFile]:
 
 
 def _whole(content: Content, text: str) -> ProducedFile:
-    if isinstance(content, str):
+    if all(isinstance(item, TextItem) for item in items_of(content)):
         return ProducedFile("output.txt", "text/plain; charset=utf-8", text.encode("utf-8", "surrogatepass"))
     body = ToolResponse(call_id="", tool_name="", content=content).model_dump_json(include={"content"})
     return ProducedFile("output.json", "application/json", body.encode())

@@ -115,14 +115,14 @@ class Toolgroups:
 
     def invoke(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None = None
-    ) -> tuple[ToolResult, bool]:
-        """Have a tool run, outside of any turn, until the signal is given; return its answer, and whether it failed.
+    ) -> tuple[Toolgroup, ToolResult, bool]:
+        """Have a tool run until the signal is given, outside of any turn; return its group, its answer, and whether it failed.
 
         Files that it makes are told in the answer's metadata, as base64.
 
         Raises:
             NotFound: there is no such tool.
-            ToolgroupUnavailable: there may be, but who has it can't be asked.
+            ToolgroupUnavailable: there may be, but who has it can't be asked, or wants other credentials.
             Overloaded: the server, or the tenant, has as many turns and questions running as it may.
         """
         with self._executor.place(caller.tenant):
@@ -130,7 +130,7 @@ class Toolgroups:
 
     def _invoked(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None
-    ) -> tuple[ToolResult, bool]:
+    ) -> tuple[Toolgroup, ToolResult, bool]:
         asker = ToolAsker(caller.tenant, attempt.provider_data)
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)
@@ -149,11 +149,13 @@ class Toolgroups:
         with awaiting([awaited], stop):
             awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
             try:
-                return _with_files(awaited.answer(invocation.timeout_s)), False
+                return group, _with_files(awaited.answer(invocation.timeout_s)), False
             except ToolFailed as failed:
-                return ToolResult(str(failed)), True
+                if failed.refusal is not None:
+                    raise failed.refusal from failed
+                return group, ToolResult(str(failed)), True
             except GivenUp:
-                return ToolResult(f"This tool gave no answer within {invocation.timeout_s:g} s."), True
+                return group, ToolResult(f"This tool gave no answer within {invocation.timeout_s:g} s."), True
 
     def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
         group_id, _, tool_name = name.rpartition("/")

@@ -5,9 +5,16 @@ from __future__ import annotations
 from turnstone.adapters.fetching.targets import to_target
 from turnstone.adapters.tools.mcp_answers import result_of
 from turnstone.adapters.tools.mcp_connections import McpConnections
-from turnstone.adapters.tools.mcp_peer import McpPeer, peer_of
+from turnstone.adapters.tools.mcp_peer import MCP_HEADERS, McpPeer, peer_of
 from turnstone.adapters.tools.mcp_trouble import McpTrouble
-from turnstone.domain.errors import FetchRefused, InvalidRequest, ToolFailed, ToolgroupUnavailable
+from turnstone.domain.errors import (
+    CredentialsMissing,
+    CredentialsRefused,
+    FetchRefused,
+    InvalidRequest,
+    ToolFailed,
+    ToolgroupUnavailable,
+)
 from turnstone.domain.registry import Toolgroup
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolDef
@@ -38,8 +45,7 @@ class McpToolbox:
         try:
             return self._connections.listing(peer).tools
         except McpTrouble as trouble:
-            said = peer.redacted(str(trouble))
-            raise ToolgroupUnavailable(self._name, f"its MCP server {peer.shown_uri}: {said}") from trouble
+            raise self._unavailable(peer, trouble) from trouble
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
         call = (invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
@@ -47,6 +53,9 @@ class McpToolbox:
         try:
             return result_of(self._connections.call(peer, call, invocation.timeout_s, invocation.stop))
         except McpTrouble as trouble:
+            if trouble.refused is not None:
+                refusal = self._unavailable(peer, trouble)
+                raise ToolFailed(str(refusal), refusal) from trouble
             is_known = trouble.is_unsent or trouble.is_answer
             unknown = "" if is_known else "; whether the tool ran is not known"
             said = peer.redacted(str(trouble))
@@ -54,8 +63,29 @@ class McpToolbox:
         except ToolFailed as failed:  # in the server's own words
             raise ToolFailed(peer.redacted(str(failed))) from failed
 
+    def _unavailable(self, peer: McpPeer, trouble: McpTrouble) -> ToolgroupUnavailable:
+        why = f"its MCP server {peer.shown_uri}: {peer.redacted(str(trouble))}"
+        match trouble.refused:
+            case None:
+                return ToolgroupUnavailable(self._name, why)
+            case 403:
+                return CredentialsRefused(self._name, f"{why}: it does not let this caller use them{_sent(peer)}")
+            case _:
+                return CredentialsMissing(self._name, f"{why}: it wants {_how(peer)}")
+
     def _peer(self, invocation: ToolInvocation) -> McpPeer:
         try:
             return peer_of(self._uri, invocation.asker)
         except InvalidRequest as refused:
             raise ToolFailed(str(refused)) from refused
+
+
+def _how(peer: McpPeer) -> str:
+    """Return what to send to a server that wants to know who calls."""
+    which = "other credentials than were sent to it" if peer.headers else "credentials"
+    example = f'{{"{MCP_HEADERS}": {{"{peer.shown_uri}": {{"Authorization": "Bearer ..."}}}}}}'
+    return f"{which}; send them with the request, in the header X-LlamaStack-Provider-Data: {example}"
+
+
+def _sent(peer: McpPeer) -> str:
+    return " with the credentials that were sent" if peer.headers else f"; it may with credentials in {MCP_HEADERS}"

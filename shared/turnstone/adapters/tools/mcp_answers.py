@@ -78,9 +78,7 @@ class _Told:
         return "\n".join(item.text for item in self.items if isinstance(item, TextItem))
 
     def content(self) -> Content:
-        """Return text alone as text, which every reader of an answer knows best."""
-        if all(isinstance(item, TextItem) for item in self.items):
-            return self.text()
+        """Return the items as a list, be it of one: clients read what an MCP server answers by its items."""
         return tuple(self.items)
 
     def _show(self, encoded: str, mime_type: str) -> None:

@@ -22,6 +22,7 @@ EVENTS = "text/event-stream"
 JSON = "application/json"
 SESSION = "mcp-session-id"
 NOT_HERE = (404, 405)
+REFUSALS = (401, 403)
 KEPT_HEADERS = ("content-type", SESSION)
 _CODE = -32000
 # the guard ends a body that is four times as long, with all answers that were still to come in it
@@ -80,8 +81,8 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
     def trouble_in(self, told: object) -> McpTrouble | None:
         """Return what an error of JSON-RPC tells of this transport; None if it is the server's own."""
         match told:
-            case {"mark": self._mark, "why": str() as why, "is_unsent": bool() as is_unsent}:
-                return McpTrouble(why, is_unsent=is_unsent)
+            case {"mark": self._mark, "why": str() as why, "is_unsent": bool() as is_unsent, "refused": refused}:
+                return McpTrouble(why, is_unsent=is_unsent, refused=refused)
             case _:
                 return None
 
@@ -127,10 +128,11 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             self.refuses_posts = True
         if status == 404 and SESSION in request.headers:
             return self._failed(request, McpTrouble("it has forgotten the session", is_unsent=True), status)
+        if status in REFUSALS:  # whatever its body says: it may be an error of JSON-RPC, too
+            return self._failed(request, McpTrouble(f"it answered with status {status}", refused=status), status)
         if _is_rpc_error(body):
             return _whole(request, response, body)
-        wants = ", so it wants other headers" if status in (401, 403) else ""
-        return self._failed(request, McpTrouble(f"it answered with status {status}{wants}"), status)
+        return self._failed(request, McpTrouble(f"it answered with status {status}"), status)
 
     def _failed(self, request: httpx2.Request, trouble: McpTrouble, status: int = 502) -> httpx2.Response:
         if request.method == "POST":
@@ -138,7 +140,12 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             self._on_events(is_over=True)
         elif request.method == "GET":
             self.trouble_opening = trouble
-        told = {"mark": self._mark, "why": str(trouble), "is_unsent": trouble.is_unsent}
+        told = {
+            "mark": self._mark,
+            "why": str(trouble),
+            "is_unsent": trouble.is_unsent,
+            "refused": trouble.refused,
+        }
         error = {"code": _CODE, "message": str(trouble), "data": told}
         return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 

@@ -1,18 +1,21 @@
 """Answers of the Llama Stack API about toolgroups and tools.
 
-Source: the types of `llama-stack-client` 0.2.12; beside them, what 0.3.5 knows a tool by (`name`, `input_schema`).
+Source: the types of `llama-stack-client` 0.2.12; beside them, what 0.3.5 knows a tool by (`name`, `input_schema`,
+`output_schema`), and 0.1.9 (`tool_host`). One object is listed by both of the paths that list tools.
 """
 
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from turnstone.domain.content import Content, text_of
+from turnstone.domain.content import Content, items_of, text_of
 from turnstone.domain.model import Frozen
-from turnstone.domain.registry import BUILTIN, Toolgroup
+from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
 from turnstone.domain.tool_runs import ToolResult
 from turnstone.domain.tool_schemas import input_schema_of, parameters_of
 from turnstone.domain.tools import ToolDef, ToolParameter
 
+JSON_LINES = "application/jsonl"
+TOOL_WORKED = 0
 TOOL_FAILED = 1  # clients tell failures by any code, and by the message
 
 
@@ -31,25 +34,12 @@ class Tool(Frozen):
     provider_resource_id: str | None = None
     type: Literal["tool"] = "tool"
     metadata: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
+    tool_host: Literal["distribution", "model_context_protocol"] = "distribution"
 
 
 class ToolList(Frozen):
     data: tuple[Tool, ...]
-
-
-class RuntimeTool(Frozen):
-    """A tool that runs on the server, as a model is told of it."""
-
-    name: str
-    description: str | None
-    parameters: tuple[ToolParameter, ...] | None
-    metadata: dict[str, Any] | None
-    input_schema: dict[str, Any]
-    toolgroup_id: str
-
-
-class RuntimeToolList(Frozen):
-    data: tuple[RuntimeTool, ...]
 
 
 class ToolRun(Frozen):
@@ -61,12 +51,14 @@ class ToolRun(Frozen):
     metadata: dict[str, Any] | None = None
 
 
-def tool_run_reply(result: ToolResult, *, has_failed: bool) -> ToolRun:
+def tool_run_reply(group: Toolgroup, result: ToolResult, *, has_failed: bool) -> ToolRun:
+    """Return what a tool of the group answered; that of an MCP server is a list, and says that it did not fail."""
     metadata = None if result.metadata is None else dict(result.metadata)
+    is_mcp = group.provider_id == MCP
+    content = items_of(result.content) if is_mcp else result.content
     if not has_failed:
-        return ToolRun(content=result.content, metadata=metadata)
-    said = text_of(result.content)
-    return ToolRun(content=said, error_code=TOOL_FAILED, error_message=said, metadata=metadata)
+        return ToolRun(content=content, error_code=TOOL_WORKED if is_mcp else None, metadata=metadata)
+    return ToolRun(content=content, error_code=TOOL_FAILED, error_message=text_of(result.content), metadata=metadata)
 
 
 def tool_reply(group: Toolgroup, tool: ToolDef) -> Tool:
@@ -80,6 +72,8 @@ def tool_reply(group: Toolgroup, tool: ToolDef) -> Tool:
         provider_id=group.provider_id,
         provider_resource_id=tool.name,
         metadata=tool.metadata,
+        output_schema=tool.output_schema,
+        tool_host="model_context_protocol" if group.provider_id == MCP else "distribution",
     )
 
 
@@ -87,18 +81,6 @@ def tool_list(groups: Iterable[tuple[Toolgroup, Iterable[ToolDef]]]) -> ToolList
     return ToolList(data=tuple(tool_reply(group, tool) for group, tools in groups for tool in tools))
 
 
-def runtime_tool_list(groups: Iterable[tuple[Toolgroup, Iterable[ToolDef]]]) -> RuntimeToolList:
-    return RuntimeToolList(
-        data=tuple(_runtime_tool(group.identifier, tool) for group, tools in groups for tool in tools)
-    )
-
-
-def _runtime_tool(toolgroup_id: str, tool: ToolDef) -> RuntimeTool:
-    return RuntimeTool(
-        name=tool.name,
-        description=tool.description,
-        parameters=parameters_of(tool),
-        metadata=tool.metadata,
-        input_schema=input_schema_of(tool),
-        toolgroup_id=toolgroup_id,
-    )
+def tool_lines(groups: Iterable[tuple[Toolgroup, Iterable[ToolDef]]]) -> bytes:
+    """Return the tools as clients of 0.1 and 0.2.0 read a list of them: one object in each line."""
+    return b"".join(tool.model_dump_json().encode() + b"\n" for tool in tool_list(groups).data)

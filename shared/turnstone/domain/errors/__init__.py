@@ -36,6 +36,8 @@ TurnstoneError
 │   └── FetchFailed            a URL gave nothing that can be used
 │       └── FetchRefused       a rule of this server forbids to fetch it
 ├── ToolgroupUnavailable       whoever has a toolgroup's tools can't be asked which there are
+│   ├── CredentialsMissing     a toolgroup's server wants credentials that the request did not hand on
+│   └── CredentialsRefused     it knows those of the request, and they are not enough
 ├── ShieldFailed               a shield could not judge; what it is told to do then is done
 ├── LeaseLost                  this process may no longer write to the turn
 ├── ContentLost                stored content is missing or damaged, and no retry brings it back
@@ -293,7 +295,15 @@ class DayLimitReached(LimitReached):
 
 
 class ToolFailed(TurnstoneError):
-    """A server tool could not answer; its message is shown to the model."""
+    """A server tool could not answer; its message is shown to the model.
+
+    Attributes:
+        refusal: why, where whoever has the tool wants other credentials; outside of turns it is the answer.
+    """
+
+    def __init__(self, message: str, refusal: "ToolgroupUnavailable | None" = None) -> None:
+        super().__init__(message)
+        self.refusal = refusal
 
 
 class FetchFailed(ToolFailed):
@@ -313,6 +323,14 @@ class ToolgroupUnavailable(TurnstoneError):
     def __init__(self, toolgroup_id: str, why: str) -> None:
         super().__init__(f"the tools of {toolgroup_id!r} can't be had now: {why}")
         self.toolgroup_id = toolgroup_id
+
+
+class CredentialsMissing(ToolgroupUnavailable):
+    """A toolgroup's server wants credentials that the request did not hand on; the message says how to."""
+
+
+class CredentialsRefused(ToolgroupUnavailable):
+    """A toolgroup's server lets nobody with the request's credentials do this."""
 
 
 class ShieldFailed(TurnstoneError):
