@@ -116,7 +116,7 @@ class Toolgroups:
     def invoke(
         self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None = None
     ) -> tuple[Toolgroup, ToolResult, bool]:
-        """Have a tool run until the signal is given, outside of any turn; return its group, its answer, and whether it failed.
+        """Have a tool run, outside of any turn, until the signal is given; return group, answer, and whether it failed.
 
         Files that it makes are told in the answer's metadata, as base64.
 
