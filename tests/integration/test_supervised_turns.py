@@ -23,6 +23,7 @@ from tests.harness import (
     attempt,
     client_tool,
     contents,
+    eventually,
     outline,
     pauses_turn,
     puts_turn,
@@ -116,6 +117,20 @@ def test_two_pauses_of_a_turn_are_one_execution_under_two_tokens(stage: Stage) -
     assert kinds(stage.assert_over(turn, TurnStatus.COMPLETED)) == [*ANSWERED, *ANSWERED[1:]]
     assert stage.bench.names() == [turn.turn_id]
     assert stage.execution(turn).entered == ["Route", *PAUSE, *PAUSE, "Notify", "Ended"]
+
+
+def test_a_completed_turn_that_is_opened_again_and_pauses_is_watched_again(stage: Stage) -> None:
+    """The execution of its first pause has seen its end by then."""
+    process, turn = paused(stage, "look: the door", LOOK_AGAIN, "A door.", await_seconds=3)
+    first = stage.token(turn)
+    assert resumed(process, turn).endswith("complete")
+    stage.assert_over(turn, TurnStatus.COMPLETED)
+    assert stage.bench.names() == [turn.turn_id]
+    assert resumed(process, turn, "read").endswith("awaiting")
+    stage.token(turn, other_than=first)
+    assert stage.bench.names() == [turn.turn_id, f"{turn.turn_id}-again-1"]
+    eventually(lambda: process.state(turn).status is TurnStatus.EXPIRED)
+    process.assert_whole(turn)
 
 
 def test_a_turn_whose_client_stays_away_expires_in_one_write_and_the_next_turn_goes_on(stage: Stage) -> None:

@@ -187,6 +187,18 @@ def test_a_run_whose_time_is_over_gets_an_execution_of_its_own_once(
     assert service.names == [TURN_ID, f"{TURN_ID}-2-{HOUR}", f"{TURN_ID}-5-{HOUR}"]
 
 
+def test_a_turn_that_was_opened_again_gets_an_execution_for_each_of_its_lives(
+    supervisor: StepFunctionsSupervisor, service: StepFunctions
+) -> None:
+    again = awaiting(3_600).model_copy(update={"reopened": 1})
+    supervisor.watch(TURN, awaiting(3_600))
+    service.ended.add(TURN_ID)
+    for lock in (again, again, again.model_copy(update={"reopened": 2})):
+        supervisor.watch(TURN, lock)
+    assert service.names == [TURN_ID, f"{TURN_ID}-again-1", f"{TURN_ID}-again-2"]
+    assert all(NAME.fullmatch(name) for name in service.names)
+
+
 def test_a_run_that_was_looked_after_in_vain_is_looked_after_again_an_hour_later(service: StepFunctions) -> None:
     clock = Clock()
     supervisor = StepFunctionsSupervisor(service, ARN, clock, turn_key_of)

@@ -277,7 +277,7 @@ SCENARIOS: dict[Scenario, dict[str, int]] = {
     files_of_tools: {"store": 10, "blobs": 2, "model": 2, "tools": 2},
     shields_of_tools: {"store": 20, "model": 3, "tools": 4, "shields": 7},
     two_pauses: {"store": 17, "model": 3, "supervisor": 2},
-    opened_again: {"store": 7, "model": 2, "tools": 1},
+    opened_again: {"store": 11, "model": 2, "tools": 1},
     mixed_calls: {"store": 13, "model": 2, "tools": 1, "supervisor": 1},
     superseding: {"store": 14, "model": 2, "tools": 3, "supervisor": 1},
     expiry: {"store": 11, "model": 1, "supervisor": 1},
