@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -249,3 +250,42 @@ def test_a_family_of_several_services_serves_its_routes(environment: None, bench
     for route in sorted(served):
         stored(bench, is_waiting=False)
         assert family.handler(load_event(route), Context())["statusCode"] == 200
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("path", "whole", "base"),
+    [
+        ("/", "/live/", "/live"),
+        ("/", "/live", "/live"),
+        ("/base", "/base", "/base"),
+        ("/base/", "/base/", "/base"),
+        ("/", "/", ""),
+    ],
+)
+def test_the_root_says_where_the_documentation_is_behind_a_stage_and_a_base_path(
+    path: str, whole: str, base: str
+) -> None:
+    event = load_event("get_root")
+    event["path"] = path
+    event["requestContext"]["path"] = whole
+    told = json.loads(handler_of(ROUTES["get_root"])(event, Context())["body"])
+    assert [told[name] for name in ("docs", "openapi", "health")] == [
+        f"{base}/docs",
+        f"{base}/openapi.json",
+        f"{base}/v1/health",
+    ]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("scheme", ["bearer", "sigv4"])
+def test_the_document_says_what_callers_prove_who_they_are_by_though_nobody_was_asked(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setenv("TURNSTONE_AUTH_SCHEME", scheme)
+    document = json.loads(handler_of(ROUTES["get_openapi"])(load_event("get_openapi"), Context())["body"])
+    assert document["security"] == [{scheme: []}]
+    page = handler_of(ROUTES["get_docs"])(load_event("get_docs"), Context())["body"]
+    assert ('id="key"' in page) == (scheme == "bearer")
+    assert ('class="try"' in page) == (scheme == "bearer")
+    assert re.findall('data-base="([^"]*)"', page) == ["/live"]

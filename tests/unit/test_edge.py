@@ -588,7 +588,7 @@ def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
         ("GET", f"{path}/turn/some-id?turn_ids=secret", None, ANN, 404),
         ("GET", path, None, BOB, 404),
         ("GET", path, None, {}, 401),
-        ("GET", "/v1/health", None, ANN, 200),
+        ("GET", "/v1/version", None, ANN, 200),
     ]
     for number, (method, target, body, identity, status) in enumerate(requests):
         answer = door.ask(method, target, body, identity, headers={**headers, "Idempotency-Key": f"secret-{number}"})

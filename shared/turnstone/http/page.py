@@ -211,7 +211,8 @@ def _rules(schema: Part) -> str:
     examples = [schema["example"]] if "example" in schema else schema.get("examples", ())
     shown = [json.dumps(example, ensure_ascii=False) for example in examples]
     told = [_text(schema["description"])] if "description" in schema else []
-    return "; ".join([*told, *rules, *(f"such as {_code(text)}" for text in shown if len(text) <= MOST_OF_EXAMPLE)])
+    rules += (f"such as {_code(text)}" for text in shown if len(text) <= MOST_OF_EXAMPLE)
+    return " ".join([*told, "; ".join(rules)])
 
 
 def _resolved(part: Part, document: Part) -> Part:

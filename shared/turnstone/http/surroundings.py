@@ -101,8 +101,10 @@ class BehindGateway:
         return self._scheme or scheme_of(scope["aws.event"].get("requestContext"))
 
     def base(self, scope: Scope) -> str:
-        whole = _text(scope["aws.event"].get("requestContext"), "path") or ""
-        return whole.removesuffix(scope["path"]).removesuffix("/")
+        event = scope["aws.event"]
+        whole, resource = _text(event.get("requestContext"), "path") or "", _text(event, "resource")
+        own = resource if resource and whole.endswith(resource) else scope["path"]  # whose version may seem a stage's
+        return whole.removesuffix(own).removesuffix("/")
 
     def ends_at(self, scope: Scope) -> datetime | None:
         left = timedelta(milliseconds=scope["aws.context"].get_remaining_time_in_millis())
