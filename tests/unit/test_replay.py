@@ -143,7 +143,7 @@ def test_a_failed_turn_is_told_without_the_step_that_broke_and_with_its_failure(
     failed = engine.stored.given_up(TurnStatus.FAILED, OVERHEATED, NOW)
     finished = {step.step_id for step in failed.turn.steps}
     heard = [event for event in engine.told if event.step_id in finished]
-    failure = TurnFailed(turn_id="t1", failure=OVERHEATED)
+    failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed")
     assert (TurnStarted(turn_id="t1"), *heard, failure) == replayed(failed)
 
 
@@ -152,7 +152,10 @@ def test_a_turn_ended_while_it_waited_is_told_with_its_end_in_place_of_the_pause
     waiting = lived(ASK)
     ended = given_up(waiting.state, status, NOW)
     assert ended.failure is not None
-    assert (*coalesced(waiting.heard[:-1]), TurnFailed(turn_id="t1", failure=ended.failure)) == replayed(ended)
+    assert (
+        *coalesced(waiting.heard[:-1]),
+        TurnFailed(turn_id="t1", failure=ended.failure, status=ended.status.value),
+    ) == replayed(ended)
 
 
 def test_a_turn_whose_steps_and_traces_do_not_match_is_not_told() -> None:
@@ -164,7 +167,7 @@ def test_a_turn_whose_steps_and_traces_do_not_match_is_not_told() -> None:
 def test_a_turn_that_ended_without_a_reason_is_told_as_failed_all_the_same() -> None:
     failed = new_turn().model_copy(update={"status": TurnStatus.FAILED})
     failure = Failure(kind="ended", message="turn 't1' is failed")
-    assert (TurnStarted(turn_id="t1"), TurnFailed(turn_id="t1", failure=failure)) == replayed(failed)
+    assert (TurnStarted(turn_id="t1"), TurnFailed(turn_id="t1", failure=failure, status="failed")) == replayed(failed)
 
 
 TEXTS = st.lists(st.sampled_from(["a", "b ", "日"]), max_size=3).map(tuple)
