@@ -20,11 +20,11 @@ from tests.harness import (
     attempt,
     client_tool,
     contents,
-    discards_steps,
     finished_steps,
     heard_from,
     opens_turn,
     outline,
+    reads,
     resumes_turn,
     together,
     turn_in,
@@ -288,7 +288,7 @@ def test_the_first_runs_clean_up_leaves_the_steps_of_the_second(tmp_path: Path) 
         other.resume(newest(first, ref), answer("1"))
         thinking.wait()
 
-    first.store.before(discards_steps, resume)
+    first.store.before(reads("step:"), resume)
     first.say(ref)
     turn = newest(first, ref)
     assert len(first.state(turn).turn.steps) == 6
