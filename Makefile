@@ -32,8 +32,8 @@ MINISTACK_READY := $(MINISTACK)/ready
 PYTHON313 ?= $(firstword $(foreach candidate,python3.13 $(shell pyenv prefix 3.13 2>/dev/null)/bin/python3.13,\
 	$(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
 # The clients of every run, and those of `make clients` beside them; the TypeScript client needs npm, and without it no test does.
-CLIENTS := 0.2.12 0.2.23 0.3.5 openai typescript-0.3.0
-MORE_CLIENTS := 0.1.9 0.2.0 typescript-0.2.23
+CLIENTS := 0.0.63 0.2.12 0.2.23 0.3.5 openai typescript-0.3.0
+MORE_CLIENTS := 0.0.53 0.0.57 0.1.9 0.2.0 typescript-0.2.23
 CLIENTS_READY := $(CLIENTS:%=.clients/%/ready)
 MORE_CLIENTS_READY := $(MORE_CLIENTS:%=.clients/%/ready)
 # What a TypeScript client depends on is taken as it was on this day.
@@ -104,7 +104,7 @@ attack: $(DEV_READY)
 
 clients: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
 	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal -o tmp_path_retention_policy=failed \
-		tests/e2e/test_client_table.py tests/e2e/test_every_method.py $(ARGS)
+		tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py $(ARGS)
 
 nightly: clients attack torture lost-power guards
 
