@@ -118,8 +118,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield serving
 
 
-def sent(server: Served, route: Route, ids: Mapping[str, str]) -> tuple[int, bytes]:
-    body = {**example_of(route), **{name: ids[name] for name in example_of(route) if name in ids}}
+def sent(server: Served, route: Route, ids: Mapping[str, str], **more: Any) -> tuple[int, bytes]:
+    body = {**example_of(route), **{name: ids[name] for name in example_of(route) if name in ids}, **more}
     path = route.path.format_map(ids).encode()
     answer = server.client.send(Raw(route.method, path, (json.dumps(body).encode(),)))
     return answer.status, answer.body
@@ -132,6 +132,7 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     ids["session_id"] = json.loads(sent(server, by_name.pop("create_session"), ids)[1])["session_id"]
     _, stream = sent(server, by_name.pop("create_turn"), ids)
     ids |= {name: re.findall(rf'"{name}":"([^"]+)"', stream.decode())[0] for name in ("turn_id", "step_id")}
+    ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
     assert answers.pop(WAITS_FOR_NOTHING)[0] == 409

@@ -25,6 +25,7 @@ class FieldText(NamedTuple):
 
 def add_field_texts(document: Schema) -> None:
     """Describe every field, parameter and header of the document, and give an example of each, and of each body."""
+    document["components"]["schemas"] = _unshared(document["components"]["schemas"])
     examples = _Examples(document["components"]["schemas"])
     for name, schema in document["components"]["schemas"].items():
         for path, field in fields_in(schema, plain_name(name)):
@@ -65,6 +66,13 @@ def plain_name(schema: str) -> str:
 def known_texts() -> Mapping[str, FieldText]:
     """Return what the table says, by its keys."""
     return {key: FieldText(*map(_value, told)) for key, told in tomllib.loads(FILE.read_text()).items()}
+
+
+def _unshared(part: Any) -> Any:
+    """Return a copy whose fields are all of their own: the text of one must not show at another of the same object."""
+    if isinstance(part, dict):
+        return {name: _unshared(value) for name, value in part.items()}
+    return [_unshared(value) for value in part] if isinstance(part, list) else part
 
 
 def _value(told: Any) -> Any:
@@ -123,6 +131,9 @@ class _Examples:
 
     def of(self, schema: Schema, path: str = "") -> Any:
         """Return an example of the schema, which is that of the field at the path; MISSING if there is none."""
+        shown = MISSING if path in known_texts() else schema.get("examples", [MISSING])[0]
+        if shown is not MISSING:
+            return shown
         if path and (told := _text(path).example) is not MISSING:
             return told
         for keyword in ("const", "default"):

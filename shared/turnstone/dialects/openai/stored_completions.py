@@ -59,9 +59,7 @@ class ChatCompletionList(Frozen):
     """A part of the list of stored chat completions."""
 
     object: OF_LIST = "list"
-    data: Annotated[
-        tuple[StoredChatCompletion, ...], Field(description="The chat completions, newest first.", examples=[[]])
-    ]
+    data: Annotated[tuple[StoredChatCompletion, ...], Field(description="The chat completions, in the wanted order.")]
     first_id: FIRST_ID
     last_id: LAST_ID
     has_more: HAS_MORE
@@ -94,16 +92,18 @@ class StoredMessage(Frozen):
     id: Annotated[str, Field(description="Names the message.", examples=[f"{EXAMPLE_ID}-0"])]
     role: Annotated[str, Field(description="Who says it.", examples=["user"])]
     content: Annotated[str | None, Field(description="The text.", examples=["hi"])] = None
-    name: Annotated[str | None, Field(description="The speaker's name.", examples=["Ann"])] = None
+    name: Annotated[str | None, Field(description="The speaker's name; null where it has none.", examples=["Ann"])] = (
+        None
+    )
     content_parts: Annotated[
         tuple[dict[str, Any], ...] | None,
-        Field(description="Texts and images.", examples=[[{"type": "text", "text": "hi"}]]),
+        Field(description="Texts and images; null where the content is one text.", examples=[None]),
     ] = None
     tool_calls: Annotated[
         tuple[dict[str, Any], ...] | None, Field(description="The calls of an assistant's message.", examples=[None])
     ] = None
     tool_call_id: Annotated[
-        str | None, Field(description="The call that a tool's message answers.", examples=["call_1"])
+        str | None, Field(description="The call that a tool's message answers; else null.", examples=[None])
     ] = None
 
 
@@ -111,18 +111,19 @@ class StoredMessages(Frozen):
     """Messages of a stored chat completion."""
 
     object: OF_LIST = "list"
-    data: Annotated[tuple[StoredMessage, ...], Field(description="The messages, in their order.", examples=[[]])]
+    data: Annotated[tuple[StoredMessage, ...], Field(description="The messages, in the wanted order.")]
     first_id: FIRST_ID
     last_id: LAST_ID
     has_more: HAS_MORE
 
 
-def _page_query(of: str, order: str, pattern: str) -> dict[str, dict[str, Any]]:
+def _page_query(of: str, order: str, pattern: str, example: str) -> dict[str, dict[str, Any]]:
     limits = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LARGEST}, {"const": ""}]}
     return {
         "after": {
             "description": f"Continue behind the {of} of this id.",
             "schema": {"anyOf": [{"type": "string", "pattern": f"^{pattern}$"}, {"const": ""}]},
+            "example": example,
         },
         "limit": {
             "description": f"How many at most; {USUAL_LIMIT} if left out, and never more than {MOST_IN_A_LIST}.",
@@ -136,7 +137,7 @@ def _page_query(of: str, order: str, pattern: str) -> dict[str, dict[str, Any]]:
 
 
 LIST_QUERY = {
-    **_page_query("chat completion", "desc", WIRE_ID),
+    **_page_query("chat completion", "desc", WIRE_ID, EXAMPLE_ID),
     "model": {"description": "Only those of this model.", "schema": {"type": "string"}},
     "metadata": {
         "description": "Only those with this metadata, as `metadata[topic]=support`.",
@@ -146,7 +147,7 @@ LIST_QUERY = {
     },
 }
 MESSAGES_QUERY = _page_query(
-    "message", "asc", MESSAGE_ID.pattern.replace("?P<completion_id>", "").replace("?P<index>", "")
+    "message", "asc", MESSAGE_ID.pattern.replace("?P<completion_id>", "").replace("?P<index>", ""), f"{EXAMPLE_ID}-0"
 )
 
 
