@@ -145,7 +145,7 @@ def _bodies(mark: str, said: str) -> Mapping[str, Any]:
             "model": "offline",
             "messages": [{"role": "user", "content": stored}],
             "store": True,
-            "metadata": {"mark": stored[:500]},
+            "metadata": {"of": stored[:500]},
         },
         "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
         "/v1/toolgroups": {
