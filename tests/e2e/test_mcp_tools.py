@@ -155,3 +155,19 @@ def test_a_caller_whom_an_mcp_server_lets_do_nothing_is_a_403(tmp_path: Path) ->
         assert client.post(f"{session}/turn", json=TURN).status_code == 403
         refused = client.get("/v1/tool-runtime/list-tools", params={"tool_group_id": "mcp::guarded"})
         assert (refused.status_code, "'mcp::guarded'" in refused.json()["detail"]) == (403, True)
+
+
+def test_a_private_server_of_the_operators_file_is_asked_and_a_tenants_own_group_of_it_is_not(tmp_path: Path) -> None:
+    with HostileMcpServer(decent) as mcp:
+        file = tmp_path / "turnstone.toml"
+        file.write_text(f'[toolgroups."mcp::wiki"]\nmcp_endpoint = "{mcp.url()}"\n')
+        with (
+            ServerProcess(tmp_path, config=file) as server,
+            httpx.Client(base_url=server.url, timeout=30) as client,
+        ):
+            (tool,) = client.get("/v1/tools", params={"toolgroup_id": "mcp::wiki"}).raise_for_status().json()["data"]
+            assert (tool["identifier"], tool["toolgroup_id"]) == ("echo", "mcp::wiki")
+            endpoint = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": mcp.url()}}
+            client.post("/v1/toolgroups", json={"toolgroup_id": "mcp::own", **endpoint}).raise_for_status()
+            refused = client.get("/v1/tools", params={"toolgroup_id": "mcp::own"})
+            assert (refused.status_code, "TURNSTONE_FETCH_ALLOW" in refused.text) == (502, True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from tests.fakes.hostile_mcp_server import HostileMcpServer, Reply, decent
 from tests.fakes.image_models import KEY as IMAGE_KEY
 from tests.fakes.image_models import PNG, openai_images
 from tests.fakes.search_services import KEY, tavily
@@ -23,6 +25,7 @@ from turnstone.bootstrap.models import Means
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
 from turnstone.config import InvalidSettings, LambdaSettings
 from turnstone.domain.agent_tools import RemoteExecution
+from turnstone.domain.content import text_of
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
@@ -180,6 +183,70 @@ def test_an_mcp_server_is_asked_only_if_it_is_public_or_allowed_and_connections_
         assert server.asked == []
         assert set(threading.enumerate()) <= before
     kinds.close()
+
+
+def mcp_group(name: str, uri: str) -> Toolgroup:
+    endpoint = McpEndpoint(uri=uri)
+    return Toolgroup(identifier=name, provider_resource_id=name, provider_id=MCP, mcp_endpoint=endpoint)
+
+
+def wiki_at(uri: str) -> str:
+    return f'[toolgroups."mcp::wiki"]\nmcp_endpoint = "{uri}"\n'
+
+
+@pytest.mark.parametrize("place", ["here", "on AWS"])
+def test_a_private_mcp_server_of_the_file_needs_no_second_permission(place: str) -> None:
+    with HostileMcpServer(decent) as server:
+        kinds = local(wiki_at(server.url())) if place == "here" else on_aws(wiki_at(server.url()), {})
+        box = kinds.build(mcp_group("mcp::wiki", server.url()))
+        assert [tool.name for tool in box.tools(ASKER)] == ["echo"]
+        assert text_of(box.invoke(invocation("echo", {})).content) == "echoed"
+        kinds.close()
+
+
+def test_a_tenants_toolgroup_does_not_have_the_permission_of_the_files() -> None:
+    with HostileMcpServer(decent) as server, HostileMcpServer(decent) as other:
+        kinds = local(wiki_at(server.url()))
+        assert kinds.build(mcp_group("mcp::wiki", server.url())).tools(ASKER)
+        asked = len(server.requests)
+        for name, uri in (
+            ("mcp::own", server.url()),  # the same address in words of a tenant, while a connection to it is kept
+            ("mcp::wiki", server.url("/other")),
+            ("mcp::wiki", other.url()),
+            (MCP, server.url()),
+        ):
+            with pytest.raises(ToolgroupUnavailable, match="it is not https"):
+                kinds.build(mcp_group(name, uri)).tools(ASKER)
+        kinds.close()
+        assert (len(server.requests), other.requests) == (asked, [])
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_server_of_the_file_can_t_lead_elsewhere(status: int) -> None:
+    with HostileMcpServer(decent) as elsewhere:
+        headers = (("location", elsewhere.url()),)
+        with HostileMcpServer(lambda _: Reply(status=status, headers=headers)) as server:
+            kinds = local(wiki_at(server.url()))
+            with pytest.raises(ToolgroupUnavailable, match="another address"):
+                kinds.build(mcp_group("mcp::wiki", server.url())).tools(ASKER)
+            kinds.close()
+        assert elsewhere.requests == []
+
+
+def test_a_name_of_the_file_is_no_way_to_the_metadata_of_a_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = "http://wiki.internal/mcp"
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", ("169.254.169.254", 80))])
+    kinds = local(wiki_at(uri))
+    with pytest.raises(ToolgroupUnavailable, match="no public address"):
+        kinds.build(mcp_group("mcp::wiki", uri)).tools(ASKER)
+    kinds.close()
+
+
+@pytest.mark.parametrize("address", ["wiki.example/mcp", "https://user:s3cret@wiki.example/mcp", "ftp://wiki.example"])
+def test_an_address_of_the_file_that_nobody_can_be_asked_at_is_refused_at_the_start(address: str) -> None:
+    with pytest.raises(InvalidSettings, match=r"toolgroups\.mcp::wiki\.mcp_endpoint: ") as refused:
+        local(wiki_at(address))
+    assert "s3cret" not in str(refused.value)
 
 
 def test_code_is_run_where_the_file_says() -> None:

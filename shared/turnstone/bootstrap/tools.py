@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
@@ -91,8 +91,8 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
             image_model = _image_model(told.photogen, place.catalogue, place.means)
         if told.code_interpreter.runs != "off":
             code_interpreter = _code_interpreter(place, told.code_interpreter)
-        _refuse_wrong_addresses(told, allowed)
-    mcp = _McpServers(allowed)
+        _refuse_wrong_addresses(place.catalogue, allowed)
+    mcp = _McpServers(allowed, place.catalogue.known_toolgroups() if place.catalogue is not None else {})
     means = ToolMeans(
         settings=partial(_settings_of, place.catalogue),
         clock=place.clock,
@@ -106,14 +106,17 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
     return EveryToolKind(means)
 
 
-def _refuse_wrong_addresses(settings: ToolSettings, allowed: Callable[[], Allowed]) -> None:
+def _refuse_wrong_addresses(catalogue: Catalogue, allowed: Callable[[], Allowed]) -> None:
     """Raise InvalidSettings for an address of the operator that can't be asked."""
-    for name, url in (("websearch", settings.websearch.url), ("wolfram_alpha", settings.wolfram_alpha.url)):
+    told = catalogue.tools
+    addresses = {"tools.websearch.url": told.websearch.url, "tools.wolfram_alpha.url": told.wolfram_alpha.url}
+    named = {f"toolgroups.{name}.mcp_endpoint": entry.mcp_endpoint for name, entry in catalogue.toolgroups.items()}
+    for where, url in {**addresses, **named}.items():
         try:
             if url is not None:
                 allowed().with_url(url)
         except FetchRefused as refused:
-            raise InvalidFile(f"tools.{name}.url: {refused}") from refused
+            raise InvalidFile(f"{where}: {refused}") from refused
 
 
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
@@ -178,8 +181,10 @@ def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, means: M
 class _McpServers:
     """The connections to MCP servers, of a process that may never ask one."""
 
-    def __init__(self, allowed: Callable[[], Allowed]) -> None:
+    def __init__(self, allowed: Callable[[], Allowed], configured: Mapping[str, Toolgroup]) -> None:
+        """Take the toolgroups of the operator's file, whose servers need no further permission."""
         self._allowed = allowed
+        self._configured = configured
         self._lock = Lock()
         self._connections: McpConnections | None = None
 
@@ -190,7 +195,8 @@ class _McpServers:
         with self._lock:
             if self._connections is None:
                 self._connections = guarded_connections(self._allowed())
-        return McpToolbox(group, self._connections)
+        is_configured = self._configured.get(group.identifier) == group  # a tenant's would have to be the same in all
+        return McpToolbox(group, self._connections, is_configured=is_configured)
 
     def close(self) -> None:
         with self._lock:

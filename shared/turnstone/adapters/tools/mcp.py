@@ -23,8 +23,11 @@ from turnstone.domain.tools import ToolDef
 class McpToolbox:
     """Asks the server that a toolgroup of the provider `model-context-protocol` names."""
 
-    def __init__(self, group: Toolgroup, connections: McpConnections) -> None:
+    def __init__(self, group: Toolgroup, connections: McpConnections, *, is_configured: bool = False) -> None:
         """Prepare to ask.
+
+        Args:
+            is_configured: the group is one of the operator's own file, whose server may be a private one.
 
         Raises:
             InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
@@ -38,10 +41,11 @@ class McpToolbox:
         self._name = group.identifier
         self._uri = group.mcp_endpoint.uri
         self._connections = connections
+        self._is_configured = is_configured
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
         """Return the tools that the server lists to the asker. Raises InvalidRequest too, for headers of no use."""
-        peer = peer_of(self._uri, asker)
+        peer = peer_of(self._uri, asker, is_configured=self._is_configured)
         try:
             return self._connections.listing(peer).tools
         except McpTrouble as trouble:
@@ -75,7 +79,7 @@ class McpToolbox:
 
     def _peer(self, invocation: ToolInvocation) -> McpPeer:
         try:
-            return peer_of(self._uri, invocation.asker)
+            return peer_of(self._uri, invocation.asker, is_configured=self._is_configured)
         except InvalidRequest as refused:
             raise ToolFailed(str(refused)) from refused
 

@@ -36,12 +36,13 @@ class McpConnections:
     """
 
     def __init__(
-        self, new_transport: Callable[[], httpx2.AsyncBaseTransport], limits: McpLimits = DEFAULT_LIMITS
+        self, new_transport: Callable[[McpPeer], httpx2.AsyncBaseTransport], limits: McpLimits = DEFAULT_LIMITS
     ) -> None:
         """Prepare connections.
 
         Args:
-            new_transport: makes what sends the requests of one connection; it refuses where nothing may be sent.
+            new_transport: makes what sends the requests of one connection to a peer; it refuses where nothing may be
+                sent.
         """
         self._new_transport = new_transport
         self._limits = limits

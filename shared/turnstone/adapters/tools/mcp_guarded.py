@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     import httpx2
 
     from turnstone.adapters.fetching.allowing import Allowed
+    from turnstone.adapters.tools.mcp_peer import McpPeer
 
 
 def guarded_connections(allowed: Allowed, limits: McpLimits = DEFAULT_LIMITS) -> McpConnections:
-    """Return connections to public servers over https, and to what is allowed."""
+    """Return connections to public servers over https, to what is allowed, and to what the operator's file names.
+
+    The file's permission is for the host and port of its own address, and for connections of the file's own toolgroup:
+    neither a redirect to another place nor a tenant's toolgroup of the same address has it.
+    """
 
     @cache
     def certificates() -> ssl.SSLContext:
@@ -25,10 +30,11 @@ def guarded_connections(allowed: Allowed, limits: McpLimits = DEFAULT_LIMITS) ->
 
         return ssl.create_default_context()  # reads a file of all authorities, once for all connections
 
-    def new_transport() -> httpx2.AsyncBaseTransport:
+    def new_transport(peer: McpPeer) -> httpx2.AsyncBaseTransport:
         from turnstone.adapters.fetching.guarded_httpx import GuardedTransport
         from turnstone.adapters.fetching.rules import system_resolver
 
-        return GuardedTransport(allowed, system_resolver, certificates())
+        reachable = allowed.with_url(peer.uri) if peer.is_configured else allowed
+        return GuardedTransport(reachable, system_resolver, certificates())
 
     return McpConnections(new_transport, limits)

@@ -44,11 +44,16 @@ NOT_THE_CALLERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class McpPeer:
-    """A server as one caller sees it: connections are shared by those who agree in all of this, and by nobody else."""
+    """A server as one caller sees it: connections are shared by those who agree in all of this, and by nobody else.
+
+    Attributes:
+        is_configured: the operator's own file names the address, so that it may be private.
+    """
 
     tenant: str
     uri: str = field(repr=False)
     headers: tuple[tuple[str, str], ...] = field(repr=False)
+    is_configured: bool = False
 
     @property
     def shown_uri(self) -> str:
@@ -62,9 +67,10 @@ class McpPeer:
         return said
 
 
-def peer_of(uri: str, asker: ToolAsker) -> McpPeer:
+def peer_of(uri: str, asker: ToolAsker, *, is_configured: bool) -> McpPeer:
     """Return the server as the asker sees it. Raises InvalidRequest, which repeats no value of a header."""
-    return McpPeer(asker.tenant, uri, _headers_for(uri, asker.provider_data.mapping(MCP_HEADERS)))
+    headers = _headers_for(uri, asker.provider_data.mapping(MCP_HEADERS))
+    return McpPeer(asker.tenant, uri, headers, is_configured)
 
 
 def shown(uri: str) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 from mcp_types import CallToolResult
 
-from turnstone.adapters.tools.mcp_connection import McpConnection
+from turnstone.adapters.tools.mcp_connection import McpConnection, Way
 from turnstone.adapters.tools.mcp_limits import McpLimits
 from turnstone.adapters.tools.mcp_peer import McpPeer
 from turnstone.adapters.tools.mcp_tools import McpListing
@@ -24,7 +24,7 @@ MAX_REMEMBERED = 1_024
 class McpPool:
     """One connection for each peer, made when it is first asked, the ones not used for longest closed for others."""
 
-    def __init__(self, new_transport: Callable[[], httpx2.AsyncBaseTransport], limits: McpLimits) -> None:
+    def __init__(self, new_transport: Callable[[McpPeer], httpx2.AsyncBaseTransport], limits: McpLimits) -> None:
         self._new_transport = new_transport
         self._limits = limits
         self._kept: OrderedDict[McpPeer, McpConnection] = OrderedDict()
@@ -99,7 +99,8 @@ class McpPool:
         connection = self._kept.get(peer)
         if connection is None or not connection.is_open:
             is_sse = peer.uri in self._speaks_sse or urlsplit(peer.uri).path.endswith("/sse")
-            connection = McpConnection(peer, "sse" if is_sse else "streamable", self._new_transport(), self._limits)
+            way: Way = "sse" if is_sse else "streamable"
+            connection = McpConnection(peer, way, self._new_transport(peer), self._limits)
             self._kept[peer] = connection
             self._all.add(connection)
             connection.task.add_done_callback(lambda _: self._forget(peer, connection))
