@@ -5,14 +5,15 @@ from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
 from turnstone.dialects.llama_stack.requests_2024 import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, checked
+from turnstone.http.routes import Reply, Request, Route, checked, restored
 
 
 def get_turn_2024(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    return Reply(turn_wire(reader.get(request.caller, ref)))
+    read = reader.read(request.caller, ref)
+    return restored(Reply(turn_wire(read.turn)), read.restore)
 
 
 QUERY = query_of("agent_id", "turn_id", optional=("session_id",))

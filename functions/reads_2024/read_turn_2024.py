@@ -4,14 +4,15 @@ from turnstone.dialects.llama_stack.read_requests_2024 import TurnNamed
 from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse
+from turnstone.http.routes import Reply, Request, Route, parse, restored
 
 
 def read_turn_2024(request: Request) -> Reply:
     asked = parse(request, TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    return Reply(turn_wire(reader.get(request.caller, ref)))
+    read = reader.read(request.caller, ref)
+    return restored(Reply(turn_wire(read.turn)), read.restore)
 
 
 ROUTE = Route("POST", "/agents/turn/get", read_turn_2024, Turn2024, TurnNamed, raises=(NotFound,), stores=False)

@@ -214,7 +214,11 @@ class _Endpoint:
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, tenant: str) -> int:
         match answer:
             case Reply():
-                return await _send_whole(answer, send)
+                if answer.pieces is None:
+                    return await _send_whole(answer, send)
+                content_type = (b"content-type", answer.content_type.encode())
+                drawn = self._drawn(answer.pieces, receive, tenant)
+                return await _send_chunks(content_type, drawn, send, answer.headers)
             case PiecesReply(pieces):
                 return await _send_chunks(JSON, self._drawn(pieces, receive, tenant), send)
             case TurnReply(broadcast, encode):
@@ -260,10 +264,14 @@ class _Endpoint:
         if request.stop is not None and request.stop.is_given:
             return detail_reply(503, "the client has left")  # while it waited; nobody is there to read this
         answer = self._route.endpoint(request)
-        if not isinstance(answer, PiecesReply):
-            return answer
-        pieces = cut(answer.pieces)
-        return PiecesReply(chain(_some_of(pieces), pieces))
+        if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
+            from turnstone.http.sse import past_events
+
+            answer = Reply(b"", content_type=SSE[1].decode(), pieces=past_events(answer, answer.broadcast.restore))
+        if isinstance(answer, Reply | PiecesReply) and answer.pieces is not None:
+            pieces = cut(answer.pieces)
+            return answer._replace(pieces=chain(_some_of(pieces), pieces))
+        return answer
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
         """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
@@ -312,9 +320,14 @@ async def _send_whole(reply: Reply, send: Send) -> int:
     return reply.status
 
 
-async def _send_chunks(content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send) -> int:
+async def _send_chunks(
+    content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send, own: Mapping[str, str] | None = None
+) -> int:
+    headers = [content_type, *((name.encode(), value.encode()) for name, value in (own or {}).items())]
+    if "cache-control" not in (own or {}):
+        headers.append(NO_CACHE)
     async with aclosing(chunks):
-        await send({"type": "http.response.start", "status": 200, "headers": [content_type, NO_CACHE]})
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -18,6 +18,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
+    from turnstone.domain.content import Restore
     from turnstone.domain.events import TurnEvent
     from turnstone.domain.inference import ModelAnswer
     from turnstone.domain.stopping import StopSignal
@@ -98,12 +99,17 @@ def wire_json(value: BaseModel) -> bytes:
 
 
 class Reply(NamedTuple):
-    """A whole answer, of JSON unless it says otherwise."""
+    """A whole answer, of JSON unless it says otherwise.
+
+    Attributes:
+        pieces: what a large body is made of while it is sent; `body` is empty then.
+    """
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = MappingProxyType({})
     content_type: str = "application/json"
+    pieces: Iterator[bytes] | None = None
 
 
 class FileReply(Reply):
@@ -283,6 +289,11 @@ def reply(value: BaseModel, **headers: str) -> Reply:
     """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(wire_json(value), headers=named)
+
+
+def restored(reply: Reply, restore: Restore | None) -> Reply:
+    """Return the reply, with long texts restored as it is sent if it has none of its own."""
+    return reply if restore is None else reply._replace(body=b"", pieces=restore((reply.body,)))
 
 
 def done() -> Reply:
