@@ -62,7 +62,19 @@ def test_a_body_is_restored_however_it_comes_in_pieces(value: object, cuts: list
         assert record.body == body
     else:
         assert b"".join(restore((record.body,))) == body
+    assert type(from_json(record.body.split(b"\n", 1)[1])) is type(value), "marks are not within strings"
     assert record.pieces is None
+
+
+def test_quotes_and_backslashes_are_understood_wherever_pieces_end() -> None:
+    body = to_json(['a"b\\', '\\"' * 10, {"k": 'x\\\\"' * 9}])
+    for cut in range(len(body)):
+        record, restore = with_long_texts_left(Stored(body, [cut, cut + 1]).record())
+        assert restore is not None
+        first, second, third = from_json(record.body)
+        assert first == 'a"b\\'
+        assert "\\" not in second + third["k"]
+        assert b"".join(restore((record.body,))) == body
 
 
 @given(st.lists(st.text(min_size=10, max_size=30), min_size=1, max_size=5), st.lists(st.integers(0, 999), max_size=9))
