@@ -16,7 +16,7 @@ def get_attachment(request: Request) -> FileReply:
         "x-content-type-options": "nosniff",
         "cache-control": "private, max-age=0",
     }
-    return FileReply(file.body, headers=headers, content_type=file.mime_type)
+    return FileReply(file.body, headers=headers, content_type=file.mime_type, pieces=file.pieces)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/attachments/{attachment_id}"

@@ -5,15 +5,15 @@ from turnstone.dialects.llama_stack.replies_2024 import StepReply2024, step_2024
 from turnstone.dialects.llama_stack.requests_2024 import named_in_query, query_of
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, checked, reply
+from turnstone.http.routes import Reply, Request, Route, checked, reply, restored
 
 
 def get_step_2024(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), StepNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    step = reader.get_step(request.caller, ref, asked.step_id)
-    return reply(StepReply2024(step=step_2024(step)))
+    read = reader.read(request.caller, ref)
+    return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
 
 
 QUERY = query_of("agent_id", "turn_id", "step_id", optional=("session_id",))

@@ -6,15 +6,16 @@ from turnstone.dialects.llama_stack.requests_2024 import named_in_query, query_o
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, checked
+from turnstone.http.routes import Reply, Request, Route, checked, restored
 
 
 def get_turn_2024(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    state = reader.read(request.caller, ref)
-    return Reply(turn_wire(state.turn), headers={"x-turn-status": state.status.value})
+    read = reader.read(request.caller, ref)
+    reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
+    return restored(reply, read.restore)
 
 
 QUERY = query_of("agent_id", "turn_id", optional=("session_id",))

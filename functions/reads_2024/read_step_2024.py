@@ -4,15 +4,15 @@ from turnstone.dialects.llama_stack.read_requests_2024 import StepNamed
 from turnstone.dialects.llama_stack.replies_2024 import StepReply2024, step_2024
 from turnstone.domain.errors import NotFound
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse, reply
+from turnstone.http.routes import Reply, Request, Route, parse, reply, restored
 
 
 def read_step_2024(request: Request) -> Reply:
     asked = parse(request, StepNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    step = reader.get_step(request.caller, ref, asked.step_id)
-    return reply(StepReply2024(step=step_2024(step)))
+    read = reader.read(request.caller, ref)
+    return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
 
 
 ROUTE = Route("POST", "/agents/step/get", read_step_2024, StepReply2024, StepNamed, raises=(NotFound,), stores=False)

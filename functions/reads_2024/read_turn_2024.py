@@ -5,15 +5,16 @@ from turnstone.dialects.llama_stack.replies_2024 import Turn2024, turn_wire
 from turnstone.domain.errors import NotFound
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, parse
+from turnstone.http.routes import Reply, Request, Route, parse, restored
 
 
 def read_turn_2024(request: Request) -> Reply:
     asked = parse(request, TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
-    state = reader.read(request.caller, ref)
-    return Reply(turn_wire(state.turn), headers={"x-turn-status": state.status.value})
+    read = reader.read(request.caller, ref)
+    reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
+    return restored(reply, read.restore)
 
 
 ROUTE = Route(

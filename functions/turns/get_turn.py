@@ -2,13 +2,13 @@
 
 from turnstone.domain.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import Reply, Request, Route, reply
+from turnstone.http.routes import Reply, Request, Route, reply, restored
 
 
 def get_turn(request: Request) -> Reply:
-    state = request.application.reader.read(request.caller, request.turn_ref)
+    state, restore = request.application.reader.read(request.caller, request.turn_ref)
     spent = sum(tokens.total_tokens for tokens in state.spent.values())
-    return reply(state.turn, x_turn_status=state.status.value, x_turn_tokens=str(spent))
+    return restored(reply(state.turn, x_turn_status=state.status.value, x_turn_tokens=str(spent)), restore)
 
 
 PATH = "/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"

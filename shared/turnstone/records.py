@@ -3,12 +3,15 @@
 They are tuples, except for three that would equal others: `Absent` the empty tuple, `Delete` and `Check` each other.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 Scalar = str | int
+Result = TypeVar("Result")
 MAX_OPERATIONS = 100
 LAST_SORT_KEY = "\U0010ffff"
 
@@ -20,6 +23,23 @@ class Key(NamedTuple):
     sk: str
 
 
+class Pieces(Protocol):
+    """Reads a body in pieces, as often as is wanted, and the same one each time.
+
+    The first reading raises ContentLost if the body is not the one that was stored, NotFound if the record is gone by
+    then, and both before it yields anything. Later ones raise StoreUnavailable if the body can't be read any more.
+    """
+
+    def __call__(self) -> Iterator[bytes]:
+        """Yield the body from its start."""
+
+    def read_by(self, consume: Callable[[Iterator[bytes]], Result]) -> Result:
+        """Return what the consumer makes of the whole body, for a first reading of which nothing is passed on.
+
+        If the body can't be read to its end, the consumer may be called again, or what it made is dropped.
+        """
+
+
 class Record(NamedTuple):
     """A stored record.
 
@@ -27,16 +47,15 @@ class Record(NamedTuple):
         body: the record itself, opaque to the store.
         attributes: the few values that conditions, the open index and time-to-live need; never None.
         rev: 1 when first put, one more with each put or update that names a revision.
-        pieces: yields the body from its start, at each call anew; `body` is empty then. Only where the reader
-            names `held_bytes`, and the store keeps the body in another form. Raises ContentLost at the first piece if
-            the body is not the one that was stored, NotFound if the record is gone by then.
+        pieces: what reads the body; `body` is empty then. Only where the reader names `held_bytes`, and the store keeps
+            the body in another form.
     """
 
     key: Key
     body: bytes
     attributes: Mapping[str, Scalar]
     rev: int
-    pieces: Callable[[], Iterator[bytes]] | None = None
+    pieces: Pieces | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Readers that read nothing: of a long session, and of the stream of a running turn."""
+"""Readers that read nothing: of long sessions, turns, steps, events and files, and of the stream of a running turn."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ import http.client
 import json
 import random
 import re
+import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
 from tests.fakes.openai_answers import Pause, text_chunk
 from tests.fakes.openai_server import ModelServer
-from tests.servers import HOST, ServerProcess
+from tests.servers import HOST, ServerProcess, wait_until
+from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite_failures import PAYLOADS
+from turnstone.bootstrap.operated_place import DATABASE
+from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.refs import SessionRef
+from turnstone.records import Put
+from turnstone.store.frames import frame
+from turnstone.store.keys import attachment_key
+from turnstone.store.oversize import OversizeStore
 
 MB = 1_000_000
 MOST_EACH_MB = 1.0
@@ -24,19 +35,21 @@ MOST_LEFT_MB = 50.0
 GONE_FOR_S = 10.0
 TURN_BYTES = 5 * MB
 READER_BUFFER_BYTES = 4_096  # so that the kernel holds little of what is not read
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 def run(folder: Path, full: bool) -> Iterator[Finding]:
-    readers = 100 if full else 12
+    readers = 100 if full else 24
     deltas = [text_chunk(f"{number:07} delta ") for number in range(20_000 if full else 8_000)]
     with ServerProcess(folder) as server:
         session = Session(server)
-        for number in range(4 if full else 1):
-            session.turn(noise(TURN_BYTES, number))
-        server.restart()  # what it wrote with stays in no figure
-        what = f"{readers} readers of a session of {len(session.read()) / MB:.0f} MB"
-        yield from _held(server, what, get_request(session.path), readers)
+        turn_ids = [session.turn(noise(TURN_BYTES, number)) for number in range(4 if full else 1)]
+        size = f"{len(session.read()) / MB:.0f} MB"
+        large = {f"a session of {size}": session.path, **session.large_answers(turn_ids[0])}
+        for of, path in large.items():
+            server.restart()  # what it wrote with, or held for those before, stays in no figure
+            session.read_small()
+            yield from _held(server, f"{readers} readers of {of}", get_request(path), readers)
     with (
         ModelServer(lambda _: [*deltas, Pause(PATIENCE_S)]) as model,
         ServerProcess(folder, model_url=model.url) as server,
@@ -50,6 +63,7 @@ def run(folder: Path, full: bool) -> Iterator[Finding]:
 def _held(server: ServerProcess, what: str, request: bytes, readers: int) -> Iterator[Finding]:
     idle_mb = settled_mb(server)
     sockets = [unread(server, request) for _ in range(readers)]
+    wait_until(lambda: has_begun(sockets), PATIENCE_S, "not every reader is answered")
     held_mb = settled_mb(server) - idle_mb
     each_mb = held_mb / readers
     yield Finding(what, f"{each_mb:.2f} MB each", f"{MOST_EACH_MB:g} MB each at most", each_mb <= MOST_EACH_MB)
@@ -71,6 +85,7 @@ class Session:
 
     def __init__(self, server: ServerProcess) -> None:
         self._server = server
+        self._small_id = ""
         agent = self._asked("POST", "/v1/agents", {"agent_config": {"model": "m", "instructions": "Be brief."}})
         agent_path = f"/v1/agents/{json.loads(agent)['agent_id']}"
         opened = self._asked("POST", f"{agent_path}/session", {"session_name": "long"})
@@ -81,6 +96,31 @@ class Session:
         told = self._asked("POST", f"{self.path}/turn", _turn_body(text, stream=False))
         turn_id: str = json.loads(told)["turn_id"]
         return turn_id
+
+    def large_answers(self, turn_id: str) -> dict[str, str]:
+        """Return the paths of answers that show a large turn, or a large file that is stored with it now."""
+        self._small_id = self.turn("hello")
+        turn = f"{self.path}/turn/{turn_id}"
+        (step,) = json.loads(self._asked("GET", turn))["steps"]
+        *_, agent_id, _, session_id = self.path.split("/")
+        ref = SessionRef(tenant=LOCAL_CALLER.tenant, agent_id=agent_id, session_id=session_id)
+        body = frame({"name": "large.txt", "mime_type": "text/plain"}, noise(TURN_BYTES, 9).encode())
+        with closing(SqliteRangeStore(self._server.data_dir / DATABASE)) as sqlite:
+            store = OversizeStore(sqlite, FileBlobStore(self._server.data_dir / PAYLOADS))
+            store.write([Put(attachment_key(ref, "large"), body, is_apart=True)])
+        return {
+            "a turn": turn,
+            "a step": f"{turn}/step/{step['step_id']}",
+            "an ended turn's events": f"{turn}/events",
+            "an attachment": f"{self.path}/attachments/large",
+        }
+
+    def read_small(self) -> None:
+        """Read of a small turn what is read of the large one, so that all is loaded that this takes."""
+        turn = f"{self.path}/turn/{self._small_id}"
+        (step,) = json.loads(self._asked("GET", turn))["steps"]
+        for path in (f"{self.path}?turn_ids={self._small_id}", f"{turn}/step/{step['step_id']}", f"{turn}/events"):
+            self._asked("GET", path)
 
     def read(self) -> bytes:
         return self._asked("GET", self.path)
@@ -126,6 +166,14 @@ def unread(server: ServerProcess, request: bytes) -> socket.socket:
     reader.connect((HOST, server.port))
     reader.sendall(request)
     return reader
+
+
+def has_begun(readers: Sequence[socket.socket]) -> bool:
+    """Return whether something has come for each of them."""
+    poller = select.poll()
+    for reader in readers:
+        poller.register(reader, select.POLLIN)
+    return len(poller.poll(0)) == len(readers)
 
 
 def memory_mb(server: ServerProcess) -> float:

@@ -122,7 +122,7 @@ class Workload:
             with self._measured("get turn"):
                 core.reader.read(LOCAL_CALLER, running.ref)
             with self._measured("get step"):
-                core.reader.get_step(LOCAL_CALLER, running.ref, turn.steps[-1].step_id)
+                core.reader.read(LOCAL_CALLER, running.ref).step(turn.steps[-1].step_id)
             with self._measured("get session, one turn"):
                 _, found = core.sessions.read(LOCAL_CALLER, ref, (turn.turn_id,))
                 assert len(list(found)) == 1

@@ -95,8 +95,8 @@ def uses(server: Harness, turn: TurnRef) -> dict[str, Callable[[], object]]:
     return {
         "get session": lambda: core.sessions.read(LOCAL_CALLER, turn.session, None),
         "get some turns": lambda: core.sessions.read(LOCAL_CALLER, turn.session, (turn.turn_id,)),
-        "get turn": lambda: core.reader.get(LOCAL_CALLER, turn),
-        "get step": lambda: core.reader.get_step(LOCAL_CALLER, turn, "s"),
+        "get turn": lambda: core.reader.read(LOCAL_CALLER, turn).turn,
+        "get step": lambda: core.reader.read(LOCAL_CALLER, turn).step("s"),
         "create turn": lambda: server.start(turn.session),
         "repeat the turn": lambda: server.start(turn.session, by=KEY),
         "retry the turn": lambda: server.start(turn.session, by=attempt("said", is_retry=True)),

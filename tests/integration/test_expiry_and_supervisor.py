@@ -107,14 +107,14 @@ def test_a_turn_whose_deadline_is_over_expires(serve: Serve) -> None:
 def test_a_reader_has_an_overdue_turn_attended_to(serve: Serve) -> None:
     server, ref, turn = waiting(serve)
     for read in (
-        lambda: server.reader.get(LOCAL_CALLER, turn),
+        lambda: server.reader.read(LOCAL_CALLER, turn).turn,
         lambda: server.core.sessions.read(LOCAL_CALLER, ref, None),
     ):
         server.supervisor.watched.clear()
         read()
         assert not server.supervisor.watched
     server.clock.advance(AWAIT_S)
-    server.reader.get(LOCAL_CALLER, turn)
+    server.reader.read(LOCAL_CALLER, turn)
     assert server.supervisor.watched == {turn: server.clock.now()}
     server.supervisor.watched.clear()
     server.core.sessions.read(LOCAL_CALLER, ref, None)

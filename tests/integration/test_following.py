@@ -387,7 +387,7 @@ def test_the_token_is_read_into_the_state_and_changes_nothing_else(serve: Serve)
     store_token(server, turn)
     after = server.state(turn)
     assert after == before.model_copy(update={"token": "token", "rev": before.rev + 1})
-    assert server.reader.get(LOCAL_CALLER, turn) == before.turn
+    assert server.reader.read(LOCAL_CALLER, turn).turn == before.turn
     server.assert_whole(turn)
 
 
@@ -520,11 +520,11 @@ def test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader(serve: Ser
         server.resume(turn, answer("l"))
     heir = another(server, "done")
     reader = TurnReader(heir.core.turn_store, AccessRules(owner_only=False), supervisor, server.clock)
-    reader.get(LOCAL_CALLER, turn)
+    reader.read(LOCAL_CALLER, turn)
     assert list(executions.given) == [turn.turn_id], "a lease that is not over may be in use"
     server.clock.advance(LEASE_S)
     for _ in range(2):
-        reader.get(LOCAL_CALLER, turn)
+        reader.read(LOCAL_CALLER, turn)
     own = f"{turn.turn_id}-{server.header(turn).lock.fence}-{int(server.clock.now().timestamp() // 3_600)}"
     assert list(executions.given) == [turn.turn_id, own]
     given = executions.given[own]

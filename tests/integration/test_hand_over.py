@@ -461,7 +461,7 @@ def test_without_a_supervisor_the_turn_is_left_to_whoever_reads_it(serve: Serve)
     server.turns.hand_over(broadcast.ref)
     assert outline(broadcast.events) == "start S:infer failed:handed_over"
     reader = another(server)
-    reader.reader.get(LOCAL_CALLER, broadcast.ref)
+    reader.reader.read(LOCAL_CALLER, broadcast.ref)
     assert reader.supervisor.watched == {broadcast.ref: server.clock.now()}
     assert seen_through(reader, broadcast.ref).status is TurnStatus.COMPLETED
     thinking.open()

@@ -237,10 +237,10 @@ def test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on(
     second = server.another([ROLL, other_thinking], DICE)
     second.attend_open()
     other_thinking.wait()
-    assert len(second.reader.get(LOCAL_CALLER, broadcast.ref).steps) == 6
+    assert len(second.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps) == 6
     thinking.open()
     server.hear(broadcast)
-    shown = second.reader.get(LOCAL_CALLER, broadcast.ref).steps
+    shown = second.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     second.store.is_dead = True
     other_thinking.open()
     second.settle()
@@ -262,7 +262,7 @@ def test_steps_are_kept_while_the_close_could_not_be_stored(serve: Serve, is_dea
     server.store.before(lambda call: bool(call.operations), unavailable)
     thinking.open()
     told = finished_steps(server.hear(broadcast))
-    assert told == server.reader.get(LOCAL_CALLER, broadcast.ref).steps
+    assert told == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     server.clock.advance(LEASE_S)
     if is_dead:
         server = server.another(["You rolled 4, I said."], DICE)
@@ -299,10 +299,10 @@ def test_a_paused_turns_clean_up_leaves_the_steps_of_its_resume(serve: Serve) ->
     assert outline(heard_from(broadcast)).endswith("awaiting")
     resumed = server.resume(broadcast.ref, answer("c2"))
     thinking.wait()
-    assert len(reader.reader.get(LOCAL_CALLER, broadcast.ref).steps) == 5
+    assert len(reader.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps) == 5
     tidying.open()
     eventually(lambda: len(server.core.executor._running) == 1)
-    assert len(reader.reader.get(LOCAL_CALLER, broadcast.ref).steps) == 5
+    assert len(reader.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps) == 5
     thinking.open()
     assert len(turn_in(server.hear(resumed)).steps) == 6
     server.assert_whole(ref)
@@ -455,7 +455,7 @@ def test_after_too_many_takeovers_the_turn_is_failed(serve: Serve) -> None:
 def stood_still(server: Harness, broadcast: TurnBroadcast) -> None:
     """Let the lease run out, and a reader and the supervisor find the turn before the keeper wakes up."""
     server.clock.advance(LEASE_S)
-    server.reader.get(LOCAL_CALLER, broadcast.ref)
+    server.reader.read(LOCAL_CALLER, broadcast.ref)
     server.attend_due()
 
 

@@ -115,7 +115,7 @@ def test_a_lost_turn_or_file_is_refused_for_good_and_only_to_those_who_may_see_i
         with pytest.raises(error):
             core.reader.read(caller, turn)
         with pytest.raises(error):
-            core.reader.get_step(caller, turn, "s")
+            core.reader.read(caller, turn).step("s")
         with pytest.raises(error):
             core.events.follow(caller, turn, 0)
         with pytest.raises(error):
@@ -146,7 +146,7 @@ def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make:
     server.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     outlook = server.core.recovery.attend(turn)
     assert (outlook.status, outlook.look_again_at) == (TurnStatus.FAILED, None)
-    state = server.reader.read(LOCAL_CALLER, turn)
+    state = server.reader.read(LOCAL_CALLER, turn).state
     assert (state.status, state.turn.output_message.content) == (TurnStatus.FAILED, LOST)
     assert state.failure is not None
     assert "content is lost" in state.failure.message

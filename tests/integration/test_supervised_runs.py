@@ -107,7 +107,7 @@ def abandoned_after_its_resume(stage: Stage) -> tuple[TurnRef, str]:
 def read(stage: Stage, turn: TurnRef, *script: Reply) -> Process:
     """Read the turn, so that it is attended to; return who did."""
     reader = stage.process(*script)
-    reader.reader.get(LOCAL_CALLER, turn)
+    reader.reader.read(LOCAL_CALLER, turn)
     return reader
 
 

@@ -303,7 +303,7 @@ def test_a_reader_after_the_deadline_starts_the_machine_that_was_not_started(sta
 
     def read() -> object:
         return (
-            process.reader.get(LOCAL_CALLER, turn)
+            process.reader.read(LOCAL_CALLER, turn)
             if what == "turn"
             else process.core.sessions.read(LOCAL_CALLER, turn.session, None)
         )
@@ -321,7 +321,7 @@ def test_a_reader_goes_on_when_the_machine_can_not_be_started_for_him_either(sta
     process, turn = paused(stage)
     stage.clock.advance(AWAIT_S)
     process.machine.is_cut = True
-    assert process.reader.read(LOCAL_CALLER, turn).status is TurnStatus.AWAITING_INPUT
+    assert process.reader.read(LOCAL_CALLER, turn).state.status is TurnStatus.AWAITING_INPUT
 
 
 def test_the_machine_of_a_superseded_turn_is_woken_and_tells_that_it_was_cancelled(stage: Stage) -> None:
@@ -342,7 +342,7 @@ def test_a_resume_that_died_before_it_woke_the_machine_is_gone_on_with_for_a_rea
         process.resume(turn, answer("c1"))
     stage.worker("A door.")
     reader = stage.process()
-    assert reader.reader.read(LOCAL_CALLER, turn).status is TurnStatus.IN_PROGRESS
+    assert reader.reader.read(LOCAL_CALLER, turn).state.status is TurnStatus.IN_PROGRESS
     assert stage.bench.names() == [turn.turn_id], "its lease may still be renewed"
     stage.clock.advance(LEASE_S)
     for _ in range(2):

@@ -23,12 +23,14 @@ from turnstone.domain.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import Attachment, ToolExecutionStep, Turn, TurnStatus
 from turnstone.services import toolboxes
+from turnstone.store.attachments import StoredFile
 
 SLOW_S = 0.2
 FOUR_AT_ONCE_S = 0.26
 ATTEMPTS = 5
 FOUR = calls(*(call(name, name) for name in ("a", "b", "c", "d")))
 PICTURE = ProducedFile("a.png", "image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+KEPT_PICTURE = StoredFile(PICTURE.name, PICTURE.mime_type, PICTURE.body)
 SOUND = b"RIFF\x24\x00\x00\x00WAVEfmt "
 
 
@@ -132,7 +134,7 @@ def test_what_a_tool_produces_is_among_the_attachments_of_the_turn(serve: Callab
     turn = run(server, ref)
     (attachment,) = turn.output_attachments
     assert attachment.mime_type == "image/png"
-    assert server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment)) == PICTURE
+    assert server.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment)) == KEPT_PICTURE
     assert server.states(ref)[0].turn.output_attachments == (attachment,)
     assert len(server.blobs()) == 1
 
@@ -230,7 +232,7 @@ def test_a_call_that_is_run_again_after_a_crash_leaves_no_second_file(serve: Cal
     heir.settle()
     assert heir.states(ref)[0].status is TurnStatus.COMPLETED
     (attachment,) = heir.states(ref)[0].turn.output_attachments
-    assert heir.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment)) == PICTURE
+    assert heir.core.attachments.read(LOCAL_CALLER, ref, attachment_id(attachment)) == KEPT_PICTURE
 
 
 def test_groups_of_the_turn_are_used_beside_those_of_the_agent_and_their_arguments_are_fixed(

@@ -509,7 +509,7 @@ def test_a_turn_that_runs_is_read_with_the_steps_it_has_finished(make: Make) -> 
     broadcast = started(server)
     thinking.wait()
     for reader in (server, other):
-        state = reader.reader.read(LOCAL_CALLER, broadcast.ref)
+        state = reader.reader.read(LOCAL_CALLER, broadcast.ref).state
         assert state.status is TurnStatus.IN_PROGRESS
         assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"]
     thinking.open()

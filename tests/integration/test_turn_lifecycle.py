@@ -71,7 +71,7 @@ def test_a_plain_turn(serve: Serve) -> None:
     assert (turn.output_message.content, turn.output_message.stop_reason) == ("Hello", "end_of_turn")
     assert turn.steps == finished_steps(events)
     assert is_about(turn.completed_at, server.clock.now())
-    assert server.reader.get(LOCAL_CALLER, broadcast.ref) == turn
+    assert server.reader.read(LOCAL_CALLER, broadcast.ref).turn == turn
     assert shown_turns(server, ref) == [turn]
     (request,) = server.inference.requests
     assert request.messages == (SystemMessage(content="Be brief."), UserMessage(content="hi"))
@@ -100,7 +100,7 @@ def test_a_turn_with_a_server_tool_stores_each_step_before_it_is_told(serve: Ser
     assert outline(events) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
     assert told_when_stored == ["start S:infer P", "start S:infer P C:infer S:tool P"]
     turn = turn_in(events)
-    assert turn.steps == finished_steps(events) == server.reader.get(LOCAL_CALLER, broadcast.ref).steps
+    assert turn.steps == finished_steps(events) == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps
     assert turn.steps[1].tool_responses[0].content == "4"
     (invocation,) = server.tools.invocations
     assert (invocation.arguments, invocation.session_id) == ({"sides": 6}, ref.session_id)
@@ -126,7 +126,7 @@ def test_a_turn_pauses_for_a_client_tool_and_goes_on(serve: Serve) -> None:
     assert outline(events) == "start S:infer P P C:infer awaiting"
     output = turn_in(events).output_message
     assert (output.content, output.tool_calls, output.stop_reason) == ("Let me see.", (LOOK,), "end_of_message")
-    assert server.reader.get(LOCAL_CALLER, broadcast.ref) == turn_in(events)
+    assert server.reader.read(LOCAL_CALLER, broadcast.ref).turn == turn_in(events)
     assert server.supervisor.watched[broadcast.ref] == server.header(ref).lock.await_until
     server.assert_whole(ref)
 
@@ -138,7 +138,7 @@ def test_a_turn_pauses_for_a_client_tool_and_goes_on(serve: Serve) -> None:
     assert [step.step_type for step in turn.steps] == ["inference", "tool_execution", "inference"]
     assert len({step.step_id for step in turn.steps}) == 3
     assert contents(server.inference.requests[1].messages) == ["what is there?", "Let me see.", "a door"]
-    assert server.reader.get(LOCAL_CALLER, broadcast.ref) == turn
+    assert server.reader.read(LOCAL_CALLER, broadcast.ref).turn == turn
     server.assert_whole(ref)
 
 
@@ -149,7 +149,7 @@ def test_of_mixed_calls_the_servers_run_first_and_the_client_gets_only_its_own(s
     events = server.hear(broadcast)
     assert outline(events) == "start S:infer P P C:infer S:tool P C:tool awaiting"
     assert turn_in(events).output_message.tool_calls == (LOOK,)
-    assert turn_in(events).steps == server.reader.get(LOCAL_CALLER, broadcast.ref).steps == finished_steps(events)
+    assert turn_in(events).steps == server.reader.read(LOCAL_CALLER, broadcast.ref).turn.steps == finished_steps(events)
     events = server.hear(server.resume(broadcast.ref, answer("c2")))
     assert [step.step_type for step in turn_in(events).steps] == ["inference", *["tool_execution"] * 2, "inference"]
     server.assert_whole(ref)
@@ -257,9 +257,9 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
     turn = broadcast.ref
 
     def read(expected_steps: int) -> Turn:
-        shown = server.reader.get(LOCAL_CALLER, turn)
+        shown = server.reader.read(LOCAL_CALLER, turn).turn
         assert shown_turns(server, ref) == [shown]
-        assert [server.reader.get_step(LOCAL_CALLER, turn, step.step_id) for step in shown.steps] == list(shown.steps)
+        assert [server.reader.read(LOCAL_CALLER, turn).step(step.step_id) for step in shown.steps] == list(shown.steps)
         assert expected_steps == len(shown.steps)
         return shown
 
@@ -280,7 +280,7 @@ def test_a_turn_can_be_read_while_it_runs_while_it_waits_and_afterwards(serve: S
     assert (is_about(ended.completed_at, server.clock.now()), ended.output_message.content) == (True, "A door.")
     assert ended.steps[:2] == running.steps[:2]
     with pytest.raises(NotFound):
-        server.reader.get_step(LOCAL_CALLER, turn, "no such step")
+        server.reader.read(LOCAL_CALLER, turn).step("no such step")
 
 
 @pytest.mark.parametrize("at", ["the turn", "the session"])
@@ -298,7 +298,7 @@ def test_a_reader_never_sees_fewer_steps_than_were_told(serve: Serve, at: str) -
         server.hear(broadcast)
 
     reader.store.after(reads("turn:"), end_the_turn)
-    shown = reader.reader.get(LOCAL_CALLER, broadcast.ref) if at == "the turn" else shown_turns(reader, ref)[0]
+    shown = reader.reader.read(LOCAL_CALLER, broadcast.ref).turn if at == "the turn" else shown_turns(reader, ref)[0]
     assert len(shown.steps) >= 2
 
 
@@ -312,11 +312,11 @@ def test_unknown_sessions_and_turns_are_not_found(serve: Serve) -> None:
         with pytest.raises(NotFound):
             server.start(nowhere)
         with pytest.raises(NotFound):
-            server.reader.get(LOCAL_CALLER, turn_of(nowhere, broadcast.ref.turn_id))
+            server.reader.read(LOCAL_CALLER, turn_of(nowhere, broadcast.ref.turn_id))
         with pytest.raises(NotFound):
             server.core.sessions.read(LOCAL_CALLER, nowhere, None)
     with pytest.raises(NotFound):
-        server.reader.get(LOCAL_CALLER, turn_of(ref, "x"))
+        server.reader.read(LOCAL_CALLER, turn_of(ref, "x"))
 
 
 def test_the_model_sees_the_whole_history_in_order_while_it_fits(serve: Serve) -> None:

@@ -54,8 +54,8 @@ class World:
             "create session": lambda: core.sessions.create(caller, self.agent_id, "mine", attempt()),
             "list sessions": lambda: core.sessions.list(caller, self.agent_id, Wanted()),
             "get session": lambda: core.sessions.read(caller, ref, None),
-            "get turn": lambda: core.reader.get(caller, turn),
-            "get step": lambda: core.reader.get_step(caller, turn, "unknown"),
+            "get turn": lambda: core.reader.read(caller, turn).turn,
+            "get step": lambda: core.reader.read(caller, turn).step("unknown"),
             "create turn": lambda: core.turns.start(caller, ref, SAYING, attempt()),
             "resume turn": lambda: core.turns.resume(caller, turn, [answer("c1")], attempt()),
         }

@@ -232,14 +232,18 @@ class Core:
     @cached_property
     def attachments(self) -> Attachments:
         from turnstone.services.attachments import Attachments
+        from turnstone.store.attachments import AttachmentStore
 
-        return Attachments(self._registries.attachment_store, self._rules, self._ports.clock)
+        store = AttachmentStore(self._ports.store, reads_in_pieces=not self._is_on_lambda)
+        return Attachments(store, self._rules, self._ports.clock)
 
     @cached_property
     def turn_store(self) -> TurnStore:
         from turnstone.store.turns import TurnStore
 
-        return TurnStore(self._ports.store, self._registries.directory)
+        # a Lambda has one reader at a time, and pays for each reading
+        directory = self._registries.directory
+        return TurnStore(self._ports.store, directory, leaves_long_texts=not self._is_on_lambda)
 
     @cached_property
     def leases(self) -> LeaseKeeper:

@@ -1,10 +1,14 @@
 """What a message contains: text, images, or a mixture."""
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from turnstone.domain.model import Frozen, Many
+
+# JSON of which none of the parts ends within a mark, to the same with long texts in the places of their marks
+Restore = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
 class Url(Frozen):

@@ -266,10 +266,15 @@ class _Endpoint:
     async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, line: RequestLine) -> None:
         match answer:
             case Reply():
-                await send_whole(answer, send, line)
+                if answer.pieces is None:
+                    await send_whole(answer, send, line)
+                else:
+                    line.about.update(answer.about)
+                    content_type = (b"content-type", answer.content_type.encode())
+                    drawn = self._drawn(answer.pieces, receive, _tenant_of(line))
+                    await send_chunks(content_type, drawn, send, line, answer.headers)
             case PiecesReply(pieces):
-                tenant = line.caller.tenant if line.caller else ""
-                await send_chunks(JSON, self._drawn(pieces, receive, tenant), send, line)
+                await send_chunks(JSON, self._drawn(pieces, receive, _tenant_of(line)), send, line)
             case TurnReply(broadcast, encode):
                 from turnstone.http.turn_answers import outcome  # only where turns are answered
 
@@ -318,10 +323,14 @@ class _Endpoint:
         if request.stop is not None and request.stop.is_given:
             return detail_reply(503, "the client has left")  # while it waited; nobody is there to read this
         answer = self._route.endpoint(request)
-        if not isinstance(answer, PiecesReply):
-            return answer
-        pieces = cut(answer.pieces)
-        return PiecesReply(chain(_some_of(pieces), pieces))
+        if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
+            from turnstone.http.sse import past_events
+
+            answer = Reply(b"", content_type=SSE[1].decode(), pieces=past_events(answer, answer.broadcast.restore))
+        if isinstance(answer, Reply | PiecesReply) and answer.pieces is not None:
+            pieces = cut(answer.pieces)
+            return answer._replace(pieces=chain(_some_of(pieces), pieces))
+        return answer
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
         """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
@@ -373,3 +382,7 @@ async def _send_refusal(reply: Reply, scope: Scope, send: Send, surroundings: Su
     """Answer a request that no route takes, or none by this method."""
     with RequestLine(scope["method"], None, surroundings.request_id(scope), {"path": scope["path"]}) as line:
         await send_whole(reply, send, line)
+
+
+def _tenant_of(line: RequestLine) -> str:
+    return line.caller.tenant if line.caller else ""

@@ -90,6 +90,13 @@ def _text(path: str) -> FieldText:
     return text._replace(description=known[name].description)
 
 
+def _shown(schema: Schema, path: str) -> Any:
+    """Return the example of the table's line for this very field, else the schema's own, else that of its name."""
+    if "examples" in schema and path not in known_texts():
+        return schema["examples"][0]
+    return _text(path).example if path else MISSING
+
+
 def _tell(field: Schema, text: FieldText, example: Any) -> None:
     if text.description:
         field.setdefault("description", text.description)
@@ -131,11 +138,8 @@ class _Examples:
 
     def of(self, schema: Schema, path: str = "") -> Any:
         """Return an example of the schema, which is that of the field at the path; MISSING if there is none."""
-        shown = MISSING if path in known_texts() else schema.get("examples", [MISSING])[0]
-        if shown is not MISSING:
+        if (shown := _shown(schema, path)) is not MISSING:
             return shown
-        if path and (told := _text(path).example) is not MISSING:
-            return told
         for keyword in ("const", "default"):
             if schema.get(keyword) is not None:
                 return schema[keyword]

@@ -19,6 +19,7 @@ from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
+    from turnstone.domain.content import Restore
     from turnstone.domain.events import TurnEvent
     from turnstone.domain.inference import TokenLikelihood
     from turnstone.domain.stopping import StopSignal
@@ -107,6 +108,7 @@ class Reply(NamedTuple):
 
     Attributes:
         about: what the log tells of it: ids of what was made, or what went wrong.
+        pieces: what a large body is made of while it is sent; `body` is empty then.
     """
 
     body: bytes
@@ -114,6 +116,7 @@ class Reply(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     content_type: str = "application/json"
     about: Mapping[str, Any] = MappingProxyType({})
+    pieces: Iterator[bytes] | None = None
 
 
 class FileReply(Reply):
@@ -316,6 +319,11 @@ def reply(value: BaseModel, **headers: str) -> Reply:
     """Return the value as the whole answer, nulls included. An underscore in a header's name stands for a dash."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(wire_json(value), headers=named, about=ids_in(value.__dict__))
+
+
+def restored(reply: Reply, restore: Restore | None) -> Reply:
+    """Return the reply, with long texts restored as it is sent if it has none of its own."""
+    return reply if restore is None else reply._replace(body=b"", pieces=restore((reply.body,)))
 
 
 def done() -> Reply:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 
 from starlette.types import Send
 
@@ -11,6 +12,7 @@ from turnstone.http.request_lines import RequestLine
 from turnstone.http.routes import Reply
 
 NO_CACHE = (b"cache-control", b"no-cache")
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 async def send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
@@ -26,12 +28,18 @@ async def send_whole(reply: Reply, send: Send, line: RequestLine) -> None:
 
 
 async def send_chunks(
-    content_type: tuple[bytes, bytes], chunks: AsyncGenerator[bytes], send: Send, line: RequestLine
+    content_type: tuple[bytes, bytes],
+    chunks: AsyncGenerator[bytes],
+    send: Send,
+    line: RequestLine,
+    own: Mapping[str, str] = NO_HEADERS,
 ) -> None:
-    """Send pieces as they come."""
+    """Send pieces as they come, with headers of the answer's own."""
     line.status = 200
+    headers = [content_type, *((name.encode(), value.encode()) for name, value in own.items()), *_id_header(line)]
+    if "cache-control" not in own:
+        headers.append(NO_CACHE)
     async with aclosing(chunks):
-        headers = [content_type, NO_CACHE, *_id_header(line)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})

@@ -1,9 +1,13 @@
 """A turn's broadcast as server-sent events."""
 
+from __future__ import annotations
+
 import asyncio
 from asyncio import AbstractEventLoop
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.types import Receive
 
@@ -12,6 +16,10 @@ from turnstone.domain.failures import Failure
 from turnstone.http.departure import Departure
 from turnstone.http.pieces import cut
 from turnstone.services.broadcast import TurnBroadcast
+
+if TYPE_CHECKING:
+    from turnstone.domain.content import Restore
+    from turnstone.http.routes import TurnStreamReply
 
 PING = b": ping\n\n"
 PING_AFTER_S = 15.0
@@ -83,15 +91,18 @@ async def heard(
         broadcast.leave(listener)
 
 
+def past_events(reply: TurnStreamReply, restore: Restore) -> Iterator[bytes]:
+    """Yield the bytes of a stream whose events have all happened, with their long texts restored."""
+    sent = partial(_sent, reply.encode, reply.has_ids)
+    return restore(map(sent, reply.broadcast.told))
+
+
 async def sse_chunks(
     broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes], receive: Receive, *, has_ids: bool = False
 ) -> AsyncGenerator[bytes]:
     """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
 
-    def sent(told: Numbered) -> bytes:
-        data = encode(told.event)
-        return b"id: %d\n" % told.number + data if has_ids and told.number is not None else data
-
+    sent = partial(_sent, encode, has_ids)
     departure = Departure()
     try:
         with departure.watched(receive):
@@ -103,3 +114,8 @@ async def sse_chunks(
         turn_id = broadcast.ref.turn_id
         failure = Failure(kind="ended", message=f"the server stops; turn {turn_id!r} goes on later, read it again")
         yield encode(TurnFailed(turn_id=turn_id, failure=failure))
+
+
+def _sent(encode: Callable[[TurnEvent], bytes], has_ids: bool, told: Numbered) -> bytes:
+    data = encode(told.event)
+    return b"id: %d\n" % told.number + data if has_ids and told.number is not None else data

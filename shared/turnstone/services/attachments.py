@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 from turnstone.domain.caller import Caller
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.tool_runs import ProducedFile
 from turnstone.ports import Clock
 from turnstone.services.access import AccessRules, check_session
-from turnstone.store.attachments import AttachmentStore
+from turnstone.store.attachments import AttachmentStore, StoredFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +15,7 @@ class Attachments:
     rules: AccessRules
     clock: Clock
 
-    def read(self, caller: Caller, ref: SessionRef, attachment_id: str) -> ProducedFile:
+    def read(self, caller: Caller, ref: SessionRef, attachment_id: str) -> StoredFile:
         """Return the file. Raises NotFound for it or its session, ContentLost."""
         attached = self.store.find(ref, attachment_id)
         check_session(self.rules, caller, attached.session, attached.agent_stamp, self.clock.now())

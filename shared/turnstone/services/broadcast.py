@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Event, Lock
 from typing import NamedTuple
 
+from turnstone.domain.content import Restore
 from turnstone.domain.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.refs import TurnRef
 
@@ -50,6 +51,8 @@ class TurnBroadcast:
         before: the events of earlier runs.
         doubtful_after: the number up to which those who heard earlier runs heard what is stored, None for to the end.
         is_run: a run publishes here, it is not only expected.
+        restore: what restores the long texts in JSON that is made of the events, which are all there then; None where
+            events have all their texts.
     """
 
     def __init__(self, ref: TurnRef) -> None:
@@ -57,6 +60,7 @@ class TurnBroadcast:
         self.before: tuple[Numbered, ...] = ()
         self.doubtful_after: int | None = None
         self.is_run = False
+        self.restore: Restore | None = None
         self.lock = Lock()
         self.told: list[Numbered] = []
         self.is_over = False

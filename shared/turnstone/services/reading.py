@@ -1,6 +1,9 @@
 """Turns as they are stored, while they run and afterwards."""
 
+from typing import NamedTuple
+
 from turnstone.domain.caller import Caller
+from turnstone.domain.content import Restore
 from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import Step, Turn, TurnState
@@ -10,6 +13,29 @@ from turnstone.services.attention import attend_if_due
 from turnstone.store.turns import TurnStore
 
 
+class TurnRead(NamedTuple):
+    """A turn as it was read.
+
+    Attributes:
+        restore: what restores the long texts in JSON that is made of the state; None where it has all its texts.
+    """
+
+    state: TurnState
+    restore: Restore | None
+
+    @property
+    def turn(self) -> Turn:
+        """The turn as the wire shows it."""
+        return self.state.turn
+
+    def step(self, step_id: str) -> Step:
+        """Return one finished step. Raises NotFound."""
+        for step in self.state.turn.steps:
+            if step.step_id == step_id:
+                return step
+        raise NotFound("step", step_id)
+
+
 class TurnReader:
     def __init__(self, turns: TurnStore, rules: AccessRules, supervisor: Supervisor, clock: Clock) -> None:
         self._turns = turns
@@ -17,18 +43,18 @@ class TurnReader:
         self._supervisor = supervisor
         self._clock = clock
 
-    def read(self, caller: Caller, ref: TurnRef) -> TurnState:
+    def read(self, caller: Caller, ref: TurnRef) -> TurnRead:
         """Return the turn with every step that has finished, and where its life stands.
 
         Raises:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content, or the agent's.
         """
-        session, state, agent_stamp = self._turns.visit(ref)
+        session, state, agent_stamp, restore = self._turns.visit(ref)
         check_session(self._rules, caller, session, agent_stamp, self._clock.now())
         attend_if_due(self._supervisor, self._clock, ref, session)
         state.check_content()
-        return state
+        return TurnRead(state, restore)
 
     def locate(self, tenant: str, agent_id: str, turn_id: str) -> TurnRef:
         """Return where the turn is, looked for in all sessions of the agent; who may see it is for `read` to say.
@@ -40,14 +66,3 @@ class TurnReader:
         if session_id is None:
             raise NotFound("turn", turn_id)
         return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)
-
-    def get(self, caller: Caller, ref: TurnRef) -> Turn:
-        """Return the turn as the wire shows it. Raises NotFound."""
-        return self.read(caller, ref).turn
-
-    def get_step(self, caller: Caller, ref: TurnRef, step_id: str) -> Step:
-        """Return one finished step. Raises NotFound."""
-        for step in self.get(caller, ref).steps:
-            if step.step_id == step_id:
-                return step
-        raise NotFound("step", step_id)

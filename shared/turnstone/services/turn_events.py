@@ -38,11 +38,12 @@ class TurnEvents:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content.
         """
-        session, state, agent_stamp = self._turns.visit(ref)
+        session, state, agent_stamp, restore = self._turns.visit(ref)
         check_session(self._rules, caller, session, agent_stamp, self._attending[1].now())
         attend_if_due(*self._attending, ref, session)
         state.check_content()
         excerpt = Excerpt(ref, after)
+        excerpt.broadcast.restore = restore
         if not self._is_attached(excerpt) and excerpt.tell_state(state):
             self._following.look(ref, partial(self._goes_on, excerpt), excerpt.broadcast.close)
         return excerpt.broadcast

@@ -1,5 +1,7 @@
 """Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from turnstone.domain.access import Stamp
@@ -14,6 +16,21 @@ from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import agent_key, attachment_key, session_key
 from turnstone.store.session_records import session_of
 
+HELD_BYTES = 128 * 1024
+
+
+class StoredFile(NamedTuple):
+    """A file that a tool made, as it is read.
+
+    Attributes:
+        pieces: yields a large file's bytes; `body` is empty then.
+    """
+
+    name: str
+    mime_type: str
+    body: bytes
+    pieces: Iterator[bytes] | None = None
+
 
 class Attached(NamedTuple):
     """A file as it is stored, and what tells who may see it."""
@@ -23,15 +40,28 @@ class Attached(NamedTuple):
     agent_stamp: Stamp
 
     @property
-    def file(self) -> ProducedFile:
-        """Return the file. Raises ContentLost."""
-        told = private_part(self.record.body)
-        return ProducedFile(told["name"], told["mime_type"], wire_part(self.record.body))
+    def file(self) -> StoredFile:
+        """Return the file, in pieces if it is read so and large. Raises ContentLost, NotFound."""
+        if self.record.pieces is None:
+            return _file(self.record.body)
+        pieces = self.record.pieces()
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            return _file(first)
+        beginning = _file(first)
+        return beginning._replace(body=b"", pieces=chain((beginning.body, second), pieces))
+
+
+def _file(body: bytes) -> StoredFile:
+    told = private_part(body)
+    return StoredFile(told["name"], told["mime_type"], wire_part(body))
 
 
 class AttachmentStore:
-    def __init__(self, store: RangeStore) -> None:
+    def __init__(self, store: RangeStore, *, reads_in_pieces: bool = False) -> None:
+        """With `reads_in_pieces` a large file is not held while it is read; it is read twice for that."""
         self._store = store
+        self._held_bytes = HELD_BYTES if reads_in_pieces else None
 
     def put(self, ref: SessionRef, attachment_id: str, file: ProducedFile) -> None:
         """Store the file durably; one of the same id takes its place.
@@ -51,7 +81,7 @@ class AttachmentStore:
         gets = [
             Get(session_key(ref)),
             Get(agent_key(ref.tenant, ref.agent_id)),
-            Get(attachment_key(ref, attachment_id)),
+            Get(attachment_key(ref, attachment_id), self._held_bytes),
         ]
         (header, agent, record), _ = self._store.gather(gets, [])
         if header is None or agent is None:

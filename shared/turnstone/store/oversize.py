@@ -7,9 +7,8 @@ import json
 import logging
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
@@ -19,6 +18,7 @@ from turnstone.store.keys import kind_and_name
 from turnstone.store.lost_records import LossLog, LostRecord
 
 log = logging.getLogger(__name__)
+Result = TypeVar("Result")
 COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
@@ -148,11 +148,11 @@ class OversizeStore:
     def _in_pieces(self, record: Record) -> Record:
         if _CODEC not in record.attributes:
             return record
-        pieces = partial(self._pieces, record)
+        pieces = _Pieces(record, self._whole, self._stored_pieces)
         return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
 
-    def _pieces(self, record: Record) -> Iterator[bytes]:
-        """Yield the body in pieces, the first one when all are known to be there.
+    def _whole(self, record: Record, consume: Callable[[Iterator[bytes]], Result]) -> tuple[Record, Result]:
+        """Return the record as it was read in the end, and what the consumer made of its body.
 
         Raises:
             ContentLost: the body is lost.
@@ -160,12 +160,7 @@ class OversizeStore:
         """
         for _ in range(READS):
             try:
-                pieces = self._stored_pieces(record)
-                first, second = next(pieces), next(pieces, None)
-                if second is not None:
-                    deque(pieces, maxlen=0)
-                    pieces = self._stored_pieces(record)  # read again: to hold them is what the reader can't
-                break
+                return record, consume(self._stored_pieces(record))
             except UNDECODABLE as reason:
                 again = self._again(record, reason)
                 if again is None:
@@ -173,15 +168,7 @@ class OversizeStore:
                 if isinstance(again, LostRecord):
                     raise ContentLost(*kind_and_name(record.key)) from reason
                 record = again
-        else:
-            raise _changing(record)
-        if second is None:
-            yield first
-            return
-        try:
-            yield from pieces
-        except UNDECODABLE as reason:
-            raise StoreUnavailable(f"the body of {record.key!r} went away while it was read: {reason}") from reason
+        raise _changing(record)
 
     def _stored_pieces(self, record: Record) -> Iterator[bytes]:
         """Yield the body. Raises one of UNDECODABLE, at the end at the latest, if it is not the one that was stored."""
@@ -267,6 +254,47 @@ class OversizeStore:
         if not payload.is_whole(body):
             raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
         return body
+
+
+class _Pieces:
+    """The body of a record in pieces, see `Pieces`."""
+
+    def __init__(
+        self,
+        record: Record,
+        whole: Callable[[Record, Callable[[Iterator[bytes]], Any]], tuple[Record, Any]],
+        stored: Callable[[Record], Iterator[bytes]],
+    ) -> None:
+        self._record = record
+        self._whole = whole
+        self._stored = stored
+        self._is_known = False
+
+    def read_by(self, consume: Callable[[Iterator[bytes]], Result]) -> Result:
+        self._record, made = self._whole(self._record, consume)
+        self._is_known = True
+        result: Result = made
+        return result
+
+    def __call__(self) -> Iterator[bytes]:
+        if not self._is_known:
+            only = self.read_by(_only_piece)
+            if only is not None:
+                yield only
+                return
+        try:
+            yield from self._stored(self._record)  # read again: to hold it is what the reader can't
+        except UNDECODABLE as reason:
+            raise StoreUnavailable(
+                f"the body of {self._record.key!r} went away while it was read: {reason}"
+            ) from reason
+
+
+def _only_piece(pieces: Iterator[bytes]) -> bytes | None:
+    """Return the piece if it is the only one, once all are known to be there."""
+    first, second = next(pieces), next(pieces, None)
+    deque(pieces, maxlen=0)
+    return first if second is None else None
 
 
 class _Lost(Exception):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from turnstone.domain.access import Stamp
 from turnstone.domain.agents import Agent
 from turnstone.domain.attempts import Attempt
+from turnstone.domain.content import Restore
 from turnstone.domain.context import (
     Entry,
     Segment,
@@ -45,6 +46,7 @@ from turnstone.store.keys import (
     turn_key,
     turn_ref_of,
 )
+from turnstone.store.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.lost_records import LostRecord
 from turnstone.store.ranges import pages, records_within
 from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
@@ -99,11 +101,30 @@ class Change(NamedTuple):
     has_spent: bool = False
 
 
+class Visited(NamedTuple):
+    """A turn with all its steps, its session, and who may see the session's agent.
+
+    Attributes:
+        restore: what restores the long texts in JSON that is made of the state; None where it has all its texts.
+    """
+
+    session: Session
+    state: TurnState
+    agent_stamp: Stamp
+    restore: Restore | None
+
+
 class TurnStore:
-    def __init__(self, store: RangeStore, directory: Directory | None = None) -> None:
-        """Take the directory whose reads are made along with those of a turn."""
+    def __init__(
+        self, store: RangeStore, directory: Directory | None = None, *, leaves_long_texts: bool = False
+    ) -> None:
+        """Take the directory whose reads are made along with those of a turn.
+
+        With `leaves_long_texts` a visitor holds no long text of an ended turn, for which it is read more than once.
+        """
         self._store = store
         self._directory = directory
+        self._held_bytes = LONG_BYTES if leaves_long_texts else None
 
     def view(
         self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
@@ -149,12 +170,16 @@ class TurnStore:
         (header, record), _ = self._store.gather(gets, [])
         return self._loaded(ref, header, record)
 
-    def visit(self, ref: TurnRef) -> tuple[Session, TurnState, Stamp]:
+    def visit(self, ref: TurnRef) -> Visited:
         """Return what `load` returns, and who may see the session's agent. Raises NotFound for any of them."""
-        gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id)), Get(agent_key(ref.tenant, ref.agent_id))]
+        turn, agent_place = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
+        gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_place)]
         (header, record, agent), _ = self._store.gather(gets, [])
+        restore: Restore | None = None
+        if record is not None:
+            record, restore = with_long_texts_left(record)
         session, state = self._loaded(ref, header if agent is not None else None, record)
-        return session, state, stamp_of_agent(agent, ref.agent_id)
+        return Visited(session, state, stamp_of_agent(agent, ref.agent_id), restore)
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict if somebody was faster."""

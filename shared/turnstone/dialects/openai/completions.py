@@ -173,7 +173,8 @@ class Completion(Frozen):
     choices: Annotated[
         tuple[CompletionChoice, ...],
         Field(
-            description="One for each prompt.", examples=[[{"index": 0, "text": " a time", "finish_reason": "stop"}]]
+            description="One for each prompt.",
+            examples=[[{"index": 0, "text": ", there was a server", "logprobs": None, "finish_reason": "stop"}]],
         ),
     ]
     usage: Annotated[
