@@ -109,7 +109,6 @@ def test_texts_are_sentences() -> None:
 # ---- the examples, sent
 
 LAST = ("/v1/safety/run-shield", "/agents/session/delete", "/agents/delete")  # these need what others made, or end it
-WAITS_FOR_NOTHING = "POST /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}/resume"
 
 
 @pytest.fixture(scope="module")
@@ -135,5 +134,4 @@ def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None
     ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
     in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
     answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
-    assert answers.pop(WAITS_FOR_NOTHING)[0] == 409
     assert {told: answer for told, answer in answers.items() if answer[0] != 200} == {}
