@@ -89,7 +89,7 @@ class Inferring:
         self._refuse_extras(wanted.extras, route)
         request = EmbeddingRequest(
             model=wanted.model,
-            texts=wanted.texts,
+            texts=wanted.texts_within(route.context_tokens),
             dimensions=wanted.dimensions,
             extras=wanted.extras,
             targets=route.targets,
