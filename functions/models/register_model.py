@@ -6,8 +6,9 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 
 def register_model(request: Request) -> Reply:
-    model = parse(request, RegisterModel).to_model()
-    return reply(ListedModel.of(request.application.models.register(request.caller, model, request.attempt)))
+    body = parse(request, RegisterModel)
+    models = request.application.models
+    return reply(ListedModel.of(models.register(request.caller, body.to_model(), request.attempt, body.given)))
 
 
 ROUTE = Route("POST", "/v1/models", register_model, ListedModel, RegisterModel)

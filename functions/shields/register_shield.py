@@ -7,8 +7,9 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 
 def register_shield(request: Request) -> Reply:
-    shield = parse(request, RegisterShield).to_shield()
-    return reply(request.application.shields.register(request.caller, shield, request.attempt))
+    body = parse(request, RegisterShield)
+    shields = request.application.shields
+    return reply(shields.register(request.caller, body.to_shield(), request.attempt, body.given))
 
 
 ROUTE = Route("POST", "/v1/shields", register_shield, Shield, RegisterShield)

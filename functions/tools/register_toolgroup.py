@@ -6,8 +6,9 @@ from turnstone.http.routes import Null, Reply, Request, Route, null, parse
 
 
 def register_toolgroup(request: Request) -> Reply:
-    toolgroup = parse(request, RegisterToolgroup).to_toolgroup()
-    request.application.toolgroups.register(request.caller, toolgroup, request.attempt)
+    body = parse(request, RegisterToolgroup)
+    toolgroups = request.application.toolgroups
+    toolgroups.register(request.caller, body.to_toolgroup(), request.attempt, may_be_off=body.is_of_a_set_up_script)
     return null()
 
 

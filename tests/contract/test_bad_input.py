@@ -446,7 +446,11 @@ DIMENSIONS = 384
 LENGTH = nullable(lambda value: UNSURE if str(value) in ("384", "384.0") else WRONG)
 EMBED = record(
     {"model_id": text, "contents": many(either(text, tagged("type", {"text": record({"text": text})})), least=1)},
-    {"text_truncation": nullable(one_of("none")), "output_dimension": LENGTH, "task_type": nullable(never)},
+    {
+        "text_truncation": nullable(one_of("none", "start", "end")),
+        "output_dimension": LENGTH,
+        "task_type": nullable(never),
+    },
 )
 OPENAI_EMBED = record(
     {"model": text, "input": either(text, many(text, least=1))},

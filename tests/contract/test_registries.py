@@ -156,12 +156,26 @@ def test_what_would_have_no_effect_is_refused_by_name(
     assert server.marks() == before
 
 
-def test_what_comes_with_the_server_may_be_registered_as_it_is_but_not_removed(server: Served) -> None:
+def test_what_comes_with_the_server_may_be_registered_as_it_is_and_unregistered_and_stays(server: Served) -> None:
     body = {"toolgroup_id": "builtin::clock", "provider_id": "builtin"}
     assert server.client.post("/v1/toolgroups", body).status == 200
     assert ids(server.client.get("/v1/toolgroups")) == OWN
-    assert deleted(server, "/v1/toolgroups/builtin::clock").status == 400
+    assert deleted(server, "/v1/toolgroups/builtin::clock").status == 200
+    assert ids(server.client.get("/v1/toolgroups")) == OWN
     assert deleted(server, "/v1/models/offline").status == 404
+    assert deleted(server, "/v1/toolgroups/builtin::unknown").status == 404
+
+
+def test_a_set_up_script_changes_nothing_of_a_tenants_own_group(server: Served) -> None:
+    rag = {"toolgroup_id": "builtin::rag", "provider_id": "rag-runtime"}
+    assert server.client.post("/v1/toolgroups", rag).status == 200
+    assert server.client.get("/v1/toolgroups/builtin::rag").status == 404, "it is off here, and stays so"
+    assert deleted(server, "/v1/toolgroups/builtin::rag").status == 200
+    assert server.client.post("/v1/toolgroups", MCP | {"toolgroup_id": "builtin::rag"}).status == 200
+    assert server.client.post("/v1/toolgroups", rag).status == 409
+    assert "builtin::rag" in ids(server.client.get("/v1/toolgroups"))
+    assert deleted(server, "/v1/toolgroups/builtin::rag").status == 200
+    assert ids(server.client.get("/v1/toolgroups")) == OWN
 
 
 def test_tools_of_a_server_that_can_not_be_asked_are_left_out_of_all_and_told_of_by_name(server: Served) -> None:

@@ -210,6 +210,28 @@ def test_vectors_come_in_the_order_of_the_texts(tmp_path: Path) -> None:
     assert openai["usage"] == {"prompt_tokens": 7, "total_tokens": 7}
 
 
+@pytest.mark.parametrize(
+    ("cut_at", "sent"),
+    [
+        ("start", ["ijklmnopqrst", "short", "\N{EURO SIGN}" * 4, "x" + "\u00e9" * 5]),
+        ("end", ["abcdefghijkl", "short", "\N{EURO SIGN}" * 4, "x" + "\u00e9" * 5]),
+        ("none", None),
+        (None, None),
+    ],
+)
+def test_a_text_that_is_too_long_for_a_model_of_known_length_is_cut_where_the_caller_says(
+    tmp_path: Path, cut_at: str | None, sent: list[str] | None
+) -> None:
+    contents = ["abcdefghijklmnopqrst", "short", "\N{EURO SIGN}" * 9, "x" + "\u00e9" * 5]
+    with world(tmp_path) as (serving, model):
+        known = {"model_id": "known", "metadata": {"context_tokens": 4, "embedding_dimension": 3}}
+        assert serving.client.post("/v1/models", {**known, "model_type": "embedding"}).status == 200
+        for model_id in ("known", "unknown"):
+            body = {"model_id": model_id, "contents": contents, "text_truncation": cut_at}
+            assert serving.client.post(EMBED, body).status == 200
+    assert [body["input"] for body in model.requests] == [sent or contents, contents]
+
+
 def test_what_a_server_repeats_of_a_text_is_not_shown(tmp_path: Path) -> None:
     with world(tmp_path) as (serving, _):
         answer = serving.client.post(OPENAI_EMBED, {"model": "broken", "input": [HELLO["content"]]})

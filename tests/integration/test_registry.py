@@ -228,13 +228,16 @@ def test_what_comes_with_the_server_is_there_before_what_was_registered(toolgrou
         toolgroups.get(LOCAL_CALLER, "lion")
 
 
-def test_what_comes_with_the_server_is_neither_defined_anew_nor_unregistered(toolgroups: Toolgroups) -> None:
+def test_what_comes_with_the_server_is_not_defined_anew_and_stays_where_it_is_unregistered(
+    toolgroups: Toolgroups,
+) -> None:
     with pytest.raises(InvalidRequest) as anew:
         toolgroups.register(LOCAL_CALLER, group("dice"), attempt())
     assert anew.value.location == ("toolgroup_id",)
     assert "toolgroup_id: 'dice' comes with the server" in str(anew.value)
-    with pytest.raises(InvalidRequest, match="toolgroup 'dice' comes with the server and can't be unregistered"):
-        toolgroups.unregister(LOCAL_CALLER, "dice")
+    before = toolgroups.list(LOCAL_CALLER)
+    toolgroups.unregister(LOCAL_CALLER, "dice")
+    assert toolgroups.list(LOCAL_CALLER) == before
 
 
 def test_a_group_that_the_server_does_not_have_is_refused_with_those_it_has(toolgroups: Toolgroups) -> None:

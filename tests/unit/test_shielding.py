@@ -277,7 +277,12 @@ def test_a_configured_shield_is_everybody_s_and_can_not_be_changed(store: Sqlite
     assert place.shields.get(OTHER, "ours") == ours
     assert list(place.shieldings.of("other").judge(("ours",), QUESTION)) == [Verdict()]
     assert place.reads == 0
-    for change in (lambda: place.register("ours"), lambda: place.shields.unregister(LOCAL_CALLER, "ours")):
+    place.register("ours")  # in the same words
+    assert place.shields.list(LOCAL_CALLER)[1] == ours
+    for change in (
+        lambda: place.register("ours", on_failure="allow"),
+        lambda: place.shields.unregister(LOCAL_CALLER, "ours"),
+    ):
         with pytest.raises(InvalidRequest, match="comes with the server"):
             change()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.content import Content
@@ -10,6 +10,8 @@ from turnstone.domain.messages import CompletionMessage, Message
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.routing import Target
 from turnstone.domain.turns import TokenUsage
+
+CUT_BYTES_PER_TOKEN = 3  # texts of most languages have more, so that what is left is taken by the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class TextsToEmbed:
         dimensions: how long the vectors shall be, None for as long as the model makes them.
         dimensions_field: what the caller calls that.
         extras: see `EmbeddingRequest`.
+        cut_at: where a text loses what is too long for the model; None for nowhere.
     """
 
     model: str
@@ -121,6 +124,21 @@ class TextsToEmbed:
     dimensions: int | None = None
     dimensions_field: str = "dimensions"
     extras: Mapping[str, Any] = field(default_factory=dict)
+    cut_at: Literal["start", "end"] | None = None
+
+    def texts_within(self, limit_tokens: int | None) -> tuple[str, ...]:
+        """Return the texts, each cut so that it has no more tokens than that by a cautious estimate."""
+        if self.cut_at is None or limit_tokens is None:
+            return self.texts
+        return tuple(_cut(text, limit_tokens * CUT_BYTES_PER_TOKEN, self.cut_at) for text in self.texts)
+
+
+def _cut(text: str, most_bytes: int, cut_at: Literal["start", "end"]) -> str:
+    encoded = text.encode("utf-8", "surrogatepass")
+    if len(encoded) <= most_bytes:
+        return text
+    kept = encoded[-most_bytes:] if cut_at == "start" else encoded[:most_bytes]
+    return kept.decode("utf-8", "ignore")
 
 
 @dataclass(frozen=True, slots=True)

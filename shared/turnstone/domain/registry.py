@@ -3,6 +3,7 @@
 Source: the types of `llama-stack-client` 0.2.12.
 """
 
+from collections.abc import Collection, Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -15,6 +16,13 @@ MCP = "model-context-protocol"
 LLAMA_GUARD = "llama-guard"
 BEDROCK = "bedrock"
 PATTERN = "pattern"
+# Source: the run configurations of Llama Stack, whose set-up scripts register these groups with these providers
+PROVIDERS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "builtin::websearch": ("brave-search", "tavily-search", "bing-search"),
+    "builtin::wolfram_alpha": ("wolfram-alpha",),
+    "builtin::rag": ("rag-runtime",),
+    "builtin::code_interpreter": ("code-interpreter",),
+}
 
 
 def refuse_unaddressable(identifier: str) -> str:
@@ -34,6 +42,20 @@ class Registered(Frozen):
 
     identifier: str
     provider_resource_id: str
+
+    def agrees_with(self, there: "Registered", given: Collection[str]) -> bool:
+        """Tell whether registering this, where only these fields were given, says of the other one what is so.
+
+        Of metadata, what is given has to be so; an empty object says as much as none.
+        """
+        for name in given:
+            own, other = getattr(self, name), getattr(there, name)
+            if name == "metadata":
+                if not own.items() <= other.items():
+                    return False
+            elif own != other and (own or other):
+                return False
+        return True
 
 
 class Model(Registered):

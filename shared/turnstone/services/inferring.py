@@ -132,7 +132,7 @@ class Inferring:
         route = self._routing.route_now(caller.tenant, wanted.model)
         request = EmbeddingRequest(
             model=wanted.model,
-            texts=wanted.texts,
+            texts=wanted.texts_within(route.context_tokens),
             dimensions=wanted.dimensions,
             extras=wanted.extras,
             targets=route.targets,

@@ -1,5 +1,7 @@
 """What agents can name: what comes with the server or its model server, and what was registered beside it."""
 
+from collections.abc import Collection
+
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.catalogue import details_of, listed_model
@@ -9,6 +11,8 @@ from turnstone.domain.registry import Model
 from turnstone.domain.routing import MODELS, KnownModels
 from turnstone.ports import Clock, Inference
 from turnstone.store.registry import RegistryStore
+
+WHOLE_MODEL = ("provider_resource_id", "provider_id", "model_type", "metadata")
 
 
 class Models:
@@ -40,11 +44,14 @@ class Models:
             raise NotFound("model", model_id)
         return self._provided(model_id)
 
-    def register(self, caller: Caller, model: Model, attempt: Attempt) -> Model:
-        """Return the model as registered. Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch.
+    def register(self, caller: Caller, model: Model, attempt: Attempt, given: Collection[str] = WHOLE_MODEL) -> Model:
+        """Return the model as registered, or the operator's, if what is given of it is so.
 
         Who names no provider means the default one, as who asks for a name that nobody registered.
+        Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch.
         """
+        if (route := self._known.routes.get(model.identifier)) and model.agrees_with(listed_model(route), given):
+            return listed_model(route)
         if model.provider_id == MODELS and MODELS not in self._known.providers and self._known.default is not None:
             model = model.model_copy(update={"provider_id": self._known.default})
         if model.identifier in self._known.routes:

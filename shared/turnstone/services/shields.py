@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ from turnstone.store.registry import RegistryStore
 
 if TYPE_CHECKING:
     from turnstone.domain.messages import Message
+
+
+WHOLE_SHIELD = ("provider_resource_id", "provider_id", "params")
 
 
 class Shields:
@@ -50,8 +54,16 @@ class Shields:
             raise NotFound("shield", shield_id)
         return found
 
-    def register(self, caller: Caller, shield: Shield, attempt: Attempt) -> Shield:
-        """Return the shield as registered. Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch."""
+    def register(
+        self, caller: Caller, shield: Shield, attempt: Attempt, given: Collection[str] = WHOLE_SHIELD
+    ) -> Shield:
+        """Return the shield as registered, or the operator's, if what is given of it is so.
+
+        Raises InvalidRequest, AlreadyRegistered, IdempotencyMismatch.
+        """
+        there = self._known.configured.get(shield.identifier)
+        if there is not None and shield.agrees_with(there, given):
+            return there
         self._refuse_configured(shield.identifier)
         self._shieldings.refuse_wrong(caller.tenant, shield)
         self._store.register(caller.tenant, shield, attempt, self._clock.now())

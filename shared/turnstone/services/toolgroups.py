@@ -13,6 +13,7 @@ from uuid import uuid4
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import (
+    AlreadyRegistered,
     InvalidRequest,
     NotFound,
     ToolFailed,
@@ -21,7 +22,7 @@ from turnstone.domain.errors import (
     Unsupported,
 )
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, McpEndpoint, Toolgroup
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools import ToolCall, ToolDef
@@ -58,8 +59,12 @@ class Toolgroups:
             return registered
         raise NotFound("toolgroup", toolgroup_id)
 
-    def register(self, caller: Caller, group: Toolgroup, attempt: Attempt) -> None:
-        """Store the toolgroup. Raises InvalidRequest, Unsupported, AlreadyRegistered, IdempotencyMismatch."""
+    def register(self, caller: Caller, group: Toolgroup, attempt: Attempt, *, may_be_off: bool = False) -> None:
+        """Store the toolgroup. Raises InvalidRequest, Unsupported, AlreadyRegistered, IdempotencyMismatch.
+
+        Args:
+            may_be_off: one that comes with servers is left off where it is: agents that name it are told so.
+        """
         own = self._boxes.known.own()
         if found := own.get(group.identifier):
             if group != found:
@@ -69,14 +74,31 @@ class Toolgroups:
         try:
             self._boxes.refuse_unbuildable(group)
         except Unsupported as problem:
+            if may_be_off:
+                self._refuse_another(caller, group)
+                return
             raise Unsupported(f"toolgroup_id: {problem}", ("toolgroup_id",)) from None
         self._store.register(caller.tenant, group, attempt, self._clock.now())
 
     def unregister(self, caller: Caller, toolgroup_id: str) -> None:
-        """Remove what was registered. Raises NotFound, InvalidRequest for what comes with the server."""
+        """Remove what was registered; what is built in stays, and nobody is refused for asking.
+
+        Raises NotFound, InvalidRequest for a group of the operator's file.
+        """
+        if self._boxes.known.builtin(toolgroup_id) is not None:
+            return
         if toolgroup_id in self._boxes.known.own():
             raise InvalidRequest(f"toolgroup {toolgroup_id!r} comes with the server and can't be unregistered")
-        self._store.remove(caller.tenant, toolgroup_id)
+        try:
+            self._store.remove(caller.tenant, toolgroup_id)
+        except NotFound:
+            if toolgroup_id not in PROVIDERS_ELSEWHERE:
+                raise
+
+    def _refuse_another(self, caller: Caller, group: Toolgroup) -> None:
+        """Raise AlreadyRegistered if the tenant has a group of its own under this name."""
+        if self._store.find(caller.tenant, group.identifier) is not None:
+            raise AlreadyRegistered("toolgroup", group.identifier)
 
     def tools(
         self, caller: Caller, provider_data: ProviderData, groups: Sequence[str] = (), named_by: str = ""

@@ -115,11 +115,14 @@ class TextContent(Frozen):
 
 
 class EmbedContents(NullMeansDefault):
-    """`text_truncation` none is what happens: nothing is cut here, and who can't take a text says so."""
+    """`text_truncation` start or end cuts there what is too long for a model whose length is known here.
+
+    With none, and of a model whose length is not known, nothing is cut: who can't take a text says so.
+    """
 
     model_id: str
     contents: Annotated[Many[str | TextContent], Field(min_length=1, max_length=MAX_TEXTS)]
-    text_truncation: Literal["none"] | None = None
+    text_truncation: Literal["none", "start", "end"] = "none"
     output_dimension: Count | None = None
     task_type: None = None
 
@@ -130,4 +133,5 @@ class EmbedContents(NullMeansDefault):
 
     def to_texts(self) -> TextsToEmbed:
         texts = tuple(content if isinstance(content, str) else content.text for content in self.contents)
-        return TextsToEmbed(self.model_id, texts, self.output_dimension, "output_dimension")
+        cut_at = None if self.text_truncation == "none" else self.text_truncation
+        return TextsToEmbed(self.model_id, texts, self.output_dimension, "output_dimension", cut_at=cut_at)

@@ -9,11 +9,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
+from turnstone.dialects.llama_stack.registering import given_fields
 from turnstone.domain.model import Frozen, JsonObject, NullMeansDefault
 from turnstone.domain.providers import Provider
 from turnstone.domain.registry import Identifier, Model
 from turnstone.domain.routing import MODELS
 
+GIVEN = {
+    "provider_model_id": "provider_resource_id",
+    "provider_id": "provider_id",
+    "metadata": "metadata",
+    "model_type": "model_type",
+}
 Resource = Annotated[str, Field(min_length=1, max_length=2_048)]
 
 
@@ -23,6 +30,11 @@ class RegisterModel(NullMeansDefault):
     provider_id: str = MODELS
     metadata: JsonObject = {}
     model_type: Literal["llm", "embedding"] = "llm"
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The fields of a model that the body gives."""
+        return given_fields(self, GIVEN)
 
     def to_model(self) -> Model:
         return Model(

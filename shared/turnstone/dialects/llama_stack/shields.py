@@ -5,12 +5,14 @@ Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields ar
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.registering import refuse_unknown_provider
+from turnstone.dialects.llama_stack.registering import given_fields, refuse_unknown_provider
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.messages import Message
 from turnstone.domain.model import Frozen, JsonObject, Many, NullMeansDefault
 from turnstone.domain.registry import BEDROCK, LLAMA_GUARD, PATTERN, Identifier, Shield
 from turnstone.domain.turns import SafetyViolation
+
+GIVEN = {"provider_shield_id": "provider_resource_id", "provider_id": "provider_id", "params": "params"}
 
 
 class RegisterShield(NullMeansDefault):
@@ -18,6 +20,11 @@ class RegisterShield(NullMeansDefault):
     provider_shield_id: str | None = None
     provider_id: str = LLAMA_GUARD
     params: JsonObject | None = None
+
+    @property
+    def given(self) -> frozenset[str]:
+        """The fields of a shield that the body gives."""
+        return given_fields(self, GIVEN)
 
     def to_shield(self) -> Shield:
         """Return the shield. Raises Unsupported or InvalidRequest, naming the field that is wrong."""

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from turnstone.dialects.llama_stack.registering import refuse_unknown_provider
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.model import JsonObject, NullMeansDefault
-from turnstone.domain.registry import BUILTIN, MCP, Identifier, McpEndpoint, Toolgroup
+from turnstone.domain.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, Identifier, McpEndpoint, Toolgroup
 
 
 class RegisterToolgroup(NullMeansDefault):
@@ -19,21 +19,27 @@ class RegisterToolgroup(NullMeansDefault):
     mcp_endpoint: McpEndpoint | None = None
     args: JsonObject | None = None
 
+    @property
+    def is_of_a_set_up_script(self) -> bool:
+        """The body names a group of Llama Stack's own with the provider that it has there."""
+        return self.provider_id in PROVIDERS_ELSEWHERE.get(self.toolgroup_id, ())
+
     def to_toolgroup(self) -> Toolgroup:
         """Return the toolgroup. Raises Unsupported or InvalidRequest, naming the field that is wrong."""
-        refuse_unknown_provider(self.provider_id, BUILTIN, MCP)
+        provider_id = BUILTIN if self.is_of_a_set_up_script else self.provider_id
+        refuse_unknown_provider(provider_id, BUILTIN, MCP)
         if "/" in self.toolgroup_id:
             raise InvalidRequest("toolgroup_id: what follows a slash is the name of a tool", ("toolgroup_id",))
         if self.provider_id == MCP and self.mcp_endpoint is None:
             raise InvalidRequest(f"mcp_endpoint: {MCP!r} needs one", ("mcp_endpoint",))
-        if self.provider_id == BUILTIN:
+        if provider_id == BUILTIN:
             for field in ("mcp_endpoint", "args"):
                 if getattr(self, field):
                     raise Unsupported(f"{field}: a toolgroup of {BUILTIN!r} takes none; leave it out", (field,))
         return Toolgroup(
             identifier=self.toolgroup_id,
             provider_resource_id=self.toolgroup_id,
-            provider_id=self.provider_id,
+            provider_id=provider_id,
             mcp_endpoint=self.mcp_endpoint,
             args=self.args or None,
         )
