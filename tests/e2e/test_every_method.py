@@ -14,6 +14,8 @@ from tests.servers import ServerProcess
 METHODS = {"0.2.12": 98, "0.2.20": 109, "0.3.5": 114}
 WORKS = {
     "agents.list",
+    "chat.completions.list",
+    "completions.create",
     "embeddings.create",
     "inspect.health",
     "inspect.version",
@@ -32,7 +34,9 @@ WORKS = {
 }
 REFUSED = {
     "chat.completions.create": "messages: ",
+    "chat.completions.retrieve": "chat completion 'some-name' not found",
     "inference.chat_completion": "messages: ",
+    "inference.completion": "content",
     "inference.embeddings": "contents: ",
     "agents.create": "agent_config.model: Field required",
     "agents.session.create": "agent 'some-name' not found",
