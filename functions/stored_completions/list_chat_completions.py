@@ -19,7 +19,11 @@ def list_chat_completions(request: Request) -> PiecesReply:
     listing, completions = request.application.stored_completions.list(request.caller, query)
     ids = ListedIds()
     entries = ids.noted(completions)
-    return PiecesReply(joined(LIST_HEAD, entries, lambda: list_tail(ids, listing.cursor, has_more=listing.has_more)))
+
+    def tail() -> bytes:
+        return list_tail(ids, listing.cursor, query, has_more=listing.has_more)
+
+    return PiecesReply(joined(LIST_HEAD, entries, tail))
 
 
 PATH = "/v1/openai/v1/chat/completions"

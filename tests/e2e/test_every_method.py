@@ -63,6 +63,8 @@ HELPERS = {
 }
 WORKS = {
     "agents.list",
+    "chat.completions.list",
+    "completions.create",
     "embeddings.create",
     "inspect.health",
     "inspect.version",
@@ -81,7 +83,9 @@ WORKS = {
 }
 REFUSED = {
     "chat.completions.create": "messages: ",
+    "chat.completions.retrieve": "chat completion 'some-name' not found",
     "inference.chat_completion": "messages: ",
+    "inference.completion": "content",
     "inference.embeddings": "contents: ",
     "agents.create": "agent_config.model: Field required",
     "agents.session.create": "agent 'some-name' not found",

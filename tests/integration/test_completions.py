@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -322,3 +323,25 @@ def test_a_large_question_is_kept_whole(tmp_path: Path) -> None:
         assert found == listed
         assert found["input_messages"][0]["content"] == text
         assert serving.client.post(f"{STORED}/{told['id']}", {"metadata": {"a": "b"}}).json()["metadata"] == {"a": "b"}
+
+
+def test_a_page_names_nothing_that_is_anothers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is empty, because too many in between are hidden, ends at an id that nothing has."""
+    monkeypatch.setattr("turnstone.services.listing.MOST_HIDDEN", 2)
+    monkeypatch.setattr("turnstone.services.stored_completions.MOST_BEFORE_FIRST", 4)
+    with world(tmp_path) as (serving, _):
+        first, *hidden = [
+            serving.client.post(STORED, chat(store=True, model=model)).json()["id"]
+            for model in ("m", *["other"] * 9, "m")
+        ]
+        last = hidden.pop()
+        found, after, pages = [], "", 0
+        while pages < 20:
+            page = serving.client.get(f"{STORED}?model=m{after}").json()
+            assert not set(hidden) & set(re.findall(r"chatcmpl-[0-9a-f-]+", json.dumps(page)))
+            found += [entry["id"] for entry in page["data"]]
+            after, pages = f"&after={page['last_id']}", pages + 1
+            if not page["has_more"]:
+                break
+    assert found == [last, first]
+    assert pages > 2

@@ -13,11 +13,13 @@ from pydantic_core import from_json, to_json
 
 from turnstone.dialects.openai.chat_replies import ChatCompletion
 from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.ids import uuid7, uuid7_milliseconds
 from turnstone.domain.model import Frozen
 from turnstone.domain.stored_completions import MOST_IN_A_LIST, CompletionsQuery, StoredCompletion
 
 EXAMPLE_ID = "chatcmpl-01990000-0000-7000-8000-000000000000"
-WIRE_ID = r"chatcmpl-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+WIRE_PREFIX = "chatcmpl-"
+WIRE_ID = WIRE_PREFIX + r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 Wire = bytes | Iterable[bytes]
 MESSAGE_ID = re.compile(rf"(?P<completion_id>{WIRE_ID})-(?P<index>0|[1-9][0-9]{{0,8}})")
 METADATA_NAME = re.compile(r"metadata\[([^\[\]]+)\]")
@@ -216,9 +218,16 @@ class ListedIds:
             yield lost_wire(completion) if wire is None else wire
 
 
-def list_tail(ids: ListedIds, cursor: str | None, *, has_more: bool) -> bytes:
-    """Return what comes after the entries in a list's JSON; the cursor is where to continue, if it is known."""
-    return b"]," + to_json({"first_id": ids.first, "last_id": cursor or ids.last, "has_more": has_more})[1:]
+def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, *, has_more: bool) -> bytes:
+    """Return what comes after the entries in a list's JSON; the cursor is where to continue an empty page."""
+    last_id = ids.last or (_place_beside(cursor, query) if cursor else "")
+    return b"]," + to_json({"first_id": ids.first, "last_id": last_id, "has_more": has_more})[1:]
+
+
+def _place_beside(cursor: str, query: CompletionsQuery) -> str:
+    """Return an id that nothing has, at the cursor's millisecond: the cursor may be the id of what is another's."""
+    milliseconds = uuid7_milliseconds(cursor.removeprefix(WIRE_PREFIX))
+    return WIRE_PREFIX + uuid7(milliseconds + query.is_newest_first, bytes(10))
 
 
 def messages_in(wire: bytes, query: Mapping[str, Sequence[str]]) -> StoredMessages:
