@@ -35,8 +35,10 @@ from turnstone.domain.errors import (
     DayLimitReached,
     InvalidRequest,
     NotFound,
+    TurnLimitReached,
     TurnNotAwaiting,
     TurnRunning,
+    TurnTimeReached,
 )
 from turnstone.domain.messages import CompletionMessage, ToolResponseMessage
 from turnstone.domain.refs import SessionRef, TurnRef
@@ -201,6 +203,29 @@ def test_the_servers_bound_of_inferences_and_the_tokens_of_the_day_hold_over_all
     poor.clock.advance(11)  # type: ignore[attr-defined]
     with pytest.raises(DayLimitReached):
         poor.resume(completed(server), answer("1"))
+
+
+def test_a_turn_that_spent_what_it_may_keeps_its_answer(make: Make) -> None:
+    server = make("look", "look", max_turn_tokens=1)
+    turn = completed(server)
+    with pytest.raises(TurnLimitReached):
+        server.resume(turn, answer("1"))
+    assert server.state(turn).status is TurnStatus.COMPLETED
+
+
+def test_a_turn_that_ran_for_as_long_as_it_may_keeps_its_answer(make: Make) -> None:
+    servers: list[Server] = []
+
+    def answered_late(_: object) -> str:
+        servers[0].clock.advance(40)  # type: ignore[attr-defined] # those of tests can be put forward
+        return "look"
+
+    servers.append(make(answered_late, answered_late, "never", max_turn_seconds=60))
+    turn = completed(servers[0])
+    assert resumed(servers[0], turn) == RESUMED
+    with pytest.raises(TurnTimeReached):
+        servers[0].resume(turn, answer("1"))
+    assert servers[0].state(turn).status is TurnStatus.COMPLETED
 
 
 def test_each_inference_is_charged_once_and_the_turn_tells_all_it_spent(make: Make) -> None:

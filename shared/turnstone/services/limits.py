@@ -5,9 +5,10 @@ from threading import Lock
 from typing import NamedTuple
 
 from turnstone.domain.agents import AgentConfig
-from turnstone.domain.errors import DayLimitReached
+from turnstone.domain.errors import DayLimitReached, TurnTimeReached
 from turnstone.domain.moments import Moment
 from turnstone.domain.turns import TurnState
+from turnstone.engine.measuring import refuse_over_limit
 from turnstone.ports import Clock
 from turnstone.store.usage import UsageStore
 
@@ -78,6 +79,12 @@ class Limits(NamedTuple):
     def runs_for_s(self, state: TurnState) -> float | None:
         """Return for how many seconds the turn may run if it starts or resumes now, None for any."""
         return None if self.turn_seconds is None else self.turn_seconds - state.running_time.total_seconds()
+
+    def check_turn(self, state: TurnState) -> None:
+        """Raise TurnLimitReached or TurnTimeReached for a turn that would fail before its model is asked again."""
+        refuse_over_limit(state, self.turn_tokens)
+        if self.turn_seconds is not None and state.running_time.total_seconds() >= self.turn_seconds:
+            raise TurnTimeReached(self.turn_seconds)
 
     def applied_to(self, config: AgentConfig) -> AgentConfig:
         """Return the configuration to run with: an agent stored under a higher bound runs with that of today."""

@@ -107,7 +107,7 @@ class Turns:
             TurnNotAwaiting: the turn runs, or has ended otherwise or before another turn.
             InvalidRequest: a turn that had its answer asks for what it can't have any more.
             Overloaded: the server runs as many turns as it takes.
-            DayLimitReached: a turn had its answer, and the tenant has spent its tokens of the day.
+            LimitReached: a turn had its answer, and it, or its tenant in this day, has spent what it may.
         """
 
         def act() -> TurnBroadcast:
@@ -189,6 +189,7 @@ class Turns:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
             step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
             offer = self._offer(ref, config, attempt)
+            self._deps.limits.check_turn(state)
             self._deps.limits.of_day.check(ref.tenant)
         else:
             self._refuse_unless_awaiting(ref, view, state, now)

@@ -6,9 +6,9 @@ Llama Stack, all of them, take `[DONE]` for broken JSON; they are done when the 
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 from pydantic_core import to_json
 
 from turnstone.dialects.openai.errors import openai_error
@@ -19,6 +19,19 @@ from turnstone.domain.model import Frozen
 from turnstone.domain.tools import ToolCall
 
 FinishReason = Literal["stop", "length", "tool_calls"]
+RATED = {
+    "token": {"type": "string"},
+    "logprob": {"type": "number"},
+    "bytes": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+}
+RATED_MOST_LIKELY = {"type": "array", "items": {"type": "object", "properties": RATED, "required": [*RATED]}}
+RATED_TOKEN = {
+    "type": "object",
+    "properties": {**RATED, "top_logprobs": RATED_MOST_LIKELY},
+    "required": [*RATED, "top_logprobs"],
+}
+# written as they are: to check a hundred thousand of them again takes long, and what checks dataclasses, time to load
+RatedTokens = Annotated[tuple[Any, ...], WithJsonSchema({"type": "array", "items": RATED_TOKEN})]
 DONE = b"data: [DONE]\n\n"
 
 
@@ -49,7 +62,7 @@ class AssistantMessage(Frozen):
 
 
 class ChoiceLogprobs(Frozen):
-    content: tuple[TokenLikelihood, ...]
+    content: RatedTokens
     refusal: None = None
 
 
