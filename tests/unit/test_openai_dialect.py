@@ -192,6 +192,7 @@ def test_what_is_null_is_left_out_however_it_is_called() -> None:
     said = [HELLO, {**answered, "tool_calls": None, "refusal": None}, HELLO]
     plain = [HELLO, {"role": "assistant", "content": "hm"}, HELLO]
     assert wire(messages=said, top_k=None, metadata=None) == {"model": "m", "messages": plain}
+    assert wire(messages=said, metadata={"a": "b"}, store=True) == {"model": "m", "messages": plain}
 
 
 def test_prompted_tools_are_told_without_the_fields_of_native_ones() -> None:

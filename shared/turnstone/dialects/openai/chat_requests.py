@@ -197,6 +197,8 @@ class CreateChatCompletion(Open):
             del sent["response_format"]
         if not self.logprobs:
             sent.pop("logprobs", None)
+        if self.store:
+            sent.pop("metadata", None)  # it goes with what is stored here; the provider stores nothing
         return {**self.further, **sent}
 
     def _choice(self) -> str:
