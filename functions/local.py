@@ -35,6 +35,7 @@ from functions.inference import (
 )
 from functions.last_resort import MARGIN_S, LastResort
 from functions.models import (
+    delete_openai_model,
     get_model,
     get_openai_model,
     get_provider,
@@ -108,6 +109,7 @@ MODULES = (
     register_model,
     unregister_model,
     list_openai_models,
+    delete_openai_model,
     get_openai_model,
     list_providers,
     get_provider,

@@ -298,6 +298,7 @@ class Server:
         self.tools = ScriptedTools(tools or {})
         self.jobs = RecordedJobs()
         self.shields = ScriptedShields()
+        self._charges: dict[tuple[str, int], tuple[dict[str, Tokens], datetime]] = {}
 
     def load(self, supervisor: Supervisor, settings: Settings, *, is_on_lambda: bool = False) -> None:
         ports = Ports(
@@ -405,13 +406,23 @@ class Server:
         self._assert_counted_once(ref, states)
 
     def _assert_counted_once(self, ref: SessionRef, states: Sequence[TurnState]) -> None:
-        """Assert that what the session spent on each day is what its turns had spent when they ended."""
+        """Assert that what the session spent on each day is what its turns had spent when they ended.
+
+        A turn that was opened again does not tell when it had ended before, so each end is remembered once it is seen.
+        """
         spent: SpentToday | None = None
         by_day: dict[date, dict[str, Tokens]] = {}
         for state in states:
-            before = state.earlier_ends.spent if state.earlier_ends else {}
-            spent = spent_by(spent, state.spent if state.status.is_terminal else before, state.last_moment)
-            by_day |= {spent.day: spent.by_model} if spent else {}
+            times = state.earlier_ends.times if state.earlier_ends else 0
+            ends = [self._charges[state.turn_id, end] for end in range(times) if (state.turn_id, end) in self._charges]
+            if state.earlier_ends and len(ends) < times:
+                ends = [(state.earlier_ends.spent, state.last_moment)]
+            if state.status.is_terminal:
+                self._charges[state.turn_id, times] = state.uncharged, state.last_moment
+                ends.append((state.uncharged, state.last_moment))
+            for charged, at in ends:
+                spent = spent_by(spent, charged, at)
+                by_day |= {spent.day: spent.by_model} if spent else {}
         assert self.header(ref).spent == spent
         found = UsageStore(self.records).of_session(ref, list(by_day))
         assert {one.day: one.by_model for one in found} == by_day

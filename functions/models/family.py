@@ -6,6 +6,7 @@ from turnstone.edge.loading import for_good
 with for_good():
     # relative: in a function this family is a package of its own, here a part of functions
     from . import (
+        delete_openai_model,
         get_model,
         get_openai_model,
         get_provider,
@@ -19,6 +20,7 @@ with for_good():
 ROUTES = tuple(
     module.ROUTE
     for module in (
+        delete_openai_model,
         get_model,
         get_openai_model,
         get_provider,

@@ -1,5 +1,7 @@
 """GET /v1/openai/v1/chat/completions: the stored chat completions that the caller may see, newest first."""
 
+from functools import partial
+
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.dialects.openai.stored_completions import (
     LIST_HEAD,
@@ -20,9 +22,7 @@ def list_chat_completions(request: Request) -> PiecesReply:
     ids = ListedIds()
     entries = ids.noted(completions)
 
-    def tail() -> bytes:
-        return list_tail(ids, listing.cursor, query, has_more=listing.has_more)
-
+    tail = partial(list_tail, ids, listing.cursor, query, has_more=listing.has_more)
     return PiecesReply(joined(LIST_HEAD, entries, tail))
 
 

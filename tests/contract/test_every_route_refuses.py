@@ -97,7 +97,7 @@ def test_nobody_gets_an_answer(place: Place, case: tuple[Route, str]) -> None:
 
 def test_what_is_open_tells_nothing_of_anybody_and_is_the_same_whoever_asks(place: Place) -> None:
     opened = {path for route, path in EVERY if route.is_open}
-    assert opened == {"/", "/v1/health", "/docs", "/v1/docs", "/openapi.json", "/v1/openapi.json"}
+    assert opened == {"/", "/v1/health", "/alpha/health", "/docs", "/v1/docs", "/openapi.json", "/v1/openapi.json"}
     headers: list[tuple[tuple[bytes, bytes], ...]] = [
         (),
         ((b"authorization", b"Bearer wrong"),),

@@ -31,6 +31,7 @@ PART = b"x" * 65_536
 POSTS = [route.path for route in ROUTES if route.method == "POST"]
 WITH_BODY = {route.path for route in ROUTES if route.method == "POST" and route.body is not None}
 NAMES = {"agent_id": "no-agent", "session_id": "no-session", "turn_id": "no-turn", "step_id": "no-step"}
+NAMES["completion_id"] = "chatcmpl-01990000-0000-7000-8000-000000000000"
 AGENT = {"model": "offline", "instructions": "", "client_tools": [{"name": "add"}, {"name": "get_weather"}]}
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
 CALLS = {"messages": [{"role": "user", "content": "add(a=1) get_weather(city=Oslo)"}]}
@@ -285,7 +286,7 @@ def test_tool_messages_that_no_turn_waits_for_are_refused(talk: Talk) -> None:
     refused(talk.server, posted(f"{talk.path}/turn", {"messages": [message, *HELLO["messages"]]}), 400)
 
 
-STRANGE = ["/", "/v1", "/v2/agents", "/V1/health", "//v1/health", "/v1/agents/a/b", "/v1/health/", "/v1/agents/"]
+STRANGE = ["/v1", "/v2/agents", "/V1/health", "//v1/health", "/v1/agents/a/b", "/v1/health/", "/v1/agents/"]
 
 
 @pytest.mark.parametrize(

@@ -327,9 +327,10 @@ def test_the_document_that_is_served_is_the_one_that_is_printed(server: Served, 
 
 
 def test_what_is_not_served_is_told_without_a_retry(server: Served) -> None:
-    answer = server.client.post("/v1/inference/completion", {})
+    answer = server.client.post("/v1/inference/batch-completion", {})
     assert (answer.status, answer.headers["x-should-retry"]) == (501, "false")
-    assert re.search(r"inference\.completion \(POST /v1/inference/completion\); .*/chat/completions", answer.refusal())
+    named = r"inference\.batch_completion \(POST /v1/inference/batch-completion\); .*/chat/completions"
+    assert re.search(named, answer.refusal())
     assert server.client.get("/v1beta/datasets/a/b").status == 501
-    assert server.client.get("/v1/inference/completion").status == 405
+    assert server.client.get("/v1/inference/batch-completion").status == 405
     assert server.client.get("/v1beta/nothing").status == 404

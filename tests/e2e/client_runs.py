@@ -65,7 +65,7 @@ def skip_without(column: Column) -> None:
     missing = [program for program in needed if shutil.which(program) is None]
     if missing:
         reason = f"the TypeScript client needs {' and '.join(missing)}: install Debian's packages nodejs and npm"
-        assert os.environ.get("TURNSTONE_REQUIRE_ALL") != "1", reason
+        assert os.environ.get("TESTS_REQUIRE_ALL") != "1", reason
         pytest.skip(reason)
     assert is_installed, f"make .clients/{column.folder}/ready installs {column.name}"
 

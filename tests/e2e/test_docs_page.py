@@ -18,7 +18,7 @@ from tests.fakes.openai_answers import text_answer
 from tests.fakes.openai_server import ModelServer
 from tests.servers import ServerProcess
 
-IS_OPTIONAL = os.environ.get("TURNSTONE_REQUIRE_ALL") != "1"
+IS_OPTIONAL = os.environ.get("TESTS_REQUIRE_ALL") != "1"
 pytestmark = pytest.mark.skipif(PROGRAM is None and IS_OPTIONAL, reason="needs Chromium")
 FORM = "document.getElementById('%s').querySelector('.try')"
 HOSTILE = [

@@ -225,7 +225,7 @@ def test_an_idle_server_is_silent(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "named"),
-    [("log_level", "loud", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"), ("log_format", "xml", "'text' or 'json'")],
+    [("log_level", "loud", "DEBUG, INFO, WARNING or ERROR"), ("log_format", "xml", "text or json")],
 )
 def test_a_wrong_setting_stops_the_start_and_names_its_values(
     tmp_path: Path, name: str, value: str, named: str

@@ -153,7 +153,11 @@ def test_a_closed_registry_refuses_unknown_models_when_an_agent_is_made(tmp_path
         registered = {"model_id": "unknown", "provider_id": "p", "provider_model_id": "instant"}
         assert client.post("/v1/models", registered).status_code == 200
         assert client.post("/v1/agents", unknown).status_code == 200
-        assert client.post("/v1/models", {**registered, "model_id": "instant"}).status_code == 400
+        assert client.post("/v1/models", {**registered, "model_id": "instant"}).status_code == 200
+        assert (
+            client.post("/v1/models", {**registered, "model_id": "instant", "provider_model_id": "x"}).status_code
+            == 400
+        )
 
 
 def test_a_provider_that_failed_again_and_again_is_passed_over(tmp_path: Path) -> None:

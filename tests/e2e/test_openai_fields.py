@@ -63,7 +63,7 @@ def test_openais_own_client_is_served_with_all_it_sends(tmp_path: Path, prefix: 
         ["NotFoundError", "invalid_request_error", "model_not_found", None],
         ["RateLimitError", "rate_limit_error", "rate_limit_exceeded", "17"],
         ["BadRequestError", "invalid_request_error", None, None],
-        ["NotFoundError", "invalid_request_error", None, None],
+        ["InternalServerError", "server_error", None, None],
         ["InternalServerError", "server_error", None, None],
         ["APIError", "server_error", None, None],
     ]

@@ -22,6 +22,14 @@ from turnstone.store.api_keys import ApiKeyStore
 
 ANN = Caller(tenant="acme", principal="ann", roles=("admin",), teams=("red", "blue"))
 BOB = Caller(tenant="other", principal="bob")
+
+
+def nameless(caller: Caller) -> Caller:
+    """Return the caller without the id of the key, which is another with each key."""
+    assert caller.key_id
+    return caller.model_copy(update={"key_id": ""})
+
+
 FORM = re.compile(r"ts_[A-Za-z0-9_-]{43}")
 
 
@@ -53,7 +61,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def test_a_key_names_whom_it_was_made_for(place: Place) -> None:
     _, token = place.keys.create(ANN, "laptop")
-    assert place.keys.identity(token).caller == ANN
+    assert nameless(place.keys.identity(token).caller) == ANN
     assert place.keys.identity(token).valid_until is None
 
 
@@ -129,7 +137,7 @@ def test_a_revoked_key_names_nobody_and_the_others_still_do(place: Place) -> Non
     assert place.keys.revoke("acme", revoked.key_id).revoked_at == place.clock.time
     with pytest.raises(Unauthenticated):
         place.keys.identity(token)
-    assert place.keys.identity(other).caller == ANN
+    assert nameless(place.keys.identity(other).caller) == ANN
 
 
 def test_a_key_that_is_revoked_again_was_revoked_when_it_was(place: Place) -> None:
@@ -174,7 +182,7 @@ def test_another_tenants_key_is_not_found(place: Place) -> None:
         with pytest.raises(NotFound) as missing:
             place.keys.revoke(tenant, key_id)
         assert (missing.value.kind, missing.value.identifier) == ("API key", key_id)
-    assert place.keys.identity(token).caller == ANN
+    assert nameless(place.keys.identity(token).caller) == ANN
 
 
 @pytest.mark.parametrize(

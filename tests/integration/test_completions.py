@@ -125,7 +125,7 @@ def test_a_model_that_is_not_there_at_all_is_not_taken_for_one_for_chats(tmp_pat
         return continues(body) if loaded else error_answer(404, "no such model")
 
     with world(tmp_path, complete, missing) as (serving, _):
-        assert serving.client.post(OPENAI, asked(OPENAI)).status == 502
+        assert serving.client.post(OPENAI, asked(OPENAI)).status == 404
         loaded.append(True)
         assert serving.client.post(OPENAI, asked(OPENAI)).json()["choices"][0]["text"] == " after Once upon"
 
@@ -180,7 +180,7 @@ def test_a_server_that_answers_at_once_is_understood(tmp_path: Path) -> None:
 
 @BOTH
 def test_an_answer_too_many_is_refused(tmp_path: Path, path: str) -> None:
-    with world(tmp_path, continues, max_running_turns=1) as (serving, _):
+    with world(tmp_path, continues, max_running_turns=1, place_wait_seconds=0) as (serving, _):
         with serving.server.core.executor.place("acme"):
             refused = serving.client.post(path, asked(path))
         assert (refused.status, refused.refusal()) == (503, str(Overloaded(1)))

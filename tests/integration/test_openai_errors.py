@@ -42,7 +42,7 @@ def error_in(answer: Answered, kind: str, *, beside: bool = False) -> Mapping[st
     [
         (("GET", "/v1/openai/v1/nothing"), 404, "invalid_request_error", False),
         (("GET", "/v1/openai/"), 404, "invalid_request_error", False),
-        (("POST", "/v1/fine_tuning/jobs"), 404, "invalid_request_error", True),
+        (("POST", "/v1/fine_tuning/nothing"), 404, "invalid_request_error", True),
         (("GET", "/v1/models/none%0A"), 404, "invalid_request_error", True),
         (("DELETE", "/v1/openai/v1/models"), 405, "invalid_request_error", False),
         (("PUT", "/v1/chat/completions"), 405, "invalid_request_error", False),
@@ -63,7 +63,7 @@ def test_a_path_is_refused_as_its_clients_read_it(
     assert error["code"] == ("model_not_found" if path.endswith("/models/none") else None)
 
 
-@pytest.mark.parametrize("path", ["/", "/v2/agents", "/agents/nothing", "/v1alpha/nothing"])
+@pytest.mark.parametrize("path", ["/v2/agents", "/agents/nothing", "/v1alpha/nothing"])
 def test_other_paths_are_refused_as_ever(server: Served, path: str) -> None:
     assert server.client.get(path).json() == {"detail": "Not Found"}
 

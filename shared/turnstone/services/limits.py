@@ -8,7 +8,6 @@ from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import DayLimitReached, TurnTimeReached
 from turnstone.domain.moments import Moment
 from turnstone.domain.turns import TurnState
-from turnstone.engine.measuring import refuse_over_limit
 from turnstone.ports import Clock
 from turnstone.store.usage import UsageStore
 
@@ -82,6 +81,8 @@ class Limits(NamedTuple):
 
     def check_turn(self, state: TurnState) -> None:
         """Raise TurnLimitReached or TurnTimeReached for a turn that would fail before its model is asked again."""
+        from turnstone.engine.measuring import refuse_over_limit  # only where turns run
+
         refuse_over_limit(state, self.turn_tokens)
         if self.turn_seconds is not None and state.running_time.total_seconds() >= self.turn_seconds:
             raise TurnTimeReached(self.turn_seconds)

@@ -21,6 +21,14 @@ class OpenAIModel(Frozen):
         return cls(id=model.identifier, owned_by=model.provider_id)
 
 
+class OpenAIModelDeleted(Frozen):
+    """The registered model is gone."""
+
+    id: str
+    object: Literal["model"] = "model"
+    deleted: Literal[True] = True
+
+
 class OpenAIModelList(Frozen):
     object: Literal["list"] = "list"
     data: tuple[OpenAIModel, ...]

@@ -10,15 +10,7 @@ AGENT = "make an agent, open a session of it and ask it in a turn: POST /v1/agen
 TURN = "ask an agent in a turn: POST /v1/agents/{agent_id}/session/{session_id}/turn"
 IMAGES = "an agent with the toolgroup builtin::photogen makes images, where the operator names a model that does"
 KEYS = "the operator of this server makes keys and reads what was spent by its command line"
-MODELS = "list, read and unregister models under /v1/models"
 GROUPS: tuple[Group, ...] = (
-    (
-        ("/v1/openai/v1",),
-        MODELS,
-        """
-        DELETE /models/{model} models.delete
-        """,
-    ),
     (
         PREFIXES,
         "",

@@ -1,0 +1,17 @@
+"""DELETE /v1/openai/v1/models/{model_id}: forget a registered model, as OpenAI's clients delete one."""
+
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.dialects.openai.models import OpenAIModelDeleted
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, reply
+
+
+def delete_openai_model(request: Request) -> Reply:
+    model_id = request.path_params["model_id"]
+    request.application.models.unregister(request.caller, model_id)
+    return reply(OpenAIModelDeleted(id=model_id))
+
+
+PATH = "/v1/openai/v1/models/{model_id}"
+ROUTE = Route("DELETE", PATH, delete_openai_model, OpenAIModelDeleted, takes_slashes=True, envelope=OPENAI)
+handler = LambdaHandler(__name__, ROUTE, loads="models")
