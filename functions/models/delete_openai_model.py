@@ -13,5 +13,7 @@ def delete_openai_model(request: Request) -> Reply:
 
 
 PATH = "/v1/openai/v1/models/{model_id}"
-ROUTE = Route("DELETE", PATH, delete_openai_model, OpenAIModelDeleted, takes_slashes=True, envelope=OPENAI)
+ROUTE = Route(
+    "DELETE", PATH, delete_openai_model, OpenAIModelDeleted, takes_slashes=True, envelope=OPENAI, stores=False
+)
 handler = LambdaHandler(__name__, ROUTE, loads="models")

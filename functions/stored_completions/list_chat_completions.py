@@ -1,7 +1,5 @@
 """GET /v1/openai/v1/chat/completions: the stored chat completions that the caller may see, newest first."""
 
-from functools import partial
-
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.dialects.openai.stored_completions import (
     LIST_HEAD,
@@ -20,10 +18,9 @@ def list_chat_completions(request: Request) -> PiecesReply:
     query = completions_in_query(request.query)
     listing, completions = request.application.stored_completions.list(request.caller, query)
     ids = ListedIds()
-    entries = ids.noted(completions)
-
-    tail = partial(list_tail, ids, listing.cursor, query, has_more=listing.has_more)
-    return PiecesReply(joined(LIST_HEAD, entries, tail))
+    return PiecesReply(
+        joined(LIST_HEAD, ids.noted(completions), lambda: list_tail(ids, listing.cursor, query, listing.has_more))
+    )
 
 
 PATH = "/v1/openai/v1/chat/completions"

@@ -984,6 +984,7 @@ BODIES = {
     ("DELETE", "/v1/models/{model_id}"): UNREAD,
     ("GET", "/v1/openai/v1/models"): UNREAD,
     ("GET", "/v1/openai/v1/models/{model_id}"): UNREAD,
+    ("DELETE", "/v1/openai/v1/models/{model_id}"): UNREAD,
     ("POST", "/v1/models"): Bodies(
         (
             {"model_id": ENTRY_ID, "metadata": {"a": [1, None]}, "provider_id": "default", "model_type": "llm"},

@@ -50,6 +50,8 @@ SERVED_OF_OPENAI = {
     ("GET", "/models/some-name"),
     ("DELETE", "/models/some-name"),
 }
+# methods that make no request with whatever arguments
+FIRST_CHECKED = {"admin.organization.external_keys.create"}
 # methods that make the request of another one first
 HELPERS = {
     "beta.threads.create_and_run_poll": "beta.threads.create_and_run",
@@ -155,7 +157,7 @@ def test_every_method_of_openais_client_is_served_or_named(base: str, server: Se
     told = run_script("openai", "every_method", server.url + base, "openai")
     assert len(told) == METHODS_OF_OPENAI
     for called, exchange in told.items():
-        if called.endswith(".connect"):  # over a WebSocket
+        if called.endswith(".connect") or called in FIRST_CHECKED:  # over a WebSocket, or refused by the client itself
             continue
         assert exchange["requests"], f"{called} made no request"
         request, body = exchange["requests"][-1], exchange["body"]

@@ -19,6 +19,7 @@ from tests.fakes.openai_answers import (
     HttpAnswer,
     Pause,
     call_answer,
+    ending,
     error_answer,
     prompt_answer,
     prompt_chunk,
@@ -259,7 +260,8 @@ def test_the_end_of_an_answer_comes_after_it_is_stored(tmp_path: Path, stream: b
 def test_an_answer_that_can_not_be_stored_is_none(
     tmp_path: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with world(tmp_path) as (serving, _):
+    slowly_answered = (text_chunk("in"), Pause(0.3), text_chunk(" a chat"), Pause(0.3), *ending("stop"))
+    with world(tmp_path, script=lambda _: slowly_answered) as (serving, _):
 
         def fail(*_: Any) -> None:
             raise StoreUnavailable("the disk is full")

@@ -35,6 +35,9 @@ SHOWN = {
     "get_step": {"step"},
     "list_models": {"data"},
     "list_tools": {"data"},
+    "list_openai_models": {"object", "data"},
+    "get_openai_model": {"id", "object", "created", "owned_by"},
+    "delete_openai_model": {"id", "object", "deleted"},
     "get_model": {"identifier", "metadata"},
     "register_model": {"identifier", "metadata"},
     "list_providers": {"data"},
@@ -78,7 +81,7 @@ SAYS_NOTHING = {"register_toolgroup", "unregister_model", "unregister_shield", "
 SAYS_NOTHING |= {"delete_agent_2024", "delete_session_2024"}
 DELETES = {"delete_agent", "delete_session"}
 MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
-LISTS = {"list_agents", "list_chat_completions", "list_models", "list_shields", "list_toolgroups"}
+LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
 FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
 FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
 FOR_ALL |= {
@@ -238,6 +241,8 @@ def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) 
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
     stored(bench, is_waiting=False)
     for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # what removes comes last
+        if route == "delete_openai_model":  # which was unregistered before
+            assert family.handler(load_event("register_model"), Context())["statusCode"] == 200
         assert family.handler(load_event(route), Context())["statusCode"] == 200
 
 

@@ -555,6 +555,10 @@ def ask_registries(asker: Asker) -> None:
         changed = body | {"metadata": {}, "args": {"c": 1}, "params": {"words": ["c"]}}
         assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
         assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
+        if "model" in path:
+            assert asker.ask("POST", "/v1/models", body).status == 200
+            deleted = [asker.ask("DELETE", "/v1/openai/v1/models/{model_id}").status for _ in range(2)]
+            assert deleted == [200, 404]
     for path in (
         "/v1/openai/v1/models",
         "/v1/providers",

@@ -4,11 +4,8 @@ from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 
 from turnstone.domain.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
-from turnstone.domain.errors import InvalidRequest, TurnNotAwaiting, Unsupported
-from turnstone.domain.sessions import Session
+from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.tool_runs import OfferedTool
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import InferenceStep, ShieldCallStep, TurnState
 from turnstone.engine.tool_plan import ToolOffer, build_offer
 from turnstone.ports import Capability
 
@@ -35,30 +32,6 @@ def refuse_many_iterations(asked: int | None, most: int) -> None:
         limit = f"{most} inferences a turn (TURNSTONE_MAX_INFER_ITERS)"
         said = f"max_infer_iters: this server runs at most {limit}, not {asked}"
         raise InvalidRequest(said, ("max_infer_iters",))
-
-
-def refuse_reopening(session: Session, state: TurnState, responses: Sequence[ToolResponse], most: int) -> None:
-    """Raise TurnNotAwaiting unless the completed turn can go on with these answers to calls in its text.
-
-    It must be the session's newest turn, with an answer of its model that calls nothing itself; and what answers a call
-    that the model did make, and that is answered, is a resume sent twice.
-    """
-    answers = [step.model_response for step in state.turn.steps if isinstance(step, InferenceStep)]
-    if session.last_order != state.order:
-        why = "and a later turn follows it; only the newest turn of a session can be resumed"
-    elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):
-        why = "because a safety check stopped it"
-    elif state.turn.output_message.stop_reason != "end_of_turn":
-        why = "its answer was cut off by the token limit"
-    elif not answers or answers[-1].tool_calls:
-        why = "it ended with calls that nobody answered, at its limit of inferences"
-    elif again := {call.call_id for answer in answers for call in answer.tool_calls} & {r.call_id for r in responses}:
-        why = f"and its call {min(again)!r} is answered already"
-    elif len(answers) >= most:
-        why = f"and has made {most} inferences, which is all that this server allows a turn"
-    else:
-        return
-    raise TurnNotAwaiting(state.turn_id, state.status, why)
 
 
 def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:

@@ -30,7 +30,8 @@ from turnstone.services.broadcast import TurnBroadcast
 from turnstone.services.executor import TurnExecutor
 from turnstone.services.joining import Joining
 from turnstone.services.launch import Launch, RunnerDeps
-from turnstone.services.refusals import refuse_many_iterations, refuse_reopening, supported_offer
+from turnstone.services.refusals import refuse_many_iterations, supported_offer
+from turnstone.services.reopening import refuse_reopening
 from turnstone.services.replay import numbered, told_before_resume
 from turnstone.services.running import TurnRunner
 from turnstone.services.transitions import (

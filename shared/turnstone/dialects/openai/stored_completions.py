@@ -218,7 +218,7 @@ class ListedIds:
             yield lost_wire(completion) if wire is None else wire
 
 
-def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, *, has_more: bool) -> bytes:
+def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
     """Return what comes after the entries in a list's JSON; the cursor is where to continue an empty page."""
     last_id = ids.last or (_place_beside(cursor, query) if cursor else "")
     return b"]," + to_json({"first_id": ids.first, "last_id": last_id, "has_more": has_more})[1:]
