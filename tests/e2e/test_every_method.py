@@ -51,7 +51,16 @@ SERVED_OF_OPENAI = {
     ("DELETE", "/models/some-name"),
 }
 # methods that make no request with whatever arguments
-FIRST_CHECKED = {"admin.organization.external_keys.create"}
+FIRST_CHECKED = {
+    "admin.organization.external_keys.create",
+    "audio.voices.create",
+    "beta.agents.automations.create",
+    "beta.agents.environments.files.create",
+    "beta.agents.environments.files.prepare",
+    "beta.agents.environments.files.prepare_directory",
+    "beta.agents.environments.files.upload",
+}
+OPENAI_AGENTS = "/v1/agents"  # below /v1 the agents are those of Llama Stack
 # methods that make the request of another one first
 HELPERS = {
     "beta.threads.create_and_run_poll": "beta.threads.create_and_run",
@@ -161,6 +170,8 @@ def test_every_method_of_openais_client_is_served_or_named(base: str, server: Se
             continue
         assert exchange["requests"], f"{called} made no request"
         request, body = exchange["requests"][-1], exchange["body"]
+        if request["path"].startswith(OPENAI_AGENTS):
+            continue
         if request["status"] == 501:
             check_unserved(HELPERS.get(called, called), request, body)
         else:

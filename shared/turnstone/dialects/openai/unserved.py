@@ -1,6 +1,6 @@
 """Methods of OpenAI's client that this server does not have, those aside that Llama Stack's clients have, too.
 
-Source: the resources of `openai` 2.54.0.
+Source: the resources of `openai` 3.54.0.
 """
 
 from turnstone.dialects.unserved import Group, Unserved, rows_of
@@ -176,6 +176,145 @@ GROUPS: tuple[Group, ...] = (
         /projects/{project_id}/roles admin.organization.projects.roles: list create retrieve update delete
         /projects/{project_id}/users/{user_id}/roles \
             admin.organization.projects.users.roles: list create retrieve delete
+        """,
+    ),
+    (
+        PREFIXES,
+        KEYS,
+        """
+        POST /organization/external_keys admin.organization.external_keys.create
+        DELETE /organization/external_keys/{external_key_id} admin.organization.external_keys.delete
+        GET /organization/external_keys admin.organization.external_keys.list
+        GET /organization/external_keys/{external_key_id} admin.organization.external_keys.retrieve
+        POST /organization/external_keys/{external_key_id}/validate admin.organization.external_keys.validate
+        POST /organization/external_storage admin.organization.external_storage.create
+        DELETE /organization/external_storage/{external_storage_id} admin.organization.external_storage.delete
+        GET /organization/external_storage admin.organization.external_storage.list
+        GET /organization/external_storage/{external_storage_id} admin.organization.external_storage.retrieve
+        POST /organization/external_storage/{external_storage_id}/validate admin.organization.external_storage.validate
+        POST /organization/projects/{project_id}/api_keys/{api_key_id} admin.organization.projects.api_keys.update
+        GET /organization/projects/{project_id}/service_tier_settings \
+            admin.organization.projects.service_tier_settings.retrieve
+        POST /organization/projects/{project_id}/service_tier_settings \
+            admin.organization.projects.service_tier_settings.update
+        GET /organization/usage/decisions admin.organization.usage.decisions
+        POST /organization/workload_identity_providers admin.organization.workload_identity_providers.create
+        DELETE /organization/workload_identity_providers/{provider_id} \
+            admin.organization.workload_identity_providers.delete
+        POST /organization/workload_identity_providers/{provider_id}/federation_rules \
+            admin.organization.workload_identity_providers.federation_rules.create
+        DELETE /organization/workload_identity_providers/{provider_id}/federation_rules/{federation_rule_id} \
+            admin.organization.workload_identity_providers.federation_rules.delete
+        GET /organization/workload_identity_providers/{provider_id}/federation_rules \
+            admin.organization.workload_identity_providers.federation_rules.list
+        GET /organization/workload_identity_providers/{provider_id}/federation_rules/{federation_rule_id} \
+            admin.organization.workload_identity_providers.federation_rules.retrieve
+        POST /organization/workload_identity_providers/{provider_id}/federation_rules/{federation_rule_id} \
+            admin.organization.workload_identity_providers.federation_rules.update
+        GET /organization/workload_identity_providers admin.organization.workload_identity_providers.list
+        GET /organization/workload_identity_providers/{provider_id} \
+            admin.organization.workload_identity_providers.retrieve
+        POST /organization/workload_identity_providers/{provider_id} \
+            admin.organization.workload_identity_providers.update
+        """,
+    ),
+    (
+        PREFIXES,
+        "",
+        """
+        POST /audio/voices audio.voices.create
+        POST /audio/voice_consents audio.voice_consents.create
+        DELETE /audio/voice_consents/{voice_consent_id} audio.voice_consents.delete
+        GET /audio/voice_consents audio.voice_consents.list
+        GET /audio/voice_consents/{voice_consent_id} audio.voice_consents.retrieve
+        POST /audio/voice_consents/{voice_consent_id} audio.voice_consents.update
+        DELETE /audio/voices/{voice_id} audio.voices.delete
+        POST /vaults beta.agents.vaults.create
+        POST /vaults/{vault_id}/credentials beta.agents.vaults.credentials.create
+        DELETE /vaults/{vault_id}/credentials/{credential_id} beta.agents.vaults.credentials.delete
+        GET /vaults/{vault_id}/credentials beta.agents.vaults.credentials.list
+        GET /vaults/{vault_id}/credentials/{credential_id} beta.agents.vaults.credentials.retrieve
+        POST /vaults/{vault_id}/credentials/{credential_id} beta.agents.vaults.credentials.update
+        DELETE /vaults/{vault_id} beta.agents.vaults.delete
+        GET /vaults beta.agents.vaults.list
+        GET /vaults/{vault_id} beta.agents.vaults.retrieve
+        POST /vaults/{vault_id} beta.agents.vaults.update
+        POST /decisions decisions.create
+        POST /live/sessions live.create
+        POST /live/sessions/{session_id}/accept live.sessions.accept
+        GET /live/sessions/{session_id}/content live.sessions.download_recording
+        POST /live/sessions/{session_id}/fork live.sessions.fork
+        POST /live/sessions/{session_id}/hangup live.sessions.hangup
+        POST /live/sessions/{session_id}/refer live.sessions.refer
+        POST /live/sessions/{session_id}/reject live.sessions.reject
+        POST /realtime/translations/client_secrets realtime.translations.client_secrets.create
+        GET /safety/alerts/{alert_id} safety.alerts.retrieve
+        GET /safety/cases/{case_id} safety.cases.retrieve
+        POST /webhook_endpoints webhooks.create
+        DELETE /webhook_endpoints/{webhook_endpoint_id} webhooks.delete
+        GET /webhook_event_types webhooks.event_types.list
+        GET /webhook_endpoints webhooks.list
+        GET /webhook_endpoints/{webhook_endpoint_id} webhooks.retrieve
+        POST /webhook_endpoints/{webhook_endpoint_id}/rotate_secret webhooks.rotate_secret
+        POST /webhook_endpoints/{webhook_endpoint_id}/test webhooks.test
+        POST /webhook_endpoints/{webhook_endpoint_id} webhooks.update
+        """,
+    ),
+    (
+        # below /v1 these are paths of Llama Stack's agents
+        ("/v1/openai/v1",),
+        AGENT,
+        """
+        POST /agents/automations beta.agents.automations.create
+        DELETE /agents/automations/{automation_id} beta.agents.automations.delete
+        POST /agents/automations/{automation_id}/invocations beta.agents.automations.invocations.create
+        GET /agents/automations/{automation_id}/invocations beta.agents.automations.invocations.list
+        GET /agents/automations/{automation_id}/invocations/{invocation_id} \
+            beta.agents.automations.invocations.retrieve
+        GET /agents/automations beta.agents.automations.list
+        POST /agents/automations/{automation_id}/pause beta.agents.automations.pause
+        POST /agents/automations/{automation_id}/resume beta.agents.automations.resume
+        GET /agents/automations/{automation_id} beta.agents.automations.retrieve
+        POST /agents/automations/{automation_id} beta.agents.automations.update
+        POST /agents beta.agents.create
+        DELETE /agents/{agent_id} beta.agents.delete
+        POST /agents/environments beta.agents.environments.create
+        GET /agents/environments/{environment_id}/files beta.agents.environments.files.list
+        GET /agents/environments beta.agents.environments.list
+        GET /agents/environments/{environment_id} beta.agents.environments.retrieve
+        POST /agents/environments/templates beta.agents.environments.templates.create
+        DELETE /agents/environments/templates/{template_id} beta.agents.environments.templates.delete
+        GET /agents/environments/templates beta.agents.environments.templates.list
+        GET /agents/environments/templates/{template_id} beta.agents.environments.templates.retrieve
+        POST /agents/environments/templates/{template_id} beta.agents.environments.templates.update
+        GET /agents beta.agents.list
+        GET /agents/{agent_id} beta.agents.retrieve
+        GET /agents/sessions/{session_id}/artifacts/{artifact_id}/content beta.agents.sessions.artifacts.content
+        DELETE /agents/sessions/{session_id}/artifacts/{artifact_id} beta.agents.sessions.artifacts.delete
+        GET /agents/sessions/{session_id}/artifacts beta.agents.sessions.artifacts.list
+        GET /agents/sessions/{session_id}/artifacts/{artifact_id} beta.agents.sessions.artifacts.retrieve
+        POST /agents/sessions beta.agents.sessions.create
+        DELETE /agents/sessions/{session_id} beta.agents.sessions.delete
+        POST /agents/sessions/{session_id}/events beta.agents.sessions.events.create
+        GET /agents/sessions/{session_id}/events beta.agents.sessions.events.stream
+        GET /agents/sessions/{session_id}/items beta.agents.sessions.items.list
+        GET /agents/sessions beta.agents.sessions.list
+        GET /agents/sessions/{session_id} beta.agents.sessions.retrieve,beta.agents.sessions.stream
+        GET /agents/sessions/{session_id}/subagents/{subagent_id}/items beta.agents.sessions.subagents.items.list
+        GET /agents/sessions/{session_id}/subagents beta.agents.sessions.subagents.list
+        GET /agents/sessions/{session_id}/subagents/{subagent_id} beta.agents.sessions.subagents.retrieve
+        GET /agents/sessions/{session_id}/subagents/{subagent_id}/turns/{turn_id}/items \
+            beta.agents.sessions.subagents.turns.items.list
+        GET /agents/sessions/{session_id}/subagents/{subagent_id}/turns beta.agents.sessions.subagents.turns.list
+        GET /agents/sessions/{session_id}/subagents/{subagent_id}/turns/{turn_id} \
+            beta.agents.sessions.subagents.turns.retrieve
+        GET /agents/sessions/{session_id}/traces beta.agents.sessions.traces.list
+        GET /agents/sessions/{session_id}/turns/{turn_id}/items beta.agents.sessions.turns.items.list
+        GET /agents/sessions/{session_id}/turns beta.agents.sessions.turns.list
+        GET /agents/sessions/{session_id}/turns/{turn_id} beta.agents.sessions.turns.retrieve
+        POST /agents/sessions/{session_id} beta.agents.sessions.update
+        POST /agents/{agent_id} beta.agents.update
+        POST /agents/environments/{environment_id}/files beta.agents.environments.files.create
         """,
     ),
 )
