@@ -90,7 +90,7 @@ def _agents_named(client: Client, name: str) -> Iterator[Json]:
     query = {"name": name, "limit": "20"}
     for _ in range(MOST_PAGES):
         page = client.get(f"/agents?{urlencode(query)}")[0]
-        yield from page["data"]
+        yield from page.get("data") or ()  # none where what answers is no server of agents
         if not page.get("has_more") or not page.get("cursor"):
             return
         query["cursor"] = page["cursor"]

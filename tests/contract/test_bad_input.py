@@ -947,6 +947,7 @@ DELETES_2024 = {
     "/agents/session/delete": "/v1/agents/{agent_id}/session/{session_id}",
 }
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+OPENAI_MODELS = "/v1/openai/v1/models"
 STORED = "/v1/openai/v1/chat/completions"
 RUN = ("POST", "/v1/safety/run-shield")  # of a shield that is registered for it
 UNREAD = Bodies(({"any": ["thing", 1]},))
@@ -1256,6 +1257,9 @@ class World:
         if answer.status == 200 and request.method != "GET" and self._route.path.startswith(STORED):
             self._check_stored(request, answer, has_changed=before != after)
             return
+        if answer.status == 200 and request.method == "DELETE" and self._route.path.startswith(OPENAI_MODELS):
+            self._check_registered(request)
+            return
         if (
             answer.status not in (200, DELETED)
             or request.method == "GET"
@@ -1365,7 +1369,7 @@ class World:
 
     @property
     def _deletes(self) -> bool:
-        return self._route.method == "DELETE" and not self._route.path.startswith((*REGISTRIES, STORED))
+        return self._route.method == "DELETE" and not self._route.path.startswith((*REGISTRIES, OPENAI_MODELS, STORED))
 
     @property
     def _runs_tool(self) -> bool:
