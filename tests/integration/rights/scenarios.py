@@ -34,6 +34,7 @@ from turnstone.domain.caller import Caller
 from turnstone.domain.refs import TurnRef
 from turnstone.services.api_keys import ApiKeys
 from turnstone.store.api_keys import ApiKeyStore
+from turnstone.store.keys import job_shards
 
 TOOLS = ["builtin::code_interpreter", "builtin::photogen"]
 MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://mcp.example/mcp"}}
@@ -379,7 +380,8 @@ def _clears(stage: Stage) -> Act:
         stage.job("end_session", stage.session(name=NOISE), PAST),
         stage.job("clean_session", stage.session(), now),  # to be looked at again
     ]
-    stage.job("end_session", stage.session(), now - timedelta(minutes=10))
+    for _ in range(len(job_shards()) + 1):  # so that one shard has two, which are read together
+        stage.job("end_session", stage.session(), now - timedelta(minutes=10))
 
     def act() -> None:
         stage.clean(*jobs)
