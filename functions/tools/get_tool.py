@@ -1,6 +1,7 @@
 """GET /v1/tools/{tool_name}: a tool that runs on the server."""
 
 from turnstone.dialects.llama_stack.tool_replies import Tool, tool_reply
+from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolgroupUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 
@@ -9,5 +10,6 @@ def get_tool(request: Request) -> Reply:
     return reply(tool_reply(*request.application.toolgroups.tool(request.caller, request.path_params["tool_name"])))
 
 
-ROUTE = Route("GET", "/v1/tools/{tool_name}", get_tool, Tool, takes_slashes=True)
+RAISES = (CredentialsMissing, CredentialsRefused, ToolgroupUnavailable)
+ROUTE = Route("GET", "/v1/tools/{tool_name}", get_tool, Tool, raises=RAISES, takes_slashes=True)
 handler = LambdaHandler(__name__, ROUTE, loads="toolgroups")

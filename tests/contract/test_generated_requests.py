@@ -76,7 +76,8 @@ BEYOND_SCHEMAS = {
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
 STREAMS |= {"infer_completion": "InferCompletionStream", "create_completion": "CreateCompletionStream"}
 STREAMS |= {"create_turn_2024": "CreateTurn2024Stream"}
-ASK_OTHERS = {"list_runtime_tools", "list_tools"}  # of MCP servers at whatever address was made up, where nobody is
+# MCP servers at whatever address was made up, where nobody is
+ASK_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}
 MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
 BELOW_AGENTS = ("create_session", "create_turn")
 CONFIG = {"model": "turnstone-offline", "instructions": ""}
