@@ -131,6 +131,7 @@ CACHED = {"type": "text", "text": "long", "cache_control": {"type": "ephemeral"}
         {"tools": [{**TOOL, "cache_control": {"type": "ephemeral"}}]},
         {"top_k": 3, "min_p": 0.1, "chat_template_kwargs": {"enable_thinking": False}, "guided_choice": ["a", "b"]},
         {"logprobs": True, "top_logprobs": 0},
+        {"logprobs": True, "top_logprobs": 8.0},
     ],
 )
 def test_what_our_words_do_not_say_reaches_such_a_server_as_it_was_sent(sent: dict[str, Any]) -> None:

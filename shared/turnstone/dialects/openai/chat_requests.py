@@ -129,7 +129,7 @@ class CreateChatCompletion(Open):
     modalities: Annotated[Many[Literal["text"]], Field(max_length=1)] | None = None
     logprobs: Flag | None = None
     store: Flag | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=20, strict=True)] | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20), BeforeValidator(_no_text)] | None = None
     metadata: Metadata | None = None
     prediction: JsonObject | None = None
     functions: None = None
