@@ -104,7 +104,8 @@ attack: $(DEV_READY)
 
 clients: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
 	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal -o tmp_path_retention_policy=failed \
-		tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py $(ARGS)
+		tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py \
+		tests/e2e/test_mcp_tools.py $(ARGS)
 
 nightly: clients attack torture lost-power guards
 

@@ -16,7 +16,7 @@ from tests.servers import ServerProcess
 
 Json = dict[str, Any]
 KEY = "Bearer key-of-the-caller"
-OLDER = ("0.1.9", "0.2.0")
+OTHERS = ("0.1.9", "0.2.0", "0.2.20")
 TURN = {"messages": [{"role": "user", "content": "echo()"}], "stream": False}
 
 
@@ -57,7 +57,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[KeyedMcpServer], ServerProcess]]
 
 
 @pytest.mark.parametrize(
-    "version", [*(pytest.param(v, marks=pytest.mark.nightly) for v in OLDER), "0.2.12", "0.2.20", "0.2.23", "0.3.5"]
+    "version", [*(pytest.param(v, marks=pytest.mark.nightly) for v in OTHERS), "0.2.12", "0.2.23", "0.3.5"]
 )
 def test_a_client_lists_and_calls_tools_with_its_key_and_is_told_what_it_lacks_without(
     version: str, mcp: KeyedMcpServer, serve: Callable[[KeyedMcpServer], ServerProcess]

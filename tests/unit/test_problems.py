@@ -28,7 +28,8 @@ def agent(**fields: Any) -> dict[str, Any]:
     return {"agent_config": {"model": "m", "instructions": "", **fields}}
 
 
-LIST, OBJECT = "Input should be a list", "Input should be an object"
+LIST_OF_PARTS = "tuple[tagged-union[TextItem,ImageItem], ...]"
+LIST, OBJECT, STRING = "Input should be a list", "Input should be an object", "Input should be a valid string"
 SAID: dict[str, tuple[Any, type[Frozen], Told]] = {
     "a body that is a list": ([], CreateAgent, [((), "model_type", OBJECT)]),
     "an object for a list": (
@@ -56,6 +57,11 @@ SAID: dict[str, tuple[Any, type[Frozen], Told]] = {
                 f"List should have at most {MAX_TOOLS} items, not {MAX_TOOLS + 1}",
             )
         ],
+    ),
+    "a list in place of a text, with one wrong member": (
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
+        CreateTurn,
+        [(("messages", 0, "user", "content", LIST_OF_PARTS, 0, "text", "text"), "string_type", STRING)],
     ),
     "none where one is needed": (
         {"messages": []},

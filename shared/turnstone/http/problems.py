@@ -27,7 +27,11 @@ NAMED_BETTER = {"Tuple": "List", "Dictionary": "Object"}
 def problems_of(error: ValidationError) -> list[dict[str, object]]:
     """Return where the first problems are, what they are, and of which type: the dialect's way to tell them."""
     found = error.errors(include_url=False, include_input=False)
-    true = [problem for problem in found if not _only_misses_the_wrong(problem, found)]
+    true = [
+        problem
+        for problem in found
+        if not _only_misses_the_wrong(problem, found) and not _is_other_branch(problem, found)
+    ]
     return [{"loc": problem["loc"], "msg": _said(problem), "type": problem["type"]} for problem in true[:MOST_TOLD]]
 
 
@@ -48,3 +52,16 @@ def _only_misses_the_wrong(problem: ErrorDetails, found: Sequence[ErrorDetails])
     place, depth = problem["loc"], len(problem["loc"])
     others = [other["loc"] for other in found if len(other["loc"]) > depth]
     return any(other[:depth] == place and isinstance(other[depth], int) for other in others)
+
+
+def _is_other_branch(problem: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
+    """Tell whether a list is no text and no object only because it was taken as a list, of which a member is wrong."""
+    place, depth = problem["loc"][:-1], len(problem["loc"])
+    if problem["type"] not in ("string_type", "model_attributes_type"):
+        return False
+    others = [other["loc"] for other in found if len(other["loc"]) > depth]
+    return any(other[: depth - 1] == place and _is_branch(other[depth - 1], other[depth]) for other in others)
+
+
+def _is_branch(branch: str | int, member: str | int) -> bool:
+    return isinstance(branch, str) and branch.startswith(("tuple[", "list[")) and isinstance(member, int)
