@@ -91,9 +91,7 @@ def limits() -> dict[str, float]:
         f"plain turns: a new table takes {NEW_TABLE_WRITES:,} write units a second, and more as it is used": (
             NEW_TABLE_WRITES / plain.write_units
         ),
-        f"plain turns: an account runs {CONCURRENT_RUNS:,} functions at a time by default": (
-            CONCURRENT_RUNS / MODEL_S
-        ),
+        f"plain turns: an account runs {CONCURRENT_RUNS:,} functions at a time by default": (CONCURRENT_RUNS / MODEL_S),
         "turns that pause: the same table": NEW_TABLE_WRITES / paused.write_units,
         "turns that pause: the same account": CONCURRENT_RUNS / paused.function_s,
         "turns that pause: executions that may be started": STARTS,
