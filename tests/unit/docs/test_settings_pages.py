@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.cloudformation import ROOT
-from tests.docs.pages import Page, page, table_keys
+from tests.docs.pages import Page, page, pages, table_keys
 from tests.sam_expansion import load_source
 from turnstone.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
 from turnstone.client_settings import ClientSettings
@@ -43,8 +43,6 @@ def test_every_default_is_that_of_the_code(configuration: Page) -> None:
 
 
 def test_no_page_names_a_variable_that_does_not_exist() -> None:
-    from tests.docs.pages import pages
-
     named = {name for each in pages() for name in re.findall(VARIABLE, each.text)}
     assert named - IN_CODE - OF_TESTS == set()
 
