@@ -13,6 +13,7 @@
 # make clients run the whole table of clients: every version of every client, and what each of them sees
 # make nightly what takes longer than every run may: clients, attack, torture, lost-power and guards
 # make lost-power  lose the power of a disk at forty moments, and look for what was lost
+# make docs   generate the API reference and the page of differences from Llama Stack
 # make rights  record anew what functions ask of AWS, for the test of their rights
 # make mutants change engine, store and services in many small ways, and tell the changes that no test notices
 PYTHON ?= python3
@@ -51,7 +52,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients nightly clean
+.PHONY: run test check docs rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -67,6 +68,9 @@ check: $(DEV_READY) $(SAM_READY)
 	$(SAM)/bin/cfn-lint template.yaml
 	SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam validate --lint
 	@$(BIN)/python -m tests.integration.rights.figures
+
+docs: $(DEV_READY)
+	@$(BIN)/python -m tests.docs
 
 rights: $(DEV_READY)
 	$(BIN)/python -m tests.integration.rights

@@ -14,7 +14,7 @@ GREETING = """Turnstone serves on {url} (process {who}, {provider}).
   {curl} -N {url}/v1/agents/AGENT_ID/session/SESSION_ID/turn \\
     -d '{{"stream": true, "messages": [{{"role": "user", "content": "hello"}}]}}'
 
-README.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; what was said stays in {data_dir}.
+docs/guide/first-turn.md shows a turn that pauses for a tool of yours. Stop with Ctrl-C; the data stays in {data_dir}.
 """
 
 

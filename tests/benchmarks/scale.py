@@ -1,6 +1,6 @@
 """What a million turns cost on AWS, and which limit they meet first, from what is counted: `python -m ….scale`.
 
-Pure arithmetic over the counts that `counts.py` holds. README shows what this prints; a test compares them.
+Pure arithmetic over the counts that `counts.py` holds. The page of costs shows what this prints; a test compares them.
 
 Sources, for us-east-1 and without free tiers: the pricing pages of API Gateway (REST), Lambda (x86), DynamoDB
 (on demand), Step Functions (Standard), EventBridge and CloudWatch Logs; the quota pages of DynamoDB, Lambda and Step
@@ -91,9 +91,7 @@ def limits() -> dict[str, float]:
         f"plain turns: a new table takes {NEW_TABLE_WRITES:,} write units a second, and more as it is used": (
             NEW_TABLE_WRITES / plain.write_units
         ),
-        f"plain turns: an account runs {CONCURRENT_RUNS:,} functions at a time until it asks for more": (
-            CONCURRENT_RUNS / MODEL_S
-        ),
+        f"plain turns: an account runs {CONCURRENT_RUNS:,} functions at a time by default": (CONCURRENT_RUNS / MODEL_S),
         "turns that pause: the same table": NEW_TABLE_WRITES / paused.write_units,
         "turns that pause: the same account": CONCURRENT_RUNS / paused.function_s,
         "turns that pause: executions that may be started": STARTS,

@@ -54,7 +54,7 @@ def reference() -> str:
     parts = [
         "# Differences from Llama Stack 0.2.12\n",
         "`make side-by-side` runs clients against both servers, with the same scenarios and the same model.",
-        "What they see that is not the same, among statuses, fields and the order of events, is in these tables.\n",
+        "The tables list the differences that clients see in statuses, fields and the order of events.\n",
     ]
     for subject, reasons in SUBJECTS.items():
         parts += [f"## {subject}\n", "| | Llama Stack 0.2.12 | Turnstone | why |", "|---|---|---|---|"]

@@ -51,7 +51,7 @@ def test_it_says_that_nobody_has_to_log_in_and_who_reaches_it(
     tmp_path: Path, settings: dict[str, object], expected: str
 ) -> None:
     with started(tmp_path, **settings) as server:
-        wait_until(lambda: "README.md shows" in server.log, WORDS_S, "it did not greet")
+        wait_until(lambda: "docs/guide/first-turn.md shows" in server.log, WORDS_S, "it did not greet")
         assert expected in server.log
         assert "TURNSTONE_AUTH=api_keys" in server.log
 

@@ -1,4 +1,4 @@
-"""Every function of the template starts with every shape of the models file that the README shows."""
+"""Every function of the template starts with every shape of the models file that the guide shows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cloudformation import ROOT, template, variables
+from tests.cloudformation import template, variables
+from tests.docs.pages import page
 from tests.integration.rights.cloud import Cloud
 from tests.integration.rights.functions import environment_of, started
 
 URL = "https://model.example/v1"
-SHOWN = re.findall(r"^```toml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+SHOWN = [
+    next(block.text for block in page(name).blocks if block.language == "toml")
+    for name in ("docs/guide/models.md", "docs/guide/tools.md")
+]
 PROVIDERS, TOOLS = (
     # on AWS keys are secrets, and no code runs in a function
     re.sub(r'api_key_env = "(\w+)"', r'api_key_secret = "\1"', shown).replace('runs = "here"', 'runs = "agentcore"')
@@ -59,7 +63,7 @@ def cloud() -> Iterator[Cloud]:
         yield cloud
 
 
-def test_the_readme_shows_providers_and_tools() -> None:
+def test_the_guide_shows_providers_and_tools() -> None:
     assert "[providers." in PROVIDERS
     assert "[tools.websearch]" in TOOLS
 

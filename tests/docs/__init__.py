@@ -1,0 +1,1 @@
+"""The documentation as data: its pages, the wording it avoids, and the API reference that is generated."""

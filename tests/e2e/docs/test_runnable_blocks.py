@@ -1,0 +1,56 @@
+"""The blocks that the documentation marks as runnable run, in order, and show the output that the page shows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Page, page, pages
+from tests.docs.runnable import CLIENTS, agrees, run_page, runs_of
+from tests.servers import ServerProcess
+
+PAGES = tuple(each.name for each in pages() if runs_of(each))
+NEEDED = ("bash", "curl")
+
+
+@pytest.fixture(autouse=True)
+def _programs() -> None:
+    """Skip, with the name of the program or the client that is missing."""
+    missing = [name for name in NEEDED if shutil.which(name) is None]
+    missing += [client for client in CLIENTS if not (ROOT / client / "ready").exists()]
+    if missing:
+        reason = f"not here: {', '.join(missing)}"
+        assert os.environ.get("TESTS_REQUIRE_ALL") != "1", reason
+        pytest.skip(reason)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("name", PAGES)
+def test_the_blocks_of_a_page_run(name: str, tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        outcome = run_page(page(name), server, tmp_path)
+    runs = runs_of(page(name))
+    assert outcome.status == 0, f"{outcome.errors}\nafter {outcome.outputs}"
+    assert len(outcome.outputs) == len(runs)
+    for run, output in zip(runs, outcome.outputs, strict=True):
+        if run.output is not None:
+            assert agrees(output, run.output), f"{name}:{run.block.line} printed\n{output}\nand shows\n{run.output}"
+
+
+def test_the_first_pages_are_among_them() -> None:
+    assert {"README.md", "docs/guide/first-turn.md", "docs/guide/python-client.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize(
+    ("block", "status", "output"), [("false", 1, None), ("cat nothing | true", 1, None), ("echo one", 0, "one")]
+)
+def test_a_block_that_fails_is_found(block: str, status: int, output: str | None, tmp_path: Path) -> None:
+    """The exit status of each command counts, and so does the output."""
+    with ServerProcess(tmp_path) as server:
+        outcome = run_page(Page(ROOT / "README.md", f"```sh run\n{block}\n```\n"), server, tmp_path)
+    assert outcome.status == status
+    assert output is None or agrees(outcome.outputs[0], output)
+    assert output is None or not agrees(outcome.outputs[0], "two")

@@ -1,0 +1,31 @@
+"""The documentation avoids the private idioms of the list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.api_reference import PAGE as API
+from tests.docs.idioms import found_in
+from tests.docs.pages import pages
+
+# the texts of generated pages are those of the code
+GENERATED = {API, "docs/reference/errors.md"}
+PAGES = {page.name: page for page in pages() if page.name not in GENERATED}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_no_idiom(name: str) -> None:
+    assert found_in(PAGES[name].sentences) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the caller is told so", ["told"]),
+        ("It goes on.", ["goes on"]),
+        ("handed over, then it gave the turn up", ["handed over", "gave the turn up"]),
+        ("a timestamp, a workplace, and a lookup", []),
+    ],
+)
+def test_an_idiom_is_found_as_a_whole_word(text: str, found: list[str]) -> None:
+    assert [line.split("'")[1] for line in found_in(text)] == found
