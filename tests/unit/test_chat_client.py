@@ -161,8 +161,9 @@ PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"],
 @pytest.mark.parametrize(
     ("reply", "kind", "told"),
     [
-        (Reply(b'{"detail": "this route wants a key"}', 401), Refused, "this route wants a key. Name a key with TURN"),
-        (Reply(b'{"detail": "a turn runs."}', 409), Refused, "a turn runs. Wait until it has ended"),
+        (Reply(b'{"detail": "this route wants a key", "code": "unauthenticated"}', 401), Refused, "this route wants a key. Name a key with TURN"),
+        (Reply(b'{"detail": "a turn runs.", "code": "turn_running"}', 409), Refused, "a turn runs. Wait until it has ended"),
+        (Reply(b'{"detail": "the key is used", "code": "idempotency_key_reused"}', 409), Refused, "the key is used."),
         (Reply(b'{"detail": "no agent \'a\'"}', 404), Refused, "no agent 'a'."),
         (Reply(PROBLEMS, 400), Refused, "agent_config.model: Field required."),
         (Reply(b"<html>", 404), NotUnderstood, "with status 404"),

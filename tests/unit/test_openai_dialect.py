@@ -265,7 +265,7 @@ def test_what_would_have_no_effect_is_refused_by_name(sent: dict[str, Any], name
     ("sent", "said"),
     [
         ({"stream_options": {"include_usage": True}}, "stream_options: "),
-        ({"top_logprobs": 2}, "top_logprobs: means nothing unless logprobs is true"),
+        ({"top_logprobs": 2}, "top_logprobs: has no effect unless logprobs is true; leave it out"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_completion_tokens: "),
         ({"tools": [TOOL, TOOL]}, "tools: two are named 'add'"),
         ({"tool_choice": "required"}, "tool_choice: there is no tool"),

@@ -177,7 +177,7 @@ def _top_k(top_k: int, model: str) -> dict[str, Any]:
 
 def _stop_sequences(stop: tuple[str, ...]) -> list[str]:
     if "" in stop:
-        raise InvalidRequest("Bedrock takes no empty text to stop at", ("sampling_params", "stop"))
+        raise InvalidRequest("Bedrock takes no empty stop sequence; leave it out", ("sampling_params", "stop"))
     return list(stop)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from pydantic import Field
 
 from turnstone import VERSION
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.events import (
     StepCompleted,
     StepProgressed,
@@ -70,6 +71,7 @@ REFUSALS: Mapping[int, tuple[str, str]] = {
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
     504: ("ModelTimedOut", "The model was silent for too long."),
 }
+STREAM_ERROR: Schema = {"$ref": "#/components/schemas/StreamError"}
 RETRY_HEADERS: Schema = {
     "retry-after": {"description": "Seconds after which to try again.", "schema": {"type": "string"}},
     "x-should-retry": {"description": "`false` where a repetition can't help.", "schema": {"const": "false"}},
@@ -102,7 +104,7 @@ def openapi_document(
     routes = sorted((route for route in routes if route.reply), key=lambda route: (route.path, ORDER[route.method]))
     schemas = build_wire_schemas(
         read=[route.body for route in routes if route.body],
-        written=[Told, *(kind for route in routes for kind in _written(route))],
+        written=[ErrorCode, Told, *(kind for route in routes for kind in _written(route))],
     )
     security_schemes = security_schemes or {}
     paths: dict[str, Schema] = {}
@@ -274,14 +276,15 @@ def _envelopes(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
     location = {"type": "array", "items": {"type": ["string", "integer"]}}
     problem = _object(loc=location, msg=text, type=text)
     problems = {"type": "array", "items": problem, "minItems": 1}
+    code = schemas.written[ErrorCode]
     told = _object(event=_object(payload=schemas.written[Told]))
-    failed = _object(error=_object(message=text))
     says = "The data of one event of the stream. A stream that can't go on ends with an error."
     return {
-        "Refusal": _object(detail=text),
+        "Refusal": _object(detail=text, code=code),
         **{_error_name(each): each.schema(500) for each in (route.envelope for route in routes) if each.name},
-        "InvalidFields": _object(error=_object(detail=_object(errors=problems))),
-        "TurnStreamChunk": {"description": says, "anyOf": [told, failed]},
+        "InvalidFields": _object(error=_object(detail=_object(errors=problems, code=code))),
+        "StreamError": _object(error=_object(message=text, code=code)),
+        "TurnStreamChunk": {"description": says, "anyOf": [told, STREAM_ERROR]},
     }
 
 
@@ -298,8 +301,7 @@ def _stream(route: Route, schemas: WireSchemas) -> Schema:
             "description": f"{says}, a whole one with the text `[DONE]`.",
             "anyOf": [schemas.written[route.chunk], failed],
         }
-    failed = _object(error=_object(message={"type": "string"}))
-    return {"description": f"{says}.", "anyOf": [schemas.written[route.chunk], failed]}
+    return {"description": f"{says}.", "anyOf": [schemas.written[route.chunk], STREAM_ERROR]}
 
 
 def _stream_name(route: Route) -> str:

@@ -31,7 +31,7 @@ def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockPar
     if params.checks is not None:
         return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)
     if not guardrail:
-        raise InvalidRequest("provider_shield_id: names no guardrail", ("provider_shield_id",))
+        raise InvalidRequest("provider_shield_id: must name a guardrail", ("provider_shield_id",))
     return GuardrailShield(client, guardrail, params.guardrail_version or DRAFT)
 
 

@@ -33,7 +33,7 @@ class McpToolbox:
             InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
         """
         if group.mcp_endpoint is None:
-            raise InvalidRequest(f"toolgroup {group.identifier!r} needs mcp_endpoint.uri", ("mcp_endpoint", "uri"))
+            raise InvalidRequest(f"mcp_endpoint.uri: toolgroup {group.identifier!r} requires it", ("mcp_endpoint", "uri"))
         try:
             to_target(group.mcp_endpoint.uri)
         except FetchRefused as refused:
