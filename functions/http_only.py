@@ -22,7 +22,9 @@ MAX_AHEAD = 100  # requests of a connection that wait for the answers to those b
 MAX_DISCARDED_BYTES = 8_000_000  # read after a refusal, so that a client that sends before it listens gets its answer
 INVALID = "this is not a valid HTTP request"
 NO_TUNNEL = "this server is no proxy: CONNECT is not supported"
-TOO_FAR_AHEAD = f"more than {MAX_AHEAD} requests of one connection await their answers; read answers before you send more"
+TOO_FAR_AHEAD = (
+    f"more than {MAX_AHEAD} requests of one connection await their answers; read answers before you send more"
+)
 TOO_SLOW = "the request did not arrive in time"
 TOO_MANY = "the server has no room for another connection, try again shortly"
 log = logging.getLogger(__name__)
@@ -269,5 +271,5 @@ class HttpOnly(HttpToolsProtocol):
         return b"".join([STATUS_LINE[reply.status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", reply.body])
 
     def _too_large(self) -> str:
-        limits = self._limits
-        return f"the request's headers or trailers have more than {limits.head_bytes} bytes or {limits.head_fields} fields; send fewer"
+        most = f"{self._limits.head_bytes} bytes or {self._limits.head_fields} fields"
+        return f"the request's headers or trailers have more than {most}; send fewer"

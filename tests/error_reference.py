@@ -28,7 +28,7 @@ A status may stand for several codes, and a code may come with several statuses,
 | Llama Stack's paths | `{"detail": "…", "code": "…"}` |
 | a request with wrong fields there (400) | `{"error": {"detail": {"errors": [{"loc", "msg", "type"}], "code": "…"}}}` |
 | a stream that can't continue | `data: {"error": {"message": "…", "code": "…"}}` |
-| a turn read back that has no answer | `"failure": {"status", "kind", "code", "message"}`: the code its stream ended with |
+| a turn read back without an answer | `"failure": {"status", "kind", "code", "message"}`, with its stream's code |
 | OpenAI's paths, and the ends of their streams | `{"error": {"message", "type", "param", "code"}}` |
 | paths of both, such as `/v1/models` | OpenAI's `error`, with `detail` and `code` beside it |
 
@@ -63,9 +63,7 @@ def statuses_of(code: ErrorCode) -> list[str]:
 
 def page() -> str:
     """Return the page."""
-    rows = (
-        f"| `{code}` | {', '.join(statuses_of(code))} | {code.when} | {code.remedy} |\n" for code in ErrorCode
-    )
+    rows = (f"| `{code}` | {', '.join(statuses_of(code))} | {code.when} | {code.remedy} |\n" for code in ErrorCode)
     openai = (f"| `{code}` | `{documented}` |\n" for code, documented in DOCUMENTED.items())
     return INTRODUCTION + "".join(rows) + OPENAI + "".join(openai) + LAST
 

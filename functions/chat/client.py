@@ -46,7 +46,7 @@ class NoServer(ChatError):
 
 class Untrusted(ChatError):
     def __init__(self, url: str) -> None:
-        super().__init__(f"{url} can't be trusted: it shows no certificate that this machine knows to be good.")
+        super().__init__(f"{url} can't be trusted: its certificate can't be verified on this machine.")
 
 
 class ConnectionLost(ChatError):
@@ -64,7 +64,9 @@ class Refused(ChatError):
 
 class NotUnderstood(ChatError):
     def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"what answers at {url} (with status {status}) does not speak as Turnstone does. Is it one?")
+        super().__init__(
+            f"the answer of {url} (with status {status}) is not one of Turnstone's API. Is it a Turnstone server?"
+        )
 
 
 class Client:

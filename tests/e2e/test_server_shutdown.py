@@ -118,7 +118,7 @@ def test_who_listens_when_the_drain_runs_out_is_told_that_the_turn_goes_on(serve
         server.terminate()
         told = [line for line in lines if line.startswith("data:")]
     assert '"error"' in told[-1]
-    assert "goes on later" in told[-1]
+    assert "continues later" in told[-1]
 
 
 def test_who_waits_when_the_drain_runs_out_is_told_to_ask_again(served: Served) -> None:

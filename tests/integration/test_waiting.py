@@ -223,7 +223,7 @@ def test_whose_request_the_server_cancels_takes_no_place(tmp_path: Path) -> None
                 asked = there.ask(path, HELLO)
                 await there.waiting(1)
                 asked.task.cancel()
-                assert "the server stops" in (await asked.answer()).refusal()
+                assert "the server is shutting down" in (await asked.answer()).refusal()
                 await there.waiting(0)
 
         there.run(test)

@@ -29,6 +29,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, LambdaHandler
 from turnstone.edge.worker import TurnWorker
+from turnstone.http.app import NO_PATH
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
@@ -415,20 +416,20 @@ def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> 
 )
 def test_a_path_that_no_route_has_is_unknown(door_to: OpenDoor, path: str) -> None:
     answer = door_to().ask("GET", path)
-    assert (answer.status, answer.json["detail"]) == (404, "Not Found")
+    assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("prefix", ["", "/live"])
 @pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents"])
 def test_the_version_within_an_id_does_not_begin_the_path(door_to: OpenDoor, prefix: str, agent_id: str) -> None:
     answer = door_to().ask("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
-    assert (answer.status, answer.json["detail"]) == (404, "Not Found")
+    assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("agent_id", ["v1", "a b", "Zoë", "50%", "%2F", "a+b", "a|b:c#d", "文"])
 def test_an_id_is_decoded_once(door_to: OpenDoor, agent_id: str) -> None:
     answer = door_to().ask("GET", f"/live/v1/agents/{quote(agent_id, safe='')}")
-    assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found"})
+    assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found", "code": "agent_not_found"})
 
 
 def test_a_name_that_stands_several_times_in_a_query_has_several_values(door_to: OpenDoor) -> None:

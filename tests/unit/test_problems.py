@@ -8,8 +8,8 @@ import pytest
 from turnstone.dialects.llama_stack.requests import CreateAgent
 from turnstone.dialects.llama_stack.turn_requests import CreateTurn, ResumeTurn
 from turnstone.domain.agents import MAX_TOOLS
-from turnstone.domain.model import Frozen, Many
 from turnstone.domain.errors.problems import MOST_TOLD
+from turnstone.domain.model import Frozen, Many
 from turnstone.http.routes import InvalidBody, checked
 
 Told = list[tuple[tuple[str | int, ...], str, str]]

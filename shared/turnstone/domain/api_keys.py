@@ -61,6 +61,8 @@ def refuse_unusable(key: ApiKey) -> None:
     if not key.name or not key.name.isprintable():
         raise InvalidRequest("a key must have a name of printable characters")
     if len(key.caller.model_dump_json().encode()) > MAX_NAMED_BYTES:
-        raise InvalidRequest(f"tenant, principal, roles, teams and projects of a key may have at most {MAX_NAMED_BYTES} bytes together")
+        raise InvalidRequest(
+            f"tenant, principal, roles, teams and projects of a key may have at most {MAX_NAMED_BYTES} bytes together"
+        )
     if key.expires_at is not None and key.expires_at <= key.created_at:
         raise InvalidRequest("a key must expire after it is created")

@@ -110,7 +110,9 @@ def params_of(shield: Shield) -> AnyParams:
     """Return what the shield was told. Raises InvalidRequest, naming what its kind does not take."""
     kind = PARAMS.get(shield.provider_id)
     if kind is None:
-        raise InvalidRequest(f"provider_id: this server has no shield provider {shield.provider_id!r}", ("provider_id",))
+        raise InvalidRequest(
+            f"provider_id: this server has no shield provider {shield.provider_id!r}", ("provider_id",)
+        )
     try:
         return kind.model_validate(shield.params or {})
     except ValidationError as error:

@@ -8,15 +8,15 @@ from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
 
-from turnstone.http.app import RoutedApp
 from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.app import RoutedApp
 from turnstone.http.errors import refusal_reply
 from turnstone.http.request_lines import RequestLine
 
 LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
 REFUSAL = (
     "this server has no authentication and answers programs of its own machine only, by the name localhost; for other "
-    "names its operator sets TURNSTONE_AUTH, or TURNSTONE_ALLOW_OPEN=true to serve whoever reaches it"
+    "names its operator sets TURNSTONE_AUTH, or TURNSTONE_ALLOW_OPEN=true to serve everyone who can reach it"
 )
 
 

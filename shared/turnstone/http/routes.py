@@ -12,11 +12,11 @@ from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.errors.problems import problems_of
 from turnstone.domain.model import place_of_infinity
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
-from turnstone.domain.errors.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.content import Restore

@@ -17,7 +17,11 @@ from turnstone.services.broadcast import TurnBroadcast
 
 
 async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wire_json, base: str = "") -> Reply:
-    """Return the whole answer for a turn, once it has ended or waits for its client; `base` precedes the API's paths."""
+    """Return the whole answer for a turn, once it has ended or waits for its client.
+
+    Args:
+        base: what precedes the API's paths in this request's URL.
+    """
     try:
         async with aclosing(heard(broadcast)) as told:
             async for news in told:
@@ -34,8 +38,8 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
     except asyncio.CancelledError:
         ref = broadcast.ref
         message = (
-            f"the server is shutting down; turn {ref.turn_id!r} continues later: read it with GET {base}{turn_path(ref)}, "
-            "or send the request again with the same Idempotency-Key"
+            f"the server is shutting down; turn {ref.turn_id!r} continues later: "
+            f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
         )
         return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON)
     return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error")

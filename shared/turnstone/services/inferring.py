@@ -179,4 +179,6 @@ class Inferring:
     def _refuse_elsewhere(self, needed: tuple[str, ...], route: ModelRoute) -> None:
         """Raise Unsupported, naming a field that the answer needs, where others than OpenAI's servers may be asked."""
         if needed and self._routing.kinds(route) != {OPENAI}:
-            raise Unsupported(f"{needed[0]}: the provider of {route.model_id!r} does not take it; leave it out", (needed[0],))
+            raise Unsupported(
+                f"{needed[0]}: the provider of {route.model_id!r} does not take it; leave it out", (needed[0],)
+            )

@@ -94,10 +94,14 @@ def refuse_impossible_choice(config: AgentConfig, offer: ToolOffer) -> None:
     choice = config.tool_config.tool_choice
     if choice not in ("auto", "none") and not offer.definitions:
         raise InvalidRequest(
-            f"tool_choice is {choice!r}, but there is no tool to choose; add one, or leave it out", ("tool_config", "tool_choice")
+            f"tool_choice is {choice!r}, but there is no tool to choose; add one, or leave it out",
+            ("tool_config", "tool_choice"),
         )
     if choice not in ("auto", "required", "none") and offer.name_offered(choice) is None:
-        raise InvalidRequest(f"tool_choice names {choice!r}, but there is no such tool; name one of the agent's tools", ("tool_config", "tool_choice"))
+        raise InvalidRequest(
+            f"tool_choice names {choice!r}, but there is no such tool; name one of the agent's tools",
+            ("tool_config", "tool_choice"),
+        )
 
 
 def refuse_clashing_tools(config: AgentConfig) -> None:
@@ -106,5 +110,7 @@ def refuse_clashing_tools(config: AgentConfig) -> None:
         if not tool.name:
             raise InvalidRequest("a client tool must have a name", ("client_tools", index, "name"))
         if tool.name in seen:
-            raise InvalidRequest(f"two client tools are named {tool.name!r}; rename one", ("client_tools", index, "name"))
+            raise InvalidRequest(
+                f"two client tools are named {tool.name!r}; rename one", ("client_tools", index, "name")
+            )
         seen.add(tool.name)

@@ -131,9 +131,15 @@ def answered_by_client(
     pending = {call.call_id: call for call in state.pending_calls}
     answers = _by_call(responses)
     if unknown := [call_id for call_id in answers if call_id not in pending]:
-        raise CallsMismatch(f"tool_responses: no pending call has the id {unknown[0]!r}; read the turn for those that are", ("tool_responses",))
+        raise CallsMismatch(
+            f"tool_responses: no pending call has the id {unknown[0]!r}; read the turn for those that are",
+            ("tool_responses",),
+        )
     if missing := [call_id for call_id in pending if call_id not in answers]:
-        raise CallsMismatch(f"tool_responses: the pending call {missing[0]!r} is not answered; answer all in one request", ("tool_responses",))
+        raise CallsMismatch(
+            f"tool_responses: the pending call {missing[0]!r} is not answered; answer all in one request",
+            ("tool_responses",),
+        )
     in_order = (answers[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in state.pending_calls)
     return _client_step(state, state.pending_calls, tuple(in_order), step_id, now)
 

@@ -42,7 +42,9 @@ class PatternShield:
         phrases = [plain_words(word).split() for word in params.words]
         for index, phrase in enumerate(phrases):
             if not phrase:
-                raise InvalidRequest(f"params.words.{index}: must contain a letter or digit", ("params", "words", index))
+                raise InvalidRequest(
+                    f"params.words.{index}: must contain a letter or digit", ("params", "words", index)
+                )
         self._words = WordSearch(phrases) if phrases else None
 
     def judge(self, question: ShieldQuestion) -> Verdict:
@@ -71,7 +73,7 @@ class PatternShield:
 
 def _refuse_if_cancelled(question: ShieldQuestion) -> None:
     if question.stop is not None and question.stop.is_given:
-        raise ShieldFailed("nobody waits for it any more")
+        raise ShieldFailed("the request was cancelled")
 
 
 def _words_of(text: str, question: ShieldQuestion) -> Iterator[list[str]]:

@@ -25,7 +25,7 @@ LOCATION = ("toolgroups",)
 # what is said of a group that is off; the file is the operator's, which TURNSTONE_CONFIG names
 TURNED_ON_BY = {
     PHOTOGEN: "[tools.photogen] in the server's file names a provider and a model that makes images",
-    CODE_INTERPRETER: "runs in [tools.code_interpreter] of the server's file says where code is run",
+    CODE_INTERPRETER: "runs in [tools.code_interpreter] of the server's file names where code is run",
 }
 
 

@@ -57,7 +57,9 @@ class RunShield(NullMeansDefault):
     def refuse_unsupported(self) -> None:
         """Raise Unsupported for params: a shield has those it was registered with."""
         if self.params:
-            raise Unsupported("params: a shield always runs with those it was registered with; leave them out", ("params",))
+            raise Unsupported(
+                "params: a shield always runs with those it was registered with; leave them out", ("params",)
+            )
 
 
 class ShieldList(Frozen):

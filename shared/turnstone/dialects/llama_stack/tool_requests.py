@@ -29,7 +29,9 @@ class RegisterToolgroup(NullMeansDefault):
         provider_id = BUILTIN if self.is_of_a_set_up_script else self.provider_id
         refuse_unknown_provider(provider_id, BUILTIN, MCP)
         if "/" in self.toolgroup_id:
-            raise InvalidRequest("toolgroup_id: must not contain a slash, which separates a group from a tool", ("toolgroup_id",))
+            raise InvalidRequest(
+                "toolgroup_id: must not contain a slash, which separates a group from a tool", ("toolgroup_id",)
+            )
         if self.provider_id == MCP and self.mcp_endpoint is None:
             raise InvalidRequest(f"mcp_endpoint: is required with the provider {MCP!r}", ("mcp_endpoint",))
         if provider_id == BUILTIN:

@@ -23,10 +23,10 @@ from turnstone.domain.model import Frozen, Many
 from turnstone.domain.numbers import Count, Flag
 
 MAX_PROMPTS = 100
-TOKENS = "tokens mean something else to every model; send text"
-ONE = "there is one continuation of each prompt here; leave it out, or send 1"
+TOKENS = "send texts, not tokens: every model numbers tokens differently"
+ONE = "this server gives one continuation a prompt; leave it out, or send 1"
 LOGPROBS = "this server answers without log probabilities here; leave it out"
-OF_CHATS = "is for chats; ask POST /v1/openai/v1/chat/completions"
+OF_CHATS = "is for chats; use POST /v1/openai/v1/chat/completions"
 REFUSED = {
     "logprobs": LOGPROBS,
     "messages": OF_CHATS,

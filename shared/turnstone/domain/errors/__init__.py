@@ -174,7 +174,9 @@ class TurnRunning(TurnConflict):
     """Another turn of the session runs."""
 
     def __init__(self, turn_id: str) -> None:
-        super().__init__(f"turn {turn_id!r} of this session is still running; wait for it to end, or cancel it", turn_id)
+        super().__init__(
+            f"turn {turn_id!r} of this session is still running; wait for it to end, or cancel it", turn_id
+        )
 
 
 class TurnNotAwaiting(TurnConflict):
@@ -341,7 +343,9 @@ class LeaseLost(TurnstoneError):
     """This process may no longer write to the turn: another took it over, or it was ended."""
 
     def __init__(self, turn_id: str) -> None:
-        super().__init__(f"turn {turn_id!r} was taken over or ended by another process; read it to see how it continues")
+        super().__init__(
+            f"turn {turn_id!r} was taken over or ended by another process; read it to see how it continues"
+        )
         self.turn_id = turn_id
 
 

@@ -110,7 +110,7 @@ def _only_misses_the_wrong(problem: ErrorDetails, found: Sequence[ErrorDetails])
 
 
 def _is_other_branch(problem: dict[str, Any], placed: Sequence[dict[str, Any]]) -> bool:
-    """Tell whether a list or object is of the wrong type only for branches of a union other than the one with errors."""
+    """Tell whether a list or object is of the wrong type only for other branches of a union than the one meant."""
     place: Place = problem["loc"]
     if not problem["type"].endswith(("_type", "_error")) or problem["type"] == "value_error":
         return False
