@@ -551,7 +551,7 @@ def test_an_answer_is_passed_on_whole_or_told_to_be_too_large(place_of: MakePlac
         assert (told.status, told.json == text) == (200, True)
     else:
         assert (told.status, told.headers["x-should-retry"]) == (500, "false")
-        assert "6 MB" in told.json["detail"]
+        assert ("6 MB" in told.json["detail"], told.json["code"]) == (True, "answer_too_large")
 
 
 def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:
@@ -654,11 +654,23 @@ def ref_of(path: str) -> SessionRef:
 def assert_handed_over(answer: Answered, turn_id: str, *, stream: bool) -> None:
     if stream:
         assert answer.status == 200
-        assert turn_id in answer.events[-1]["error"]["message"]
+        error = answer.events[-1]["error"]
+        assert (turn_id in error["message"], error["code"]) == (True, "turn_continues")
     else:
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert "x-should-retry" not in answer.headers
-        assert turn_id in answer.json["detail"]
+        assert (turn_id in answer.json["detail"], answer.json["code"]) == (True, "turn_continues")
+
+
+def test_who_waits_for_a_turn_that_continues_elsewhere_gets_the_url_to_read_it_at(door_to: OpenDoor) -> None:
+    thinking = Held("late")
+    door = door_to(thinking)
+    path = door.session()
+    answer = door.ask("POST", f"{path}/turn", said(), left_ms=0)
+    method, _, url = answer.json["detail"].rpartition(": ")[2].partition(" ")
+    assert (method, url.startswith(f"{path}/turn/")) == ("GET", True)
+    assert door.ask(method, url).json["turn_id"] in url
+    thinking.open()
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

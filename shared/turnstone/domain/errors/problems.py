@@ -38,9 +38,11 @@ def problems_of(error: ValidationError, value: object) -> list[dict[str, object]
 
 def _placed(problem: ErrorDetails, value: object) -> dict[str, Any]:
     location, reason = _location(problem, value), _reason(problem)
-    named = FIELD_NAMED.match(reason) if problem["type"] == "value_error" else None
-    if named is not None and _has(_at(location, value), named[1]):  # a rule about several fields of an object
-        location, reason = (*location, named[1]), reason[named.end() :]
+    if problem["type"] == "value_error" and (named := FIELD_NAMED.match(reason)):
+        # a rule about several fields of an object, whose branch may have the name of one of them
+        holder = next((each for each in (location, location[:-1]) if _has(_at(each, value), named[1])), None)
+        if holder is not None:
+            location, reason = (*holder, named[1]), reason[named.end() :]
     return {"loc": location, "msg": reason, "type": problem["type"]}
 
 
