@@ -14,21 +14,24 @@ from uvicorn.server import ServerState
 
 from functions.connections import Connections, Phase
 from functions.http_limits import CHUNK_LINE_BYTES, MessageMeter
-from turnstone.http.errors import detail_reply
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.errors import refusal_reply
 
 PIECE_BYTES = 16_384  # parsed at once: the fields of an unfinished head are counted between two pieces
 MAX_AHEAD = 100  # requests of a connection that wait for the answers to those before them
 MAX_DISCARDED_BYTES = 8_000_000  # read after a refusal, so that a client that sends before it listens gets its answer
-INVALID = "Invalid HTTP request received."
-NO_TUNNEL = "CONNECT is not supported"
-TOO_FAR_AHEAD = f"more than {MAX_AHEAD} requests of one connection wait for their answers"
+INVALID = "this is not a valid HTTP request"
+NO_TUNNEL = "this server is no proxy: CONNECT is not supported"
+TOO_FAR_AHEAD = (
+    f"more than {MAX_AHEAD} requests of one connection await their answers; read answers before you send more"
+)
 TOO_SLOW = "the request did not arrive in time"
 TOO_MANY = "the server has no room for another connection, try again shortly"
 log = logging.getLogger(__name__)
 
 
 class _Refused(Exception):
-    """Stops the parser. Arguments: status and message of the answer."""
+    """Stops the parser. Arguments: code and message of the answer."""
 
 
 class HttpOnly(HttpToolsProtocol):
@@ -62,7 +65,7 @@ class HttpOnly(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if not self._supervised.admit(self):
-            self._refusal = self._last_answer(503, TOO_MANY)
+            self._refusal = self._last_answer(ErrorCode.TOO_MANY_CONNECTIONS, TOO_MANY)
             transport.write(self._refusal)
             transport.close()
 
@@ -90,7 +93,7 @@ class HttpOnly(HttpToolsProtocol):
 
     def time_out(self) -> None:
         if self._refusal is None and (self._is_in_head() or self._is_in_body):
-            self._refuse(408, TOO_SLOW)
+            self._refuse(ErrorCode.REQUEST_TIMED_OUT, TOO_SLOW)
         else:
             self._supervised.move(self, self._supervised.leaving)
             self.transport.close()
@@ -146,11 +149,11 @@ class HttpOnly(HttpToolsProtocol):
                 self._parse_without_upgrade(piece, upgrade.args[0])
         except (httptools.HttpParserError, _Refused) as error:
             refused = error if isinstance(error, _Refused) else error.__context__  # where a callback raised it
-            status, message = refused.args if isinstance(refused, _Refused) else (400, INVALID)
-            self._refuse(status, message)
+            code, message = refused.args if isinstance(refused, _Refused) else (ErrorCode.MALFORMED_HTTP, INVALID)
+            self._refuse(code, message)
             return
         if self._meter.count(len(piece)) and not self._is_within_limits():
-            self._refuse(431, self._too_large())
+            self._refuse(ErrorCode.HEAD_TOO_LARGE, self._too_large())
 
     def _is_within_limits(self) -> bool:
         return self._meter.room_bytes > 0 and len(self.headers or ()) <= self._limits.head_fields
@@ -163,7 +166,7 @@ class HttpOnly(HttpToolsProtocol):
         """
         while True:
             if self.scope["method"] == "CONNECT":
-                raise _Refused(501, NO_TUNNEL)
+                raise _Refused(ErrorCode.NOT_IMPLEMENTED, NO_TUNNEL)
             line = f"{self.scope['method']} ".encode(), self.url, f" HTTP/{self.parser.get_http_version()}\r\n".encode()
             fields = [b"%b: %b\r\n" % field for field in self.scope["headers"] if field[0] != b"upgrade"]
             self.parser = httptools.HttpRequestParser(self)
@@ -180,9 +183,9 @@ class HttpOnly(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._meter.has_ended = True
         if len(self.headers) > self._limits.head_fields:
-            raise _Refused(431, self._too_large())
+            raise _Refused(ErrorCode.HEAD_TOO_LARGE, self._too_large())
         if len(self.pipeline) >= MAX_AHEAD:
-            raise _Refused(429, TOO_FAR_AHEAD)
+            raise _Refused(ErrorCode.TOO_MANY_REQUESTS, TOO_FAR_AHEAD)
         super().on_headers_complete()
         self._is_in_body = True
         self.headers = []  # for a trailer: its fields are none of the request's
@@ -197,7 +200,7 @@ class HttpOnly(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._meter.has_ended = True
         if len(self.headers) > self._limits.head_fields:
-            raise _Refused(431, self._too_large())
+            raise _Refused(ErrorCode.HEAD_TOO_LARGE, self._too_large())
         self._is_in_body = False
         super().on_message_complete()
 
@@ -222,10 +225,10 @@ class HttpOnly(HttpToolsProtocol):
         if self._refusal is None:
             self._supervised.move(self, self._current_phase())
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, code: ErrorCode, message: str) -> None:
         """Answer in the place of the request that is being received, once those before it are answered."""
-        log.info("a request was refused: %d %s", status, message)
-        self._refusal = self._last_answer(status, message)
+        log.info("a request was refused: %s: %s", code, message)
+        self._refusal = self._last_answer(code, message)
         self._received_bytes = 0
         if self._is_in_body:
             is_answering = self._take_back()
@@ -257,16 +260,16 @@ class HttpOnly(HttpToolsProtocol):
         self.transport.write_eof()
         self.flow.resume_reading()
 
-    def _last_answer(self, status: int, message: str) -> bytes:
-        body = detail_reply(status, message).body
+    def _last_answer(self, code: ErrorCode, message: str) -> bytes:
+        reply = refusal_reply(code, message)
         fields = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
+            (b"content-length", b"%d" % len(reply.body)),
             (b"connection", b"close"),
         ]
-        return b"".join([STATUS_LINE[status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", body])
+        return b"".join([STATUS_LINE[reply.status], *(b"%b: %b\r\n" % field for field in fields), b"\r\n", reply.body])
 
     def _too_large(self) -> str:
-        limits = self._limits
-        return f"the request's head, or trailer, has more than {limits.head_bytes} bytes or {limits.head_fields} fields"
+        most = f"{self._limits.head_bytes} bytes or {self._limits.head_fields} fields"
+        return f"the request's headers or trailers have more than {most}; send fewer"

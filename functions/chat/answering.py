@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 CHOICES = "[y]es, [n]o, [a]lways: "
 DECLINED = "Not executed: the user declined this call."
-NOBODY_TO_ASK = "Not executed: nobody was there who could allow this call."
+NOBODY_TO_ASK = "Not executed: no user was there to allow this call."
 MOST_APPROVED = 20_000  # characters: some hundred rows, which terminals keep and a person may still read
-TOO_LONG = f"Not executed: nobody can check arguments of more than {MOST_APPROVED} characters. Make them shorter."
+TOO_LONG = f"Not executed: a user can't check arguments of more than {MOST_APPROVED} characters. Make them shorter."
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Answering:
         name, arguments = call["tool_name"], call["arguments"]
         if not isinstance(arguments, dict):
             self.screen.exhibit(call)
-            return f"Error: the arguments are no JSON object: {arguments}"
+            return f"Error: the arguments are not a JSON object: {arguments}"
         if self.is_allowed or name in self.allowed:
             self.screen.exhibit(call)
         elif (refusal := self._refusal(call)) is not None:
@@ -66,7 +66,7 @@ class Answering:
         if self.ask is None:
             self.screen.exhibit(call)
             name = plain_name(call["tool_name"])
-            self.screen.note(f"  {name} was not run: nobody can be asked here; --yes runs tools without asking")
+            self.screen.note(f"  {name} was not run: no user can be asked here; --yes runs tools without asking")
             return NOBODY_TO_ASK
         if len(plain_json(call["arguments"])) > MOST_APPROVED:
             self.screen.note(f"  {plain_name(call['tool_name'])} was not run: its arguments are too long to be checked")

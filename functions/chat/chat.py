@@ -50,7 +50,7 @@ class Chat:
 
     def cancel(self) -> None:
         """End the turn that runs or waits."""
-        self.screen.note("· cancelled" if self.session.cancel() else "· nothing runs any more")
+        self.screen.note("· cancelled" if self.session.cancel() else "· nothing is running")
 
     def _talk(self, events: Iterator[Event]) -> TurnState:
         while True:

@@ -11,6 +11,7 @@ ChatError
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from typing import Any
 from uuid import uuid4
 
 import urllib3
@@ -18,15 +19,16 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseErro
 
 from functions.chat.wire import Event, Json, events_in
 from turnstone.client_settings import ClientSettings
+from turnstone.domain.errors.places import sentence_of
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # the server says a word every 15 s, however long the model takes
 READ_BYTES = 64 * 1024
 CUT_OFF = (502, 503, 504)  # what gateways answer in the place of a server that is gone or slow
 WHAT_TO_DO = {
-    401: "Name a key with TURNSTONE_API_KEY or --api-key; `turnstone keys create NAME` makes one.",
-    409: "Wait until it has ended, or end it: `turnstone turns list`, `turnstone turns cancel TURN_ID`.",
-    426: "This command and the server are of different versions.",
+    "unauthenticated": "Name a key with TURNSTONE_API_KEY or --api-key; `turnstone keys create NAME` makes one.",
+    "turn_running": "Wait until it has ended, or end it: `turnstone turns list`, `turnstone turns cancel TURN_ID`.",
+    "unsupported_client": "This command and the server are of different versions.",
 }
 
 
@@ -44,7 +46,7 @@ class NoServer(ChatError):
 
 class Untrusted(ChatError):
     def __init__(self, url: str) -> None:
-        super().__init__(f"{url} can't be trusted: it shows no certificate that this machine knows to be good.")
+        super().__init__(f"{url} can't be trusted: its certificate can't be verified on this machine.")
 
 
 class ConnectionLost(ChatError):
@@ -55,14 +57,16 @@ class ConnectionLost(ChatError):
 class Refused(ChatError):
     """Attributes: status: of the answer."""
 
-    def __init__(self, status: int, told: str) -> None:
+    def __init__(self, status: int, told: str, code: object = None) -> None:
         self.status = status
-        super().__init__(" ".join([told.rstrip(".") + ".", WHAT_TO_DO.get(status, "")]).strip())
+        super().__init__(" ".join([told.rstrip(".") + ".", WHAT_TO_DO.get(str(code), "")]).strip())
 
 
 class NotUnderstood(ChatError):
     def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"what answers at {url} (with status {status}) does not speak as Turnstone does. Is it one?")
+        super().__init__(
+            f"the answer of {url} (with status {status}) is not one of Turnstone's API. Is it a Turnstone server?"
+        )
 
 
 class Client:
@@ -168,25 +172,23 @@ class Client:
 
     def _refusal(self, response: urllib3.BaseHTTPResponse) -> ChatError:
         """Return what to raise for an answer that is an error, in the server's own words."""
-        told: object = None
+        told: Any = None
         with suppress(ValueError, RecursionError):
             told = json.loads(response.read(READ_BYTES))
         match told:
             case {"detail": str(sentence)}:
-                return Refused(response.status, sentence)
-            case {"error": {"detail": {"errors": list(problems)}}}:
-                return Refused(response.status, "; ".join(map(_said, problems)))
+                return Refused(response.status, sentence, told.get("code"))
+            case {"error": {"detail": {"errors": list(problems)}}} if all(map(_is_problem, problems)):
+                return Refused(response.status, sentence_of(problems))
             case {"error": {"message": str(sentence)}}:
                 return Refused(response.status, sentence)
         # before a stream's first word a gateway speaks for a server that is slow; the turn runs all the same
         return ConnectionLost(self.url) if response.status in CUT_OFF else NotUnderstood(self.url, response.status)
 
 
-def _said(problem: object) -> str:
-    """Return where in the request a problem is, and what it is."""
+def _is_problem(problem: object) -> bool:
+    """Tell whether this names a place in the request, and what is wrong there."""
     match problem:
-        case {"loc": list(places), "msg": str(message)}:
-            place = ".".join(map(str, places))
-            message = message.removeprefix("Value error, ")
-            return message if not place or message.startswith(place) else f"{place}: {message}"
-    return str(problem)
+        case {"loc": list(), "msg": str()}:
+            return True
+    return False

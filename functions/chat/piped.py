@@ -100,7 +100,7 @@ def _text(body: bytes, encoding: str) -> str:
             text = body.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             hint = "convert it first, for example with `iconv -f latin1 -t utf-8`"
-            raise UnusableInput(f"is no text in UTF-8 (at byte {problem.start}): {hint}.") from None
+            raise UnusableInput(f"is not UTF-8 text (at byte {problem.start}): {hint}.") from None
     if (place := text.find("\0")) >= 0:
-        raise UnusableInput(f"is no text: character {place} is a zero byte.")
+        raise UnusableInput(f"is not text: character {place} is a zero byte.")
     return text

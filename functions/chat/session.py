@@ -214,6 +214,6 @@ class Patience:
         now = time.monotonic()
         self._until = self._until or now + REJOIN_S
         if now >= self._until:
-            raise ChatError(f"the connection to {url} was lost and could not be had again within {REJOIN_S:g} s.")
+            raise ChatError(f"the connection to {url} was lost and could not be restored within {REJOIN_S:g} s.")
         time.sleep(self._wait_s)
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)

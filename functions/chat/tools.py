@@ -147,7 +147,7 @@ def _loaded(path: Path) -> ModuleType:
         raise ChatError(f"there is no file {path}.")
     spec = spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
-        raise ChatError(f"{path} is no Python file: its name has to end in .py.")
+        raise ChatError(f"{path} is not a Python file: its name must end in .py.")
     module = module_from_spec(spec)
     sys.modules[MODULE] = module
     sys.path.insert(0, str(path.parent.resolve()))

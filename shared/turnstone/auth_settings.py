@@ -34,7 +34,7 @@ class AuthSettings(Settings):
         wrong = super().contradictions()
         if self.auth != "jwt":
             given = sorted(name for name in self.model_fields_set if name.startswith("jwt_"))
-            return [*wrong, *(f"{variable_of(name)}: means nothing unless {PREFIX}AUTH is jwt" for name in given)]
+            return [*wrong, *(f"{variable_of(name)}: has no effect unless {PREFIX}AUTH is jwt" for name in given)]
         needed = ("jwt_issuer", "jwt_audience", "jwt_jwks_url")
         wrong += [f"{variable_of(name)}: must be set" for name in needed if getattr(self, name) is None]
         if ("tenant" in self.jwt_claims) == (self.jwt_tenant is not None):

@@ -25,5 +25,5 @@ def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings
     except ValidationError as error:
         raise InvalidSettings(told(ClientSettings, error)) from None
     if not has_host(settings.url):
-        raise InvalidSettings(f"{variable_of('url')}: names no host, or a port that there can't be")
+        raise InvalidSettings(f"{variable_of('url')}: must be a URL with a host and a valid port")
     return settings

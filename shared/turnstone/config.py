@@ -119,7 +119,7 @@ class Settings(BaseModel):
     def _wrong_model_url(self) -> list[str]:
         if self.model_url in (None, OFFLINE) or has_host(str(self.model_url)):
             return []
-        return [f"{variable_of('model_url')}: names no host, or a port that there can't be"]
+        return [f"{variable_of('model_url')}: must be a URL with a host and a valid port"]
 
 
 class LambdaSettings(Settings):

@@ -87,8 +87,8 @@ class LocalSettings(AuthSettings):
         if self.auth == "off" and "api_key" in in_environment():
             key = variable_of("api_key")
             raise InvalidSettings(
-                f"{key}: is set, but {PREFIX}AUTH is off, so this server would ask nobody for a key. To ask callers "
-                f"for keys, set {PREFIX}AUTH=api_keys and make one with `turnstone keys create NAME`. If the variable "
+                f"{key}: is set, but {PREFIX}AUTH is off, so this server would require no key. To require "
+                f"keys, set {PREFIX}AUTH=api_keys and make one with `turnstone keys create NAME`. If the variable "
                 f"is the key of `turnstone chat` for another server, start this one without it: "
                 f"env -u {key} make run"
             )
@@ -97,15 +97,15 @@ class LocalSettings(AuthSettings):
         """Return what else is wrong: a server is open to others only if somebody says so."""
         wrong = super().contradictions()
         if self.auth == "off" and not self.host.is_loopback and not self.allow_open:
-            how = f"set {PREFIX}AUTH, or {PREFIX}ALLOW_OPEN=true to serve everybody who reaches it"
-            wrong.append(f"{variable_of('host')}: others than this machine could use the server; {how}")
+            how = f"set {PREFIX}AUTH, or {PREFIX}ALLOW_OPEN=true to serve everyone who can reach it"
+            wrong.append(f"{variable_of('host')}: other machines could use the server without a key; {how}")
         if self.auth != "off" and self.allow_open:
-            wrong.append(f"{variable_of('allow_open')}: means nothing unless {PREFIX}AUTH is off")
+            wrong.append(f"{variable_of('allow_open')}: has no effect unless {PREFIX}AUTH is off")
         if self.auth == "off" and "auth_cache_seconds" in self.model_fields_set:
-            wrong.append(f"{variable_of('auth_cache_seconds')}: means nothing while {PREFIX}AUTH is off")
+            wrong.append(f"{variable_of('auth_cache_seconds')}: has no effect while {PREFIX}AUTH is off")
         for of_tenant in ("max_tenant_turns", "max_tenant_waiting_requests"):
             if self.auth == "off" and getattr(self, of_tenant) is not None:
-                wrong.append(f"{variable_of(of_tenant)}: means nothing while {PREFIX}AUTH is off")
+                wrong.append(f"{variable_of(of_tenant)}: has no effect while {PREFIX}AUTH is off")
         if (self.max_tenant_waiting_requests or 0) > self.max_waiting_requests:
             most = f"{variable_of('max_waiting_requests')}, which is {self.max_waiting_requests}"
             wrong.append(f"{variable_of('max_tenant_waiting_requests')}: must not be above {most}")

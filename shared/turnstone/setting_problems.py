@@ -40,7 +40,7 @@ def problems_in_file(kind: type[BaseModel], error: ValidationError) -> str:
     """Return what is wrong with an operator's file, by its dotted keys."""
 
     def unknown(place: Place, known: Sequence[str]) -> str:
-        return f"there is no such key{_nearest(str(place[-1]), known, str)} (known here: {', '.join(sorted(known))})"
+        return f"there is no such key{_nearest(str(place[-1]), known, str)} (known: {', '.join(sorted(known))})"
 
     return "; ".join(_problems(kind, error, lambda place: ".".join(map(str, place)), unknown))
 

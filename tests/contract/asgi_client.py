@@ -21,7 +21,9 @@ from functions.local import build_local_app
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.adapters.system import RandomIds, SystemClock
 from turnstone.bootstrap.local import LocalServer
+from turnstone.dialects.openai.errors import openai_codes
 from turnstone.domain.caller import Caller
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.local_settings import LocalSettings
 from turnstone.services.api_keys import ApiKeys
 from turnstone.store.api_keys import ApiKeyStore
@@ -66,14 +68,17 @@ class Answered:
         assert self.headers.get("content-type") == "application/json", self
         assert not INSIDE.search(self.body), self
         match self.json():
-            case {"detail": str(detail), **others} if detail and not others:
+            case {"detail": str(detail), "code": code, **others} if detail and not others:
+                assert code in list(ErrorCode)
                 return detail
             case {"error": {"message": str(message), "type": str(), "param": str() | None, "code": code}, **others}:
                 assert message
-                assert code is None or isinstance(code, str)
+                assert code in openai_codes()
+                assert others == {} or others.pop("code") in list(ErrorCode)
                 assert others in ({}, {"detail": message})
                 return message
-            case {"error": {"detail": {"errors": [_, *_] as problems}}} if self.status == 400:
+            case {"error": {"detail": {"errors": [_, *_] as problems, "code": code}}} if self.status == 400:
+                assert code in list(ErrorCode)
                 return "\n".join(map(problem_said, problems))
         raise AssertionError(f"{self} is in no envelope")
 

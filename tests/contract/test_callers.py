@@ -131,7 +131,7 @@ def test_an_issuer_that_is_away_is_told_as_such_and_the_log_says_why(
             caplog.clear()
             answer = running.client.send(Raw("GET", b"/v1/version", headers=(bearer(token),)))
             assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-            assert answer.json() == {"detail": ISSUER_MESSAGE}
+            assert answer.json() == {"detail": ISSUER_MESSAGE, "code": "identity_unavailable"}
             assert "the issuer's keys can't be fetched: NewConnectionError" in caplog.text
             assert not [part for part in token.split(".") if part in caplog.text]
 

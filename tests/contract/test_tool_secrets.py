@@ -124,8 +124,8 @@ def test_what_was_read_can_not_be_sent_back_with_masks_in_place_of_keys(kept: Ke
     refused = kept.served.client.post("/v1/agents", {"agent_config": config})
     assert refused.status == 400
     problems = refused.json()["error"]["detail"]["errors"]
-    assert problems[0]["loc"] == ["agent_config", "tools", 0, "brave_search", "api_key"]
-    assert "in place of a secret" in problems[0]["msg"]
+    assert problems[0]["loc"] == ["agent_config", "tools", 0, "api_key"]
+    assert "stands for a secret in answers" in problems[0]["msg"]
 
 
 def test_an_agent_that_can_not_be_read_any_more_is_logged_without_its_keys(

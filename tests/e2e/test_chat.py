@@ -127,7 +127,7 @@ def test_the_address_of_what_a_tool_made_is_told(tmp_path: Path) -> None:
 def test_a_tool_is_not_run_where_nobody_can_be_asked(server: ServerProcess, tools: Path) -> None:
     done = chatted(server.url, "weather?", "--model", "asks", "--tools", tools)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "told: Not executed: nobody was there who could allow this call.\n"
+    assert done.stdout == "told: Not executed: no user was there to allow this call.\n"
     assert "--yes" in done.stderr
 
 
@@ -201,7 +201,7 @@ def test_a_question_that_is_not_seen_is_not_asked(server: ServerProcess, tools: 
     with Terminal(server.url, "weather?", "--model", "asks", "--tools", tools, errors_to=errors) as terminal:
         terminal.type("y\n")
         assert terminal.ended() == 0
-    assert "told: Not executed: nobody was there who could allow this call." in terminal.shown
+    assert "told: Not executed: no user was there to allow this call." in terminal.shown
     assert "--yes" in errors.read_text()
 
 

@@ -109,10 +109,10 @@ def test_without_message_and_standard_input_there_is_nothing_to_send(server: Ser
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"\x89PNG\r\n\x1a\n\xff\xfe", "is no text in UTF-8"),
-        (b"\x7fELF\x00\x01", "is no text"),
-        ("für".encode("latin-1"), "is no text in UTF-8"),
-        ("two bytes".encode("utf-16"), "is no text in UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\xff\xfe", "is not UTF-8 text"),
+        (b"\x7fELF\x00\x01", "is not text"),
+        ("für".encode("latin-1"), "is not UTF-8 text"),
+        ("two bytes".encode("utf-16"), "is not UTF-8 text"),
     ],
 )
 @pytest.mark.parametrize("message", [[], ["Review this"]])

@@ -94,7 +94,10 @@ def until_refused(client: PlainClient, session: str) -> tuple[list[Json], httpx.
 
 def expect_unavailable(answer: httpx.Response) -> None:
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "1"), answer.text
-    assert answer.json() == {"detail": "the store can't be read or written now, try again shortly"}
+    assert answer.json() == {
+        "detail": "the store can't be read or written now; try again shortly",
+        "code": "store_unavailable",
+    }
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def test_a_number_that_is_none_is_refused(served: Served) -> None:
     url = f"{server.url}{session}/turn/{turn_id}/events"
     for sent in ({"params": {"after": "-1"}}, {"headers": {"Last-Event-ID": "x"}}):
         refused = httpx.get(url, **sent)  # type: ignore[arg-type]
-        assert (refused.status_code, "must be the number" in refused.text) == (400, True)
+        assert (refused.status_code, "must be an event's number" in refused.text) == (400, True)
     assert httpx.get(url.replace(turn_id, "unknown")).status_code == 404
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.client_script import run_script
 from tests.servers import ROOT, ServerProcess
+from turnstone.http.app import NO_METHOD, NO_PATH
 
 METHODS = {"0.1.9": 77, "0.2.0": 77, "0.2.12": 98, "0.2.20": 109, "0.2.23": 113, "0.3.5": 114}
 METHODS_OF_ALPHA = {"0.0.53": 57, "0.0.57": 57, "0.0.63": 61}
@@ -21,7 +22,7 @@ METHODS_OF_OPENAI = 425
 # requests of its resources' methods, some of which make the same one
 TYPESCRIPT = {"0.2.23": 111, "0.3.0": 111}
 OPENAI_MODELS = "/v1/openai/v1/models"
-NO_ROUTE = ("Not Found", "Method Not Allowed")
+NO_ROUTE = (NO_PATH, NO_METHOD)
 ASKS = re.compile(r"_client\.(get|post|put|patch|delete|getAPIList)\(\s*(['`])(/[^'`]*)\2")
 VERBS = {"getAPIList": "GET"}
 PARAMETER = re.compile(r"\$\{[^}]*\}")

@@ -127,7 +127,7 @@ def test_several_processes_ask_once(tmp_path: Path) -> None:
     ("answer", "settings", "expected"),
     [
         (keyed, {"model_api_key": KEY + "x"}, "it refuses the key; check TURNSTONE_MODEL_API_KEY"),
-        (keyed, {}, "it wants a key; set TURNSTONE_MODEL_API_KEY"),
+        (keyed, {}, "it requires a key; set TURNSTONE_MODEL_API_KEY"),
         (page, {}, "it does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"),
     ],
 )
@@ -171,7 +171,7 @@ def test_models_of_a_file_are_looked_for_at_their_providers(tmp_path: Path, monk
         log = word(tmp_path, "answers status 500", config=file)
         assert f"model server right does not list at-right, which {file} names" in log
         assert "model server wrong at" in log
-        assert "it wants a key; set providers.wrong.api_key_env" in log
+        assert "it requires a key; set providers.wrong.api_key_env" in log
         assert "model server none" not in log
 
 

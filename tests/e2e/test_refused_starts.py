@@ -109,7 +109,7 @@ def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(tmp_path: Path, 
             "providers.p.ulr: there is no such key; did you mean url?",
         ),
         ('[tools.websearch]\napi_key_env = "NOT_SET_HERE"', "tools.websearch.api_key_env: NOT_SET_HERE is not set"),
-        ("x = ", "is no TOML"),
+        ("x = ", "is not valid TOML"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told_by_the_files_name(

@@ -118,7 +118,8 @@ def test_who_listens_when_the_drain_runs_out_is_told_that_the_turn_goes_on(serve
         server.terminate()
         told = [line for line in lines if line.startswith("data:")]
     assert '"error"' in told[-1]
-    assert "goes on later" in told[-1]
+    assert "continues later" in told[-1]
+    assert '"code":"turn_continues"' in told[-1]
 
 
 def test_who_waits_when_the_drain_runs_out_is_told_to_ask_again(served: Served) -> None:
@@ -130,7 +131,9 @@ def test_who_waits_when_the_drain_runs_out_is_told_to_ask_again(served: Served) 
         server.terminate()
         response = answered.result()
     assert response.status_code == 503
-    assert "send the request again" in response.json()["detail"]
+    told = response.json()
+    assert ("send the request again" in told["detail"], told["code"]) == (True, "turn_continues")
+    assert f"GET {session}/turn/" in told["detail"]
 
 
 def client_sees_a_turn(server: ServerProcess, session: str) -> bool:

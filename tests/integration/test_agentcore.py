@@ -133,7 +133,7 @@ def test_what_code_said_is_told_even_if_its_files_are_not(interpreter: Interpret
     broken = (frames.exception("internalServerException", "x"),)
     with AgentCoreServer(answers(fake.ran("1"), after=broken)) as server:
         run = interpreter.run(server)
-    assert (run.stdout, run.note) == ("1", "which files it made is not known: EventStreamError")
+    assert (run.stdout, run.note) == ("1", "the files it made can't be listed: EventStreamError")
     gc.collect()  # a connection that nobody closed would warn now
     assert server.names[-1] == "stop"
 
@@ -149,7 +149,7 @@ def test_code_that_takes_too_long_is_told_and_its_session_stopped(interpreter: I
     [
         (frames.refusal(429, "ThrottlingException", SECRET), "AgentCore refused to run the code: ThrottlingException"),
         ((frames.exception("accessDeniedException", SECRET),), "AgentCore refused to run the code: accessDenied"),
-        ((fake.ran("x")[0][:-1] + b"\x00",), "AgentCore can't be asked: ChecksumMismatch"),
+        ((fake.ran("x")[0][:-1] + b"\x00",), "AgentCore can't be reached: ChecksumMismatch"),
     ],
 )
 def test_a_refusal_is_a_failure_and_the_session_is_stopped(
@@ -171,6 +171,6 @@ def test_a_session_that_can_not_be_had_is_a_failure(interpreter: Interpreter) ->
 def test_nothing_is_run_for_nobody(interpreter: Interpreter) -> None:
     stop = StopSignal()
     stop.give()
-    with AgentCoreServer(answers(fake.ran())) as server, pytest.raises(ToolFailed, match="nobody waits"):
+    with AgentCoreServer(answers(fake.ran())) as server, pytest.raises(ToolFailed, match="was cancelled"):
         interpreter.run(server, stop=stop)
     assert "executeCode" not in server.names

@@ -286,7 +286,7 @@ def test_who_looks_where_no_data_is_learns_where_that_was_and_leaves_nothing(
         folder.mkdir()
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments.split())
-    where = f"there is no server's data in {folder}; TURNSTONE_DATA_DIR names another directory"
+    where = f"there is no server data in {folder}; TURNSTONE_DATA_DIR names another directory"
     assert ended.value.code == f"turnstone: {where}"
     assert list(tmp_path.rglob("*")) == [folder] * is_there
 

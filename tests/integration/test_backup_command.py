@@ -56,7 +56,7 @@ def test_a_table_has_backups_of_its_own(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_backup_needs_data_and_a_new_folder_elsewhere(data_dir: Path, tmp_path: Path) -> None:
-    assert "no server's data" in refused("backup", tmp_path / "backup")
+    assert "no server data" in refused("backup", tmp_path / "backup")
     stored(data_dir, Put(A, b"a"))
     assert "already" in refused("backup", tmp_path)
     assert "in the data directory" in refused("backup", data_dir / "backup")

@@ -44,8 +44,11 @@ def no_credentials_service(monkeypatch: pytest.MonkeyPatch) -> None:
             frames.refusal(400, "ValidationException", "too long"),
             r"refused or failed \(ValidationException\): too long",
         ),
-        (frames.refusal(403, "AccessDeniedException", "no"), r"does not let us ask model 'eu\.anthropic.*: no"),
-        (frames.refusal(403, "UnrecognizedClientException", "no"), "check credentials, rights and access"),
+        (
+            frames.refusal(403, "AccessDeniedException", "no"),
+            r"does not let this server use model 'eu\.anthropic.*: no",
+        ),
+        (frames.refusal(403, "UnrecognizedClientException", "no"), "check its credentials, rights and access"),
         (frames.refusal(404, "ResourceNotFoundException", "no"), r"not found: Bedrock in eu-central-1"),
         (frames.refusal(424, "ModelErrorException", "oh"), r"\(ModelErrorException\): oh"),
         (HttpAnswer(400, b"plain\n  text"), r"refused or failed \(400\): plain text$"),

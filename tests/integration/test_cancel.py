@@ -217,7 +217,7 @@ def test_a_turn_whose_place_another_took_is_cancelled_already(make: Make) -> Non
     turn = server.paused(opened(server))
     server.say(turn.session)
     state = cancel(server, turn)
-    assert (state.status, state.failure and "another turn" in state.failure.message) == (TurnStatus.CANCELLED, True)
+    assert (state.status, state.failure and "a new turn" in state.failure.message) == (TurnStatus.CANCELLED, True)
 
 
 @pytest.mark.parametrize("status", [TurnStatus.COMPLETED, TurnStatus.FAILED, TurnStatus.EXPIRED])

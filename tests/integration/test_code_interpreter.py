@@ -217,7 +217,9 @@ def test_another_tool_is_refused() -> None:
 def test_the_tool_is_offered_where_code_can_be_run() -> None:
     runner = Scripted(CodeRun("completed", "", ""), ["this machine can't"])
     interpreter = CodeInterpreter(runner, 30)
-    with pytest.raises(ToolgroupUnavailable, match=r"'builtin::code_interpreter' can't be had now: this machine can't"):
+    with pytest.raises(
+        ToolgroupUnavailable, match=r"'builtin::code_interpreter' are not available now: this machine can't"
+    ):
         interpreter.tools(ASKER)
     assert interpreter.tools(ASKER) == (CODE_INTERPRETER,)
     assert interpreter.tools(ASKER) == (CODE_INTERPRETER,)
@@ -225,7 +227,7 @@ def test_the_tool_is_offered_where_code_can_be_run() -> None:
 
 
 def test_too_little_memory_for_python_is_told(can_jail: None) -> None:
-    with pytest.raises(ToolFailed, match="code can't be run here"):
+    with pytest.raises(ToolFailed, match="code can't be run on this server"):
         JailedCode(8).check()
 
 

@@ -216,7 +216,7 @@ def test_a_look_that_fails_is_the_last_one_whether_or_not_that_can_be_told(serve
     eventually(lambda: not followed._is_looking)
     assert len(looked) == 1
     assert [(event.turn_id, event.failure.kind) for event in told] == [("t1", "internal")]
-    assert "read it to see how it goes on" in told[0].failure.message
+    assert "read it to see how it continues" in told[0].failure.message
 
 
 def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:

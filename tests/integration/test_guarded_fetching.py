@@ -165,16 +165,16 @@ def test_a_server_proves_its_name_and_not_its_address(tls: tuple[ssl.SSLContext,
     with WebTarget(tls=served) as target:
         fetcher = fetcher_for(target, ("loopback.test", target.port), trust=trust)
         assert fetcher.fetch(FetchRequest("GET", f"https://good.test:{target.port}/")).body == b"hello"
-        with pytest.raises(FetchFailed, match="its certificate does not prove"):
+        with pytest.raises(FetchFailed, match="its certificate can't be verified"):
             fetcher.fetch(FetchRequest("GET", f"https://loopback.test:{target.port}/"))
-        with pytest.raises(FetchFailed, match="its certificate does not prove"):
+        with pytest.raises(FetchFailed, match="its certificate can't be verified"):
             fetcher_for(target).fetch(FetchRequest("GET", f"https://good.test:{target.port}/"))
         assert target.heads() == ["GET / HTTP/1.1"]
 
 
 def test_a_server_without_tls_is_not_spoken_to_without(target: WebTarget) -> None:
     target.answers["/"] = lambda sock: sock.sendall(http_answer())
-    with pytest.raises(FetchFailed, match=r"did not answer|does not speak TLS|no connection"):
+    with pytest.raises(FetchFailed, match=r"did not answer|does not speak TLS|the connection failed"):
         fetcher_for(target).fetch(FetchRequest("GET", f"https://good.test:{target.port}/", timeout_s=SOON_S))
     assert not [head for head in target.heads() if head.startswith("GET")]
 
@@ -250,7 +250,7 @@ def test_what_does_more_than_read_is_sent_nowhere_else(
         place = f"http://good.test:{other.port}/" if is_elsewhere else "/end"
         target.answers["/go"] = redirect(place, status)
         fetcher = fetcher_for(target, ("good.test", other.port))
-        with pytest.raises(FetchRefused, match="a request that does more than read"):
+        with pytest.raises(FetchRefused, match="a request that may change something"):
             fetcher.fetch(FetchRequest(method, f"http://good.test:{target.port}/go", body=b"{}"))
         assert (target.connections, other.connections) == (1, 0)
 
@@ -313,7 +313,7 @@ def test_a_fetch_that_nobody_wants_any_more_ends_at_once(scheme: str) -> None:
         port = silent.getsockname()[1]
         threading.Timer(SOON_S, stop.give).start()
         began = time.monotonic()
-        with pytest.raises(FetchFailed, match="nobody waits for it any more"):
+        with pytest.raises(FetchFailed, match="the request was cancelled"):
             GuardedFetcher(Allowed.of([("good.test", port)]), resolver).fetch(
                 FetchRequest("GET", f"{scheme}://good.test:{port}/", timeout_s=LONG_S, stop=stop)
             )
@@ -323,7 +323,7 @@ def test_a_fetch_that_nobody_wants_any_more_ends_at_once(scheme: str) -> None:
 def test_a_fetch_that_was_stopped_before_asks_nobody(target: WebTarget) -> None:
     stop = StopSignal()
     stop.give()
-    assert "nobody waits for it any more" in failure(target, stop=stop)
+    assert "the request was cancelled" in failure(target, stop=stop)
     assert target.connections == 0
 
 
@@ -399,7 +399,7 @@ def test_what_was_compressed_all_the_same_is_read(target: WebTarget, encoding: s
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "gzip, br"])
 def test_what_was_compressed_in_another_way_is_refused(target: WebTarget, encoding: str) -> None:
     target.answers["/"] = http_answer(b"\x0b\x02\x80hello\x03", f"Content-Encoding: {encoding}")
-    assert "compressed in a way that was not asked for" in failure(target)
+    assert "compressed in a way that was not requested" in failure(target)
 
 
 # ---- what is answered

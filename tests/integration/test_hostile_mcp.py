@@ -127,13 +127,13 @@ BROKEN = {
     "is gigantic": (gigantic, "more than 100000 bytes"),
     "is a gigantic event": (gigantic_event, "too large"),
     "is packed": (packed, "packs its answers|more than"),
-    "is no JSON": (not_json, "not what MCP says"),
-    "is no JSON-RPC": (not_of_rpc, "not what MCP says"),
-    "is a page": (html, "not what MCP says"),
+    "is no JSON": (not_json, "does not follow MCP"),
+    "is no JSON-RPC": (not_of_rpc, "does not follow MCP"),
+    "is a page": (html, "does not follow MCP"),
     "breaks off": (hung_up, "the connection broke"),
-    "is nothing": (nothing_at_all, "not what MCP says"),
+    "is nothing": (nothing_at_all, "does not follow MCP"),
     "is the end of events": (ended_events, "the connection broke"),
-    "is of another shape": (of_another_shape, "not what MCP says"),
+    "is of another shape": (of_another_shape, "does not follow MCP"),
     "is a failure": (lambda _: Reply(status=500), "status 500"),
     "is a refusal": (lambda _: Reply(status=403), "status 403: it does not let this caller use them"),
     "wants credentials": (lambda _: Reply(status=401), "status 401: it wants (other )?credentials"),
@@ -321,7 +321,7 @@ def test_names_that_can_t_be_offered_are_made_fit_or_left_out() -> None:
 def test_a_list_that_is_not_of_mcp_is_not_taken() -> None:
     with (
         hostile(decent_but(tools_list=lambda message: told(message, {"tools": [{"name": "bad"}]}))) as (box, _),
-        pytest.raises(ToolgroupUnavailable, match="not what MCP says"),
+        pytest.raises(ToolgroupUnavailable, match="does not follow MCP"),
     ):
         box.tools(ASKER)
 

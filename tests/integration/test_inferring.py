@@ -178,7 +178,10 @@ def test_a_fallback_of_another_kind_answers_without_what_it_does_not_take(tmp_pa
         3,
     )
     assert sent["tools"][0]["function"]["strict"] is True
-    assert (refused.status, refused.refusal()) == (400, "logprobs: the provider of 'two' does not take it")
+    assert (refused.status, refused.refusal()) == (
+        400,
+        "logprobs: the provider of 'two' does not take it; leave it out",
+    )
 
 
 @BOTH
@@ -267,14 +270,19 @@ embedding_dimension = 4
     ("path", "body", "status", "said"),
     [
         (OPENAI_CHAT, {"model": "talks", "messages": [HELLO]}, 200, ""),
-        (OPENAI_CHAT, {"model": "unknown", "messages": [HELLO]}, 404, "there is no model 'unknown'"),
-        (CHAT, {"model_id": "unknown", "messages": [HELLO]}, 400, "there is no model 'unknown'"),
-        (OPENAI_CHAT, {"model": "embeds", "messages": [HELLO]}, 400, "makes embeddings and can't be talked to"),
+        (OPENAI_CHAT, {"model": "unknown", "messages": [HELLO]}, 404, "this server has no model 'unknown'"),
+        (CHAT, {"model_id": "unknown", "messages": [HELLO]}, 400, "this server has no model 'unknown'"),
+        (OPENAI_CHAT, {"model": "embeds", "messages": [HELLO]}, 400, "makes embeddings only"),
         (OPENAI_CHAT, {"model": "two", "messages": [HELLO], "seed": 1}, 400, "seed: "),
         (OPENAI_CHAT, {"model": "two", "messages": [HELLO], "max_completion_tokens": 1}, 200, ""),
         (OPENAI_EMBED, {"model": "embeds", "input": "a"}, 200, ""),
         (OPENAI_EMBED, {"model": "embeds", "input": "a", "dimensions": 7}, 200, ""),
-        (OPENAI_EMBED, {"model": "wrong", "input": "a"}, 502, "makes vectors of 3 dimensions, it is known with 4"),
+        (
+            OPENAI_EMBED,
+            {"model": "wrong", "input": "a"},
+            502,
+            "makes vectors of 3 dimensions, not the 4 it is registered with",
+        ),
         (EMBED, {"model_id": "two", "contents": ["a"], "task_type": "query"}, 400, "task_type"),
         (EMBED, {"model_id": "off", "contents": ["a"], "output_dimension": 9}, 400, "output_dimension: model 'off'"),
     ],
@@ -340,7 +348,7 @@ def test_a_server_that_stops_says_so(tmp_path: Path, path: str) -> None:
     with world(tmp_path, lambda _: endless) as (serving, _):
         for stream in (True, False):
             sent = serving.client._loop.run_until_complete(cancelled(serving, path, asked(path, stream=stream)))
-            assert b"the server stops" in b"".join(message.get("body", b"") for message in sent)
+            assert b"the server is shutting down" in b"".join(message.get("body", b"") for message in sent)
             assert sent[0]["status"] == (200 if stream else 503)
         serving._settle()
 

@@ -419,7 +419,7 @@ def test_a_crash_that_can_not_be_stored_is_told_and_left_to_the_supervisor(serve
     failed = server.hear(broadcast)[-1]
     assert isinstance(failed, TurnFailed)
     assert (failed.turn_id, failed.failure.kind) == (broadcast.ref.turn_id, "internal")
-    assert failed.failure.message == f"turn {broadcast.ref.turn_id!r} failed by an internal error"
+    assert failed.failure.message == f"turn {broadcast.ref.turn_id!r} failed: internal server error"
     assert list(server.supervisor.watched) == [broadcast.ref]
     assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
 

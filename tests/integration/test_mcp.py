@@ -146,7 +146,7 @@ def test_a_call_that_takes_too_long_fails_and_the_server_is_told(box: McpToolbox
     name = f"late-{time.monotonic_ns()}"
     box.tools(ASKER)
     began = time.monotonic()
-    with pytest.raises(ToolFailed, match=r"within 0\.3 s; whether the tool ran is not known"):
+    with pytest.raises(ToolFailed, match=r"within 0\.3 s; whether the tool ran is unknown"):
         call(box, "slow", timeout_s=0.3, seconds=30, name=name)
     assert time.monotonic() - began < PATIENCE_S / 2
     until(lambda: name in seen(box)["cancelled"])
@@ -298,7 +298,9 @@ def test_a_server_that_dies_during_a_call_fails_it_soon_and_it_is_not_repeated(w
         until(lambda: "unlucky" in seen(box)["began"])
         dying.kill()
         heir = servers.start(dying.port)
-        with pytest.raises(ToolFailed, match="the connection broke before it answered; whether the tool ran is not"):
+        with pytest.raises(
+            ToolFailed, match="the connection broke before it answered; whether the tool ran is unknown"
+        ):
             made.result(PATIENCE_S)
         assert "unlucky" not in seen(toolbox(heir.url(way), connections))["began"]
 

@@ -14,6 +14,7 @@ from tests.fakes.openai_answers import Answer, BreakOff, HttpAnswer, Pause, erro
 from tests.fakes.openai_server import ModelServer
 from turnstone.domain.caller import Caller
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.http.app import NO_PATH
 
 CHAT, EMBED = "/v1/openai/v1/chat/completions", "/v1/openai/v1/embeddings"
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -29,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def error_in(answer: Answered, kind: str, *, beside: bool = False) -> Mapping[str, Any]:
     """Return the error, which is OpenAI's alone or stands beside Llama Stack's."""
     told = answer.json()
-    assert set(told) == ({"error", "detail"} if beside else {"error"})
+    assert set(told) == ({"error", "detail", "code"} if beside else {"error"})
     assert set(told["error"]) == {"message", "type", "param", "code"}
     assert told["error"]["message"] == told.get("detail", told["error"]["message"])
     assert told["error"]["type"] == kind
@@ -60,12 +61,14 @@ def test_a_path_is_refused_as_its_clients_read_it(
     answer = server.client.send(Raw(method, path.encode(), (b"{}",)))
     assert answer.status == status
     error = error_in(answer, kind, beside=beside)
-    assert error["code"] == ("model_not_found" if path.endswith("/models/none") else None)
+    codes = {404: "path_not_found", 405: "method_not_allowed", 501: "not_implemented"}
+    assert error["code"] == ("model_not_found" if path.endswith("/models/none") else codes[status])
+    assert answer.json().get("code", error["code"]) == error["code"]
 
 
 @pytest.mark.parametrize("path", ["/v2/agents", "/agents/nothing", "/v1alpha/nothing"])
 def test_other_paths_are_refused_as_ever(server: Served, path: str) -> None:
-    assert server.client.get(path).json() == {"detail": "Not Found"}
+    assert server.client.get(path).json() == {"detail": NO_PATH, "code": "path_not_found"}
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/chat/completions", EMBED, "/v1/embeddings"])

@@ -98,8 +98,14 @@ def test_an_image_is_what_it_begins_as_and_not_what_was_asked_for(image: bytes, 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (json_answer({"data": [{"b64_json": encoded(b"<svg onload=alert(1)>")}]}), "no PNG, JPEG, GIF or WebP"),
-        (json_answer({"data": [{"b64_json": encoded(b"RIFF\x24\x00\x00\x00WAVEfmt ")}]}), "no PNG, JPEG, GIF or WebP"),
+        (
+            json_answer({"data": [{"b64_json": encoded(b"<svg onload=alert(1)>")}]}),
+            "other than a PNG, JPEG, GIF or WebP",
+        ),
+        (
+            json_answer({"data": [{"b64_json": encoded(b"RIFF\x24\x00\x00\x00WAVEfmt ")}]}),
+            "other than a PNG, JPEG, GIF or WebP",
+        ),
         (json_answer({"data": [{"b64_json": "no base64!"}]}), "decoded"),
         (json_answer({"data": [{"b64_json": "A" * (MAX_IMAGE_BYTES * 4 // 3 + 8)}]}), "over the limit"),
         (json_answer({"data": [{"url": "http://169.254.169.254/"}]}), "without an image"),

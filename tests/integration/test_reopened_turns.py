@@ -126,7 +126,7 @@ def test_an_answer_without_a_word_can_be_followed_by_answers_of_tools(make: Make
 
 
 REFUSED: dict[str, Callable[[Server, SessionRef], object]] = {
-    "a later turn follows it": lambda server, ref: server.say(ref, "and now?"),
+    "only the newest turn of a session can": lambda server, ref: server.say(ref, "and now?"),
     "a later turn runs": lambda server, ref: server.start(ref, "wait"),
 }
 
@@ -134,10 +134,10 @@ REFUSED: dict[str, Callable[[Server, SessionRef], object]] = {
 @pytest.mark.parametrize("after", list(REFUSED))
 def test_only_the_newest_turn_of_a_session_goes_on(make: Make, after: str) -> None:
     thinking = Held("late")
-    server = make("first", "second" if after == "a later turn follows it" else thinking)
+    server = make("first", "second" if after == "only the newest turn of a session can" else thinking)
     turn = completed(server)
     REFUSED[after](server, turn)
-    with pytest.raises(TurnNotAwaiting, match="a later turn follows it"):
+    with pytest.raises(TurnNotAwaiting, match="only the newest turn of a session can"):
         server.resume(turn, answer("1"))
     thinking.open()
     server.settle()
@@ -148,7 +148,7 @@ def test_only_the_newest_turn_of_a_session_goes_on(make: Make, after: str) -> No
     ("script", "config", "why"),
     [
         ((cut_off("so"),), {}, "cut off by the token limit"),
-        ((call("look", "c"),), {"client_tools": [client_tool()], "max_infer_iters": 1}, "nobody answered"),
+        ((call("look", "c"),), {"client_tools": [client_tool()], "max_infer_iters": 1}, "with calls unanswered"),
         (("a bomb",), {"output_shields": ["a"]}, "a safety check stopped it"),
         (("never",), {"input_shields": ["b"]}, "a safety check stopped it"),
     ],
@@ -264,7 +264,7 @@ def test_a_new_turn_that_comes_before_the_resumes_write_wins(make: Make) -> None
     server, late = make("look", "second"), make("never")
     turn = completed(server)
     late.store.before(resumes_turn, lambda: server.say(turn, "and now?"))
-    with pytest.raises(TurnNotAwaiting, match="a later turn"):
+    with pytest.raises(TurnNotAwaiting, match="only the newest turn"):
         late.resume(turn, answer("1"))
     assert [state.status for state in server.states(turn)] == [TurnStatus.COMPLETED] * 2
     server.assert_whole(turn)
@@ -407,6 +407,6 @@ def test_a_plain_call_of_the_model_is_still_answered_only_by_its_id(make: Make) 
     with pytest.raises(CallsMismatch):
         server.resume(turn, answer("another"))
     assert resumed(server, turn, answer("c")) == RESUMED
-    with pytest.raises(TurnNotAwaiting, match="answered already"):
+    with pytest.raises(TurnNotAwaiting, match="already answered"):
         server.resume(turn, answer("1"), answer("c"))
     assert resumed(make("more"), turn) == RESUMED

@@ -204,7 +204,7 @@ def test_who_may_not_see_one_is_told_what_the_missing_are(place: Place) -> None:
         lambda: place.kept.update(TEAMMATE, name, {}, with_metadata),
         lambda: place.kept.delete(TEAMMATE, name),
     ):
-        with pytest.raises(Forbidden, match="not yours"):
+        with pytest.raises(Forbidden, match="only its owner"):
             change()
     place.kept.delete(ADMIN, name)
     assert place.left(name) == []

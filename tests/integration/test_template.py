@@ -19,6 +19,7 @@ from tests.sam_expansion import load_source, local_path
 from turnstone.auth_settings import AuthorizerSettings
 from turnstone.config import PREFIX, LambdaSettings, load_settings
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.errors import error_reply
 from turnstone.http.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.routes import FileReply, ModelStreamReply, PiecesReply, Route, TurnStreamReply
@@ -386,7 +387,8 @@ def test_whatever_the_gateway_says_is_in_our_envelope(auth: str) -> None:
         text = response["responseTemplates"]["application/json"]
         # Source: the developer guide of API Gateway: messageString is the message with quotes around it
         told = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
-        assert set(told) == {"detail"}, kind
+        assert set(told) == {"detail", "code"}, kind
+        assert told["code"] in list(ErrorCode), kind
         assert isinstance(told["detail"], str)
         assert "$context" not in json.dumps(told)
 

@@ -76,7 +76,7 @@ def test_a_server_without_a_file_has_the_clock_and_tools_that_ask_with_the_calle
     assert kinds.builtin() == ("builtin::clock", "builtin::websearch", "builtin::wolfram_alpha")
     with pytest.raises(ToolFailed, match="no key"):
         run(kinds, "builtin::websearch")
-    with pytest.raises(Unsupported, match="is off here"):
+    with pytest.raises(Unsupported, match="is off on this server"):
         run(kinds, "builtin::photogen")
 
 

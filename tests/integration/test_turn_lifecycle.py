@@ -470,7 +470,7 @@ def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: S
         server.start(ref, [told])
     assert (refused.value.location, str(refused.value)) == (
         ("messages",),
-        "no turn of this session awaits tool responses",
+        "messages: no turn of this session awaits tool responses; send a user message",
     )
     with pytest.raises(InvalidRequest) as mixed:
         server.start(ref, [told, UserMessage(content="and now?")])
@@ -481,7 +481,7 @@ def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: S
 @pytest.mark.parametrize(
     ("responses", "said"),
     [
-        ((answer("c2"), answer("c2")), "a call is answered twice"),
+        ((answer("c2"), answer("c2")), "tool_responses: a call is answered twice; answer each once"),
         ((answer("c2"), answer("c9")), "no pending call has the id 'c9'"),
         ((), "the pending call 'c2' is not answered"),
     ],

@@ -102,7 +102,7 @@ def test_a_turn_that_is_over_is_told_as_one_that_is_not_open(command: Make, caps
     said(capsys, "cancel", turn.turn_id)
     with pytest.raises(SystemExit) as ended:
         cli.main(["turns", "cancel", turn.turn_id])
-    not_open = f"no open turn {turn.turn_id!r} in tenant 'local'; it has ended, or is none of that tenant's"
+    not_open = f"no open turn {turn.turn_id!r} in tenant 'local'; it has ended, or belongs to another tenant"
     assert ended.value.code == f"turnstone: {not_open}"
 
 

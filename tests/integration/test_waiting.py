@@ -209,7 +209,7 @@ def test_whoever_waits_when_the_server_begins_to_stop_is_refused_at_once(tmp_pat
                 there.serving.server.begin_to_stop()
                 for refused in (await asked.answer(), await there.ask(path, HELLO).answer()):
                     assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-                    assert refused.refusal() == "the server stops; send the request again"
+                    assert refused.refusal() == "the server is shutting down; send the request again"
 
         there.run(test)
 
@@ -223,7 +223,7 @@ def test_whose_request_the_server_cancels_takes_no_place(tmp_path: Path) -> None
                 asked = there.ask(path, HELLO)
                 await there.waiting(1)
                 asked.task.cancel()
-                assert "the server stops" in (await asked.answer()).refusal()
+                assert "the server is shutting down" in (await asked.answer()).refusal()
                 await there.waiting(0)
 
         there.run(test)

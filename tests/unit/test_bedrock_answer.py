@@ -173,7 +173,7 @@ def test_a_call_without_a_name_fails() -> None:
 
 def test_calls_that_may_not_be_are_dropped_and_an_answer_of_nothing_else_fails() -> None:
     assert calls(delta(text="a"), begun("f", 1), may_call=False) == ()
-    with pytest.raises(ModelFailed, match="it was to call none"):
+    with pytest.raises(ModelFailed, match="it may call none here"):
         calls(begun("f"), may_call=False)
 
 

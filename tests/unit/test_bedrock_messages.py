@@ -143,9 +143,9 @@ def test_the_format_of_an_image_is_read_from_its_first_bytes(head: bytes, image_
 @pytest.mark.parametrize(
     ("image", "reason"),
     [
-        (ELSEWHERE.image, "as data, not by address"),
-        (Image(data=base64.b64encode(b"BM" + bytes(20)).decode()), "png, jpeg, gif and webp"),
-        (Image(data="abc"), "not base64"),
+        (ELSEWHERE.image, "as data, not by URL"),
+        (Image(data=base64.b64encode(b"BM" + bytes(20)).decode()), "PNG, JPEG, GIF or WebP"),
+        (Image(data="abc"), "must be base64"),
     ],
 )
 def test_an_image_that_cant_be_sent_is_refused_in_the_last_message_and_no_session_is_lost_over_it(

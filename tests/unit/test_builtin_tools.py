@@ -92,7 +92,7 @@ def test_a_group_that_comes_with_the_server_is_made_once() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        (group("builtin::photogen"), r"'builtin::photogen' is off here.*\[tools.photogen\].*provider"),
+        (group("builtin::photogen"), r"'builtin::photogen' is off on this server.*\[tools.photogen\].*provider"),
         (group("builtin::code_interpreter"), r"'builtin::code_interpreter' is off.*\[tools.code_interpreter\]"),
         (group("builtin::nothing"), "'builtin::nothing'.*builtin::clock, builtin::websearch, builtin::wolfram_alpha"),
         (group("mine", "tavily-search"), f"'mine'.*'tavily-search'.*{BUILTIN}, {MCP}"),

@@ -51,13 +51,13 @@ def test_what_the_environment_names_is_a_provider_beside_those_of_the_file() -> 
 
 
 WRONG = [
-    ("[", "is no TOML"),
-    (P, "nobody is named to ask"),
-    (f'{OPEN}\nspeed = "fast"\n', "providers.p.speed: there is no such key (known here: api_key_env, "),
+    ("[", "is not valid TOML"),
+    (P, "no provider is set"),
+    (f'{OPEN}\nspeed = "fast"\n', "providers.p.speed: there is no such key (known: api_key_env, "),
     ('registry = "ajar"', "registry: must be open or closed"),
-    (f'{OPEN}\nulr = "x"', "providers.p.ulr: there is no such key; did you mean url? (known here: "),
+    (f'{OPEN}\nulr = "x"', "providers.p.ulr: there is no such key; did you mean url? (known: "),
     (f"{OPEN}\ntimeout_seconds = 0", "providers.p.timeout_seconds: must be a number above 0 and at most 86,400"),
-    ('[model.m]\nprovider = "p"', "model: there is no such key; did you mean models? (known here: default_provider, "),
+    ('[model.m]\nprovider = "p"', "model: there is no such key; did you mean models? (known: default_provider, "),
     ('[tools.websearch]\nengine = "google"', "tools.websearch.engine: must be brave, bing or tavily"),
     ('[tools.code_interpreter]\nrun = "here"', "tools.code_interpreter.run: there is no such key; did you mean runs?"),
     (
@@ -68,12 +68,12 @@ WRONG = [
     (f'{OPEN}\n[models.m]\nprovider = "q"', "models.m: there is no provider 'q'"),
     (f'{OPEN}\n[models.m]\nprovider = "p"\nfallbacks = [{{provider = "q"}}]', "models.m: there is no provider 'q'"),
     (f'{OPEN}\n[models.m]\nprovider = "p"\naliases = ["m"]', "models.m: 'm' is the name of another"),
-    (f'{OPEN}\n[models."a b"]\nprovider = "p"', "no spaces"),
+    (f'{OPEN}\n[models."a b"]\nprovider = "p"', "must not contain spaces"),
     (f'{OPEN}\n[models.m]\nprovider = "p"\nprices = {{input = -1, output = 0}}', "models.m.prices.input"),
     (f'{OPEN}\n[models.m]\nprovider = "p"\ncontext_tokens = 0', "models.m.context_tokens"),
     ('[providers.p]\ntype = "openai"', "url: must be set"),
     ('[providers.p]\ntype = "openai"\nurl = "ftp://x"', "providers.p.url: must be a URL that begins with http"),
-    ('[providers.p]\ntype = "openai"\nurl = "http://x"\nregion = "r"', "region: means nothing"),
+    ('[providers.p]\ntype = "openai"\nurl = "http://x"\nregion = "r"', "region: has no effect"),
     ('[providers.p]\ntype = "openai"\nauth = "sigv4"\ncaller_key = "k"', "take no key"),
     (f'{OPEN}api_key_env = "A"\napi_key_secret = "b"', "not both"),
     (f'{OPEN}api_key_secret = "b"', "its key is named by api_key_env here"),
@@ -115,7 +115,10 @@ def test_a_key_that_is_not_in_the_environment_stops_the_start(tmp_path: Path, mo
     [
         ('url = "http://["', r"providers.p: Failed to parse: '\['"),
         ('url = "http://h:99999/v1"', r"providers.p: Failed to parse"),
-        ('url = "http://h/v1"\napi_key_env = "SOME_KEY"', r"providers.p: the model's API key .* no header can carry"),
+        (
+            'url = "http://h/v1"\napi_key_env = "SOME_KEY"',
+            r"providers.p: the model's API key .* not valid in an HTTP header",
+        ),
     ],
 )
 def test_a_provider_that_can_not_be_made_stops_the_start_and_is_named(
@@ -171,5 +174,5 @@ def test_a_file_of_tools_only_leaves_the_models_as_they_are_without_it(tmp_path:
     assert catalogue is not None
     assert (catalogue.known().default, dict(catalogue.known().providers)) == ("default", {"default": "offline"})
     file.write_text(f'[tools.code_interpreter]\nruns = "here"\n{P}')
-    with pytest.raises(InvalidSettings, match="nobody is named to ask"):
+    with pytest.raises(InvalidSettings, match="no provider is set"):
         local_models(LocalSettings(config=file))

@@ -161,8 +161,17 @@ PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"],
 @pytest.mark.parametrize(
     ("reply", "kind", "told"),
     [
-        (Reply(b'{"detail": "this route wants a key"}', 401), Refused, "this route wants a key. Name a key with TURN"),
-        (Reply(b'{"detail": "a turn runs."}', 409), Refused, "a turn runs. Wait until it has ended"),
+        (
+            Reply(b'{"detail": "this route wants a key", "code": "unauthenticated"}', 401),
+            Refused,
+            "this route wants a key. Name a key with TURN",
+        ),
+        (
+            Reply(b'{"detail": "a turn runs.", "code": "turn_running"}', 409),
+            Refused,
+            "a turn runs. Wait until it has ended",
+        ),
+        (Reply(b'{"detail": "the key is used", "code": "idempotency_key_reused"}', 409), Refused, "the key is used."),
         (Reply(b'{"detail": "no agent \'a\'"}', 404), Refused, "no agent 'a'."),
         (Reply(PROBLEMS, 400), Refused, "agent_config.model: Field required."),
         (Reply(b"<html>", 404), NotUnderstood, "with status 404"),
@@ -216,7 +225,7 @@ def test_a_turn_of_which_nothing_was_heard_is_asked_for_again_under_its_key(
 
 
 def test_an_error_ends_a_turn_only_if_the_turn_has_ended(loopback: Loopback, session: ChatSession) -> None:
-    stops, fails = {"error": {"message": "the server stops"}}, {"error": {"message": "the model failed"}}
+    stops, fails = {"error": {"message": "the server is shutting down"}}, {"error": {"message": "the model failed"}}
     replies = [stream(START, stops), state("in_progress"), stream(STEP, fails, first=2), state("failed")]
     loopback.replies = [*replies, state("failed")]
     assert kinds(session.begin("hello")) == ["turn_start", "step_start", "error: the model failed"]
@@ -299,6 +308,6 @@ def test_results_do_not_wait_for_a_server_longer_than_two_minutes(
     monkeypatch.setattr("functions.chat.session.REJOIN_S", 0.3)
     client = Away(ClientSettings(url=loopback.url), [NoServer("http://h")] * 100)
     session = ChatSession(client, "a", "s", {}, on_loss=lambda: None)
-    with pytest.raises(ChatError, match=r"could not be had again within 0\.3 s"):
+    with pytest.raises(ChatError, match=r"could not be restored within 0\.3 s"):
         list(session.resume([]))
     client.close()

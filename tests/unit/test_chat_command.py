@@ -28,7 +28,7 @@ SECRET = "sk-0123456789"
             ["hello", "--url", "localhost:8321"],
             "TURNSTONE_URL: must be a URL that begins with http:// or https:// and names a host",
         ),
-        (["hello", "--url", "http://:1"], "TURNSTONE_URL: names no host"),
+        (["hello", "--url", "http://:1"], "TURNSTONE_URL: must be a URL with a host"),
         (["hello", "--api-key", f"{SECRET}\n"], "TURNSTONE_API_KEY: must be a key of visible ASCII characters"),
         (["hello", "--provider-data", SECRET], "must be a JSON object"),
         (["hello", "--provider-data", f'["{SECRET}"]'], "must be a JSON object"),

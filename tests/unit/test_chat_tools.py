@@ -233,4 +233,4 @@ def test_nobody_is_asked_about_more_than_a_person_can_read() -> None:
 
 def test_arguments_that_are_no_object_are_answered_to_the_model_without_a_question() -> None:
     contents, runs = answered([], call(arguments="{x"))
-    assert ("no JSON object" in contents[0], runs) == (True, 0)
+    assert ("not a JSON object" in contents[0], runs) == (True, 0)

@@ -117,7 +117,7 @@ def test_a_share_that_means_nothing_is_refused(environment: SetEnvironment) -> N
     told = "TURNSTONE_MAX_TENANT_TURNS: must not be above TURNSTONE_MAX_RUNNING_TURNS, which is 8"
     assert str(refused.value).split("; ") == [
         told,
-        "TURNSTONE_MAX_TENANT_TURNS: means nothing while TURNSTONE_AUTH is off",
+        "TURNSTONE_MAX_TENANT_TURNS: has no effect while TURNSTONE_AUTH is off",
     ]
 
 
@@ -134,7 +134,7 @@ def test_a_part_of_the_queue_that_means_nothing_is_refused(environment: SetEnvir
     with pytest.raises(InvalidSettings) as refused:
         load_settings(LocalSettings)
     assert str(refused.value).split("; ") == [
-        "TURNSTONE_MAX_TENANT_WAITING_REQUESTS: means nothing while TURNSTONE_AUTH is off",
+        "TURNSTONE_MAX_TENANT_WAITING_REQUESTS: has no effect while TURNSTONE_AUTH is off",
         "TURNSTONE_MAX_TENANT_WAITING_REQUESTS: must not be above TURNSTONE_MAX_WAITING_REQUESTS, which is 8",
     ]
 

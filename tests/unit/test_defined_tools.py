@@ -172,7 +172,7 @@ def test_a_mask_that_comes_back_in_place_of_a_secret_is_refused(tool: dict[str, 
         config_of(tool)
     (problem,) = refused.value.errors(include_url=False)
     assert problem["loc"] == place
-    assert "is what answers show in place of a secret" in problem["msg"]
+    assert "stands for a secret in answers" in problem["msg"]
 
 
 @pytest.mark.parametrize("headers", [{"x-key": "sk\r\nHost: y"}, {"x key": "v"}, {"": "v"}, {"x": "é"}, {"x": True}])

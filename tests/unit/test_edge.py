@@ -29,6 +29,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, LambdaHandler
 from turnstone.edge.worker import TurnWorker
+from turnstone.http.app import NO_PATH
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
@@ -415,20 +416,20 @@ def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> 
 )
 def test_a_path_that_no_route_has_is_unknown(door_to: OpenDoor, path: str) -> None:
     answer = door_to().ask("GET", path)
-    assert (answer.status, answer.json["detail"]) == (404, "Not Found")
+    assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("prefix", ["", "/live"])
 @pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents"])
 def test_the_version_within_an_id_does_not_begin_the_path(door_to: OpenDoor, prefix: str, agent_id: str) -> None:
     answer = door_to().ask("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
-    assert (answer.status, answer.json["detail"]) == (404, "Not Found")
+    assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
 
 
 @pytest.mark.parametrize("agent_id", ["v1", "a b", "Zoë", "50%", "%2F", "a+b", "a|b:c#d", "文"])
 def test_an_id_is_decoded_once(door_to: OpenDoor, agent_id: str) -> None:
     answer = door_to().ask("GET", f"/live/v1/agents/{quote(agent_id, safe='')}")
-    assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found"})
+    assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found", "code": "agent_not_found"})
 
 
 def test_a_name_that_stands_several_times_in_a_query_has_several_values(door_to: OpenDoor) -> None:
@@ -550,7 +551,7 @@ def test_an_answer_is_passed_on_whole_or_told_to_be_too_large(place_of: MakePlac
         assert (told.status, told.json == text) == (200, True)
     else:
         assert (told.status, told.headers["x-should-retry"]) == (500, "false")
-        assert "6 MB" in told.json["detail"]
+        assert ("6 MB" in told.json["detail"], told.json["code"]) == (True, "answer_too_large")
 
 
 def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:
@@ -653,11 +654,23 @@ def ref_of(path: str) -> SessionRef:
 def assert_handed_over(answer: Answered, turn_id: str, *, stream: bool) -> None:
     if stream:
         assert answer.status == 200
-        assert turn_id in answer.events[-1]["error"]["message"]
+        error = answer.events[-1]["error"]
+        assert (turn_id in error["message"], error["code"]) == (True, "turn_continues")
     else:
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert "x-should-retry" not in answer.headers
-        assert turn_id in answer.json["detail"]
+        assert (turn_id in answer.json["detail"], answer.json["code"]) == (True, "turn_continues")
+
+
+def test_who_waits_for_a_turn_that_continues_elsewhere_gets_the_url_to_read_it_at(door_to: OpenDoor) -> None:
+    thinking = Held("late")
+    door = door_to(thinking)
+    path = door.session()
+    answer = door.ask("POST", f"{path}/turn", said(), left_ms=0)
+    method, _, url = answer.json["detail"].rpartition(": ")[2].partition(" ")
+    assert (method, url.startswith(f"{path}/turn/")) == ("GET", True)
+    assert door.ask(method, url).json["turn_id"] in url
+    thinking.open()
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

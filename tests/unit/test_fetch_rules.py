@@ -292,7 +292,7 @@ def test_a_compressed_body_that_is_cut_short_or_goes_on_is_broken(encoding: str)
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "compress", "gzip, gzip", "gzip,deflate", "aes128gcm", "*"])
 def test_an_unknown_compression_is_refused(encoding: str) -> None:
-    with pytest.raises(FetchFailed, match="compressed in a way that was not asked for"):
+    with pytest.raises(FetchFailed, match="compressed in a way that was not requested"):
         Body(encoding, 100, "x")
 
 

@@ -168,15 +168,15 @@ CONTROLLED = (
 
 @pytest.mark.parametrize("name", CONTROLLED)
 def test_a_field_that_a_server_could_read_as_one_of_ours_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError, match=f"{name}: is written {name.casefold()}"):
+    with pytest.raises(ValidationError, match=f"{name}: must be written {name.casefold()}"):
         question(**{name: "other"})
 
 
 @pytest.mark.parametrize("name", ["api_base", "API-Key", "base_url", "extra_headers", "Authorization"])
 def test_who_is_asked_and_with_whose_key_is_no_field_of_a_body(name: str) -> None:
-    with pytest.raises(ValidationError, match=f"{name}: is this server's to choose"):
+    with pytest.raises(ValidationError, match=f"{name}: is set by this server"):
         question(**{name: "http://elsewhere"})
-    with pytest.raises(ValidationError, match=f"{name}: is this server's to choose"):
+    with pytest.raises(ValidationError, match=f"{name}: is set by this server"):
         CreateEmbedding.model_validate({"model": "m", "input": "x", name: "http://elsewhere"})
 
 
@@ -265,7 +265,7 @@ def test_what_would_have_no_effect_is_refused_by_name(sent: dict[str, Any], name
     ("sent", "said"),
     [
         ({"stream_options": {"include_usage": True}}, "stream_options: "),
-        ({"top_logprobs": 2}, "top_logprobs: means nothing unless logprobs is true"),
+        ({"top_logprobs": 2}, "top_logprobs: has no effect unless logprobs is true; leave it out"),
         ({"max_tokens": 1, "max_completion_tokens": 2}, "max_completion_tokens: "),
         ({"tools": [TOOL, TOOL]}, "tools: two are named 'add'"),
         ({"tool_choice": "required"}, "tool_choice: there is no tool"),
@@ -336,7 +336,7 @@ def test_base64_holds_the_vector_in_single_precision() -> None:
 
 @pytest.mark.parametrize("tokens", [[1, 2], [[1], [2]]])
 def test_tokens_in_place_of_texts_are_refused(tokens: list[Any]) -> None:
-    with pytest.raises(ValidationError, match="texts are expected"):
+    with pytest.raises(ValidationError, match="send texts, not tokens"):
         CreateEmbedding.model_validate({"model": "m", "input": tokens})
 
 

@@ -28,7 +28,7 @@ ALWAYS: list[tuple[dict[str, Any], type[InvalidRequest], tuple[str | int, ...], 
             {"grammar": "root ::= x", "start": "root"},
         )
     ),
-    ({"client_tools": [*NAMED, {"name": ""}]}, InvalidRequest, ("client_tools", 1, "name"), "needs a name"),
+    ({"client_tools": [*NAMED, {"name": ""}]}, InvalidRequest, ("client_tools", 1, "name"), "must have a name"),
     ({"client_tools": [*NAMED, {"name": "x"}, *NAMED]}, InvalidRequest, ("client_tools", 2, "name"), "named 'ask'"),
     ({"tool_config": {"tool_choice": "required"}}, InvalidRequest, ("tool_config", "tool_choice"), "no tool to choose"),
     ({"tool_config": {"tool_choice": "ask"}}, InvalidRequest, ("tool_config", "tool_choice"), "no tool to choose"),

@@ -147,7 +147,7 @@ def test_a_provider_that_can_not_be_made_is_away() -> None:
     made: dict[str, Callable[[], Inference]] = {"a": unmade, "b": lambda: ScriptedInference(["yes"])}
     inference = RoutedInference(made, "a")
     assert told(inference, question(A, B)) == ("yes", B)
-    with pytest.raises(ModelFailed, match="'a' can't be asked: the secret"):
+    with pytest.raises(ModelFailed, match="'a' can't be reached: the secret"):
         told(inference, question(A))
     with pytest.raises(ModelFailed, match="no provider 'c'"):
         told(inference, question(Target("c", "x")))

@@ -72,5 +72,5 @@ def test_a_provider_that_there_is_not_or_that_cant_be_made_is_a_models_failure()
 
 
 def test_a_provider_without_embeddings_says_so() -> None:
-    with pytest.raises(Unsupported, match="'titan' is asked of provider 'aws' \\(bedrock\\)"):
+    with pytest.raises(Unsupported, match="no embeddings with provider 'aws' \\(bedrock\\), the provider of 'titan'"):
         routed(a=NoEmbeddings("aws", "bedrock")).embed(EmbeddingRequest("titan", ("t",)))

@@ -169,7 +169,7 @@ def test_a_shield_that_takes_too_long_has_failed_and_is_told_to_stop(store: Sqli
     began = time.monotonic()
     (verdict,) = place.judge("a")
     assert 0.05 <= time.monotonic() - began < PATIENCE_S
-    assert "longer" in violation_of(verdict).metadata["failure"]
+    assert "too long" in violation_of(verdict).metadata["failure"]
     assert violation_of(verdict).violation_level == "error"
     assert heard[0].is_given
     gate.open()
@@ -257,7 +257,7 @@ def test_a_shield_that_is_not_there_is_looked_for_every_time_and_fails_closed(st
     place.register("a")
     assert place.judge("a") == [Verdict()]
     place.shields.unregister(LOCAL_CALLER, "a")
-    assert "no such shield" in violation_of(place.judge("a")[0]).metadata["failure"]
+    assert "no longer registered" in violation_of(place.judge("a")[0]).metadata["failure"]
 
 
 def test_a_shield_of_one_tenant_is_none_of_another(store: SqliteRangeStore) -> None:
@@ -265,7 +265,7 @@ def test_a_shield_of_one_tenant_is_none_of_another(store: SqliteRangeStore) -> N
     place.register("a")
     place.judge("a")
     (verdict,) = place.shieldings.of("other").judge(("a",), QUESTION)
-    assert "no such shield" in violation_of(verdict).metadata["failure"]
+    assert "no longer registered" in violation_of(verdict).metadata["failure"]
 
 
 def test_a_configured_shield_is_everybody_s_and_can_not_be_changed(store: SqliteRangeStore) -> None:

@@ -106,7 +106,7 @@ def test_days_that_are_not_named_are_todays(first: date | None, last: date | Non
 
 
 def test_days_in_the_wrong_order_and_too_many_are_refused() -> None:
-    with pytest.raises(InvalidRequest, match="after the last day"):
+    with pytest.raises(InvalidRequest, match="must not be after"):
         UsageWanted(first_day=TODAY, last_day=TODAY - timedelta(days=1)).days(TODAY)
     most = UsageWanted(first_day=TODAY - timedelta(days=MOST_DAYS - 1), last_day=TODAY)
     assert len(most.days(TODAY)) == MOST_DAYS

@@ -77,7 +77,7 @@ class ConverseAnswer:
         if reason in WITHHELD and not text:
             raise ModelFailed(f"the model's provider withheld the answer ({reason})")
         if self._calls and not self._may_call and not text:
-            raise ModelFailed("the model did nothing but call tools, although it was to call none")
+            raise ModelFailed("the model only called tools, although it may call none here")
         has_calls = self._may_call and reason not in WITHHELD
         message = CompletionMessage(
             content=text,

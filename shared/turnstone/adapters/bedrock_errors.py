@@ -113,7 +113,7 @@ def broken_off(failure: Exception, asked: Asked) -> Refusal:
 
 
 def _without_credentials(failure: Exception, asked: Asked) -> Refusal:
-    error_text = f"there are no AWS credentials to ask {asked.place} with ({type(failure).__name__})"
+    error_text = f"the server has no AWS credentials for {asked.place} ({type(failure).__name__})"
     return Refusal(ModelFailed(error_text), None, failure)
 
 
@@ -142,9 +142,10 @@ def _meaning(code: str, status: int, asked: Asked) -> str:
     if code == BUSY or status == 429:
         return f"{asked.place} takes no more requests for model {asked.model!r} now"
     if status in (401, 403):
-        return f"{asked.place} does not let us ask model {asked.model!r}; check credentials, rights and access to it"
+        remedy = "check its credentials, rights and access to the model"
+        return f"{asked.place} does not let this server use model {asked.model!r}; {remedy}"
     if status == 404:
-        return f"model {asked.model!r} not found: {asked.place} does not know it; check the agent's model"
+        return f"model {asked.model!r} not found: {asked.place} does not have it; check the agent's model"
     return f"{asked.place} refused or failed"
 
 

@@ -114,13 +114,13 @@ def _image(image: Image) -> Block:
     """Return the image. Raises InvalidRequest if it is none of data, or of a kind that Converse does not know."""
     told = image.data or (image.url.uri if image.url is not None else "")
     if image.data is None and not told.startswith("data:"):
-        raise InvalidRequest("Bedrock takes images as data, not by address; send the image's data", ("messages",))
+        raise InvalidRequest("Bedrock takes images as data, not by URL; send the image's data", ("messages",))
     encoded = told.partition(",")[2] if told.startswith("data:") else told
     try:
         data = base64.b64decode(encoded)
     except ValueError as exc:
-        raise InvalidRequest("the data of an image is not base64", ("messages",)) from exc
+        raise InvalidRequest("the data of an image must be base64", ("messages",)) from exc
     kind = find_image_kind(data)
     if kind is None:
-        raise InvalidRequest("Bedrock takes images of the kinds png, jpeg, gif and webp", ("messages",))
+        raise InvalidRequest("Bedrock takes images as PNG, JPEG, GIF or WebP only", ("messages",))
     return {"image": {"format": kind.mime_type.removeprefix("image/"), "source": {"bytes": data}}}

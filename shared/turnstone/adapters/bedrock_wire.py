@@ -170,14 +170,14 @@ def _top_k(top_k: int, model: str) -> dict[str, Any]:
     if "amazon.nova" in model:
         return {"inferenceConfig": {"topK": top_k}}
     raise InvalidRequest(
-        f"how model {model!r} of Bedrock takes top_k is not known; use the strategy top_p or greedy",
+        f"how model {model!r} of Bedrock takes top_k is unknown to this server; use the strategy top_p or greedy",
         ("sampling_params", "strategy", "top_k"),
     )
 
 
 def _stop_sequences(stop: tuple[str, ...]) -> list[str]:
     if "" in stop:
-        raise InvalidRequest("Bedrock takes no empty text to stop at", ("sampling_params", "stop"))
+        raise InvalidRequest("Bedrock takes no empty stop sequence; leave it out", ("sampling_params", "stop"))
     return list(stop)
 
 

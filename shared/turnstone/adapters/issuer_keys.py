@@ -83,7 +83,9 @@ class IssuerKeys:
                 while part := response.read1(READ_BYTES, decode_content=False):
                     body += part
                     if len(body) > MAX_BYTES or time.monotonic() > deadline:
-                        raise IssuerUnavailable("the issuer's keys can't be fetched: too much, or too slow")
+                        raise IssuerUnavailable(
+                            "the issuer's keys can't be fetched: the answer is too large or too slow"
+                        )
             finally:
                 response.close()
         except (HTTPError, OSError) as error:
@@ -98,9 +100,9 @@ def _by_id(body: bytes) -> dict[str, Jwk]:
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise IssuerUnavailable("the issuer's keys can't be used: they are no JSON") from error
+        raise IssuerUnavailable("the issuer's keys can't be used: they are not JSON") from error
     keys = told.get("keys") if isinstance(told, dict) else None
     if not isinstance(keys, list):
-        raise IssuerUnavailable("the issuer's keys can't be used: it is no set of keys")
+        raise IssuerUnavailable("the issuer's keys can't be used: they are not a JSON Web Key Set")
     usable = [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]
     return {key["kid"]: key for key in usable if isinstance(key.get("kid"), str)}

@@ -74,9 +74,11 @@ class ModelServer:
     def _problem(self, status: int) -> str:
         if status in (401, 403):
             has_key = bool(self.access.key(NO_PROVIDER_DATA))
-            return f"it refuses the key; check {self.key_name}" if has_key else f"it wants a key; set {self.key_name}"
+            return (
+                f"it refuses the key; check {self.key_name}" if has_key else f"it requires a key; set {self.key_name}"
+            )
         if 300 <= status < 400:
-            return f"it redirects elsewhere; set {self.url_name} to the address behind it"
+            return f"it redirects; set {self.url_name} to the final URL"
         if status == 200:
             return f"it does not answer as an OpenAI-compatible API; check {self.url_name}"
         return f"it answers status {status} to a request for its models; check {self.url_name}"

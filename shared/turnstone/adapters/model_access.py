@@ -24,7 +24,7 @@ class ModelAccess:
         self._api_key = (api_key or "").strip()
         if not is_sendable(self._api_key):
             named = "TURNSTONE_MODEL_API_KEY, or what its provider names"
-            raise ValueError(f"the model's API key ({named}) has characters that no header can carry")
+            raise ValueError(f"the model's API key ({named}) has characters that are not valid in an HTTP header")
         self._caller_key = caller_key
         self._sign = sign
 
@@ -39,7 +39,9 @@ class ModelAccess:
         if own is None:
             return self._api_key
         if not is_sendable(own.strip()):
-            raise ModelFailed(f"the key {self._caller_key!r} of the provider data has characters no header can carry")
+            raise ModelFailed(
+                f"the key {self._caller_key!r} of the provider data has characters that are not valid in an HTTP header"
+            )
         return own.strip()
 
     def headers(self, key: str, method: str, url: str, body: bytes | None) -> Mapping[str, str]:

@@ -98,7 +98,7 @@ class AnswerReader:
         except (ValueError, RecursionError) as exc:
             raise ModelFailed("the model server sent something that is not JSON") from exc
         if not isinstance(chunk, dict):
-            raise ModelFailed("the model server sent JSON that is no object")
+            raise ModelFailed("the model server sent JSON that is not an object")
         error = server_message(chunk)
         if error is not None:
             raise ModelFailed("the model server failed while it answered", quote=self._quote(error))

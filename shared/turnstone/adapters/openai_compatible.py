@@ -298,7 +298,7 @@ class OpenAICompatibleInference:
         content_type = response.headers.get("Content-Type", "").lower()
         if content_type.startswith("application/json"):
             yield b"".join(self._read(response)).decode("utf-8", "replace")
-            raise ModelFailed("the model server answered with JSON that is no chat completion")
+            raise ModelFailed("the model server answered with JSON that is not a chat completion")
         reader = SseReader()
         has_events = False
         try:
@@ -336,12 +336,12 @@ def _new_logprobs() -> "Logprobs":
 
 def _meaning_of(status: int, model: str | None) -> str:
     if 300 <= status < 400:
-        return "the model server redirects elsewhere; set TURNSTONE_MODEL_URL to the address behind it"
+        return "the model server redirects; set TURNSTONE_MODEL_URL to the final URL"
     if status in (401, 403):
         return "the model server does not accept the key; check TURNSTONE_MODEL_API_KEY"
     if status == 404:
         wanted = "the list of models" if model is None else f"model {model!r}"
         return f"{wanted} not found by the model server; check the agent's model and TURNSTONE_MODEL_URL"
     if status == 429:
-        return "the model server takes no more requests now"
+        return "the model server takes no more requests now; try again later"
     return "the model server refused or failed"

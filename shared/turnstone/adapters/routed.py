@@ -98,11 +98,11 @@ class RoutedInference:
     def _provider(self, target: Target) -> Inference:
         made = self._made.get(target.provider_id)
         if made is None:
-            raise ModelFailed(f"this server has no provider {target.provider_id!r} to ask for {target.model!r}")
+            raise ModelFailed(f"this server has no provider {target.provider_id!r} for the model {target.model!r}")
         try:
             return made.get()
         except (StoreUnavailable, ValueError) as exc:
-            raise ModelFailed(f"provider {target.provider_id!r} can't be asked: {exc}", is_outage=True) from exc
+            raise ModelFailed(f"provider {target.provider_id!r} can't be reached: {exc}", is_outage=True) from exc
 
 
 class _Once:

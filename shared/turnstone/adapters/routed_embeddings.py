@@ -60,8 +60,8 @@ class RoutedEmbeddings:
     def _provider(self, target: Target) -> Embeddings:
         make = self._providers.get(target.provider_id)
         if make is None:
-            raise ModelFailed(f"this server has no provider {target.provider_id!r} to ask for {target.model!r}")
+            raise ModelFailed(f"this server has no provider {target.provider_id!r} for the model {target.model!r}")
         try:
             return make()
         except (StoreUnavailable, ValueError) as exc:
-            raise ModelFailed(f"provider {target.provider_id!r} can't be asked: {exc}", is_outage=True) from exc
+            raise ModelFailed(f"provider {target.provider_id!r} can't be reached: {exc}", is_outage=True) from exc

@@ -26,9 +26,9 @@ class SigV4:
         try:
             credentials = self._session.get_credentials()
             if credentials is None:
-                raise ModelFailed("there are no AWS credentials to ask the model with")
+                raise ModelFailed("the server has no AWS credentials for this model")
             request = AWSRequest(method=method, url=url, data=body or b"", headers=dict(headers))
             SigV4Auth(credentials.get_frozen_credentials(), self._service, self.region).add_auth(request)
         except BotoCoreError as error:
-            raise ModelFailed(f"the AWS credentials to ask the model with can't be had: {error}") from error
+            raise ModelFailed(f"the AWS credentials for this model can't be loaded: {error}") from error
         return dict(request.headers.items())

@@ -68,7 +68,7 @@ class StepFunctionsSupervisor:
         except ClientError as error:
             code = _code(error)
             if code not in NOBODY_WAITS:
-                raise StoreUnavailable(f"the state machine can't be told: {code}") from error
+                raise StoreUnavailable(f"the state machine can't be notified: {code}") from error
         except BotoCoreError as error:
             raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
 

@@ -60,7 +60,7 @@ def back_up(target: Path) -> Copied:
     local = _settings()
     database = operated_database(local.data_dir)
     if target.resolve().is_relative_to(local.data_dir.resolve()):
-        raise InvalidRequest(f"the folder {str(target)!r} is in the data directory: name one elsewhere")
+        raise InvalidRequest(f"the folder {str(target)!r} is in the data directory: name one outside it")
     if target.exists():
         raise InvalidRequest(f"the folder {str(target)!r} is there already: name a new one")
     with _writing(target), _unfinished(target.absolute().parent, target.name) as unfinished:

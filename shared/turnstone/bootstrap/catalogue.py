@@ -41,7 +41,7 @@ def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise:
         raise InvalidFile(problems_in_file(Catalogue, error)) from None
     if catalogue.known().default not in (None, *catalogue.providers):
         raise InvalidFile(
-            "nobody is named to ask for models that it does not list; set default_provider, "
+            "no provider is set for models that it does not list; set default_provider, "
             "TURNSTONE_MODEL_URL, or registry to closed"
         )
     for name, keyed in _keyed(catalogue):
@@ -68,6 +68,6 @@ def _parsed(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidFile(f"is no TOML: {error}") from None
+        raise InvalidFile(f"is not valid TOML: {error}") from None
     except RecursionError:
         raise InvalidFile("is nested too deep") from None

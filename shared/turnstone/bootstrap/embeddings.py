@@ -29,7 +29,8 @@ class NoEmbeddings:
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
         """Raise Unsupported."""
-        message = f"model: {request.model!r} is asked of {self._told}, which this server asks for no embeddings"
+        provider = f"{self._told}, the provider of {request.model!r}"
+        message = f"model: this server makes no embeddings with {provider}; choose another model"
         raise Unsupported(message, ("model",))
 
 

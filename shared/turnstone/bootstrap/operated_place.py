@@ -23,7 +23,7 @@ def operated_database(data_dir: Path, *, may_begin: bool = False) -> Path:
     """
     database = data_dir / DATABASE
     if not may_begin and _is_missing(database):
-        looked = f"there is no server's data in {data_dir.absolute()}"
+        looked = f"there is no server data in {data_dir.absolute()}"
         raise InvalidSettings(f"{looked}; TURNSTONE_DATA_DIR names another directory")
     return database
 

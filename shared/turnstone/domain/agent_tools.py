@@ -19,9 +19,9 @@ HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"  # compiled when a definition
 def refuse_mask(text: str) -> str:
     """Return the text. Raises ValueError for the mask that answers show in a secret's place, or what can't be sent."""
     if text == MASK:
-        raise ValueError(f"{MASK} is what answers show in place of a secret: send the secret itself, or leave it out")
+        raise ValueError(f"{MASK} stands for a secret in answers: send the secret itself, or leave it out")
     if not is_sendable(text):
-        raise ValueError("a secret must be a text of characters that a header can carry")
+        raise ValueError("a secret must be a string that is valid in an HTTP header")
     return text
 
 
@@ -33,7 +33,7 @@ def _refuse_mask_of_secret(secret: SecretStr) -> SecretStr:
 def refuse_no_name(name: str) -> str:
     """Return the name. Raises ValueError if no header can have it."""
     if not re.fullmatch(HEADER_NAME, name):
-        raise ValueError("no header can have this name")
+        raise ValueError("this is not a valid HTTP header name")
     return name
 
 
@@ -43,7 +43,7 @@ def _number_as_text(value: Any) -> Any:
 
 def _refuse_memory(tool: Any) -> Any:
     if isinstance(tool, dict) and tool.get("type") == "memory":
-        raise ValueError("this server has no memory banks yet, which a tool of type 'memory' would read; leave it out")
+        raise ValueError("this server has no memory banks yet; leave out tools of type 'memory'")
     return tool
 
 

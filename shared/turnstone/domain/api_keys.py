@@ -54,13 +54,15 @@ def refuse_unusable(key: ApiKey) -> None:
     try:
         caller_named(key.caller.model_dump())
     except UnusableTenant:
-        told = f"a tenant's name may have {MAX_TENANT_BYTES} bytes at most, where each of % | : # counts as three"
+        told = f"a tenant's name may have at most {MAX_TENANT_BYTES} bytes, where each of % | : # counts as three"
         raise InvalidRequest(told) from None
     except Unauthenticated:
-        raise InvalidRequest("a key needs a tenant and a principal, in characters that UTF-8 can hold") from None
+        raise InvalidRequest("a key must name a tenant and a principal, in valid UTF-8") from None
     if not key.name or not key.name.isprintable():
-        raise InvalidRequest("a key needs a name, of characters that can be shown")
+        raise InvalidRequest("a key must have a name of printable characters")
     if len(key.caller.model_dump_json().encode()) > MAX_NAMED_BYTES:
-        raise InvalidRequest(f"a key may name its caller in {MAX_NAMED_BYTES} bytes at most")
+        raise InvalidRequest(
+            f"tenant, principal, roles, teams and projects of a key may have at most {MAX_NAMED_BYTES} bytes together"
+        )
     if key.expires_at is not None and key.expires_at <= key.created_at:
-        raise InvalidRequest("a key can't expire before it is made")
+        raise InvalidRequest("a key must expire after it is created")

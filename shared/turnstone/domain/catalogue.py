@@ -52,7 +52,7 @@ class OpenAIProvider(Strict):
         if self.auth == "bearer" and self.url is None:
             raise ValueError("url: must be set, unless auth is sigv4")
         if self.auth == "bearer" and self.region is not None:
-            raise ValueError("region: means nothing unless auth is sigv4")
+            raise ValueError("region: has no effect unless auth is sigv4; leave it out")
         if self.auth == "sigv4" and (self.api_key_env or self.api_key_secret or self.caller_key):
             raise ValueError("auth: requests that are signed take no key")
         if self.api_key_env and self.api_key_secret:

@@ -66,7 +66,7 @@ def refuse_clashing_names(config: AgentConfig) -> None:
         name = name_of(tool)
         if name in taken:
             field = "function_name" if isinstance(tool, FunctionCallTool) else "type"
-            said = f"the model would see two tools that are named {name!r}: this one, and one of {taken[name]}"
+            said = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
             raise InvalidRequest(said, ("tools", index, field))
         taken[name] = "tools"
 

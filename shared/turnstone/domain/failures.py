@@ -1,7 +1,9 @@
 """Why turns end without an answer: as their streams say it, and as the turns themselves show it afterwards."""
 
+from collections.abc import Mapping
 from typing import Literal
 
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.model import Frozen
 
 FailureKind = Literal[
@@ -19,8 +21,21 @@ FailureKind = Literal[
     "content_lost",
     "internal",
 ]
-
-
+FAILURE_CODES: Mapping[FailureKind, ErrorCode] = {
+    "model_failed": ErrorCode.MODEL_FAILED,
+    "model_timed_out": ErrorCode.MODEL_TIMED_OUT,
+    "limit_reached": ErrorCode.TURN_LIMIT_REACHED,
+    "tools_unavailable": ErrorCode.TOOLS_UNAVAILABLE,
+    "tools_want_credentials": ErrorCode.TOOL_CREDENTIALS_MISSING,
+    "tools_refuse_credentials": ErrorCode.TOOL_CREDENTIALS_REFUSED,
+    "lease_lost": ErrorCode.TURN_TAKEN_OVER,
+    "ended": ErrorCode.TURN_ENDED,
+    "gone": ErrorCode.TURN_NOT_FOUND,
+    "handed_over": ErrorCode.TURN_CONTINUES,
+    "store_unavailable": ErrorCode.STORE_UNAVAILABLE,
+    "content_lost": ErrorCode.CONTENT_LOST,
+    "internal": ErrorCode.INTERNAL_ERROR,
+}
 UnansweredStatus = Literal["failed", "expired", "cancelled"]
 
 
@@ -30,33 +45,38 @@ class Failure(Frozen):
     kind: FailureKind
     message: str
 
+    @property
+    def code(self) -> ErrorCode:
+        """The code that stands beside the message wherever it is shown."""
+        return FAILURE_CODES[self.kind]
+
 
 class TurnFailure(Frozen):
-    """Why a turn has no answer, for whoever reads the turn: nothing of what its model or its tools said is in it."""
+    """Why a turn has no answer, for readers of the turn: without a word of its model or its tools."""
 
     status: UnansweredStatus
     kind: FailureKind
+    code: ErrorCode
     message: str
 
 
 # in the place of messages that quote a provider
 IN_OUR_WORDS: dict[FailureKind, str] = {
-    "model_failed": "its model gave no answer that can be used",
+    "model_failed": "its model gave no usable answer",
     "model_timed_out": "its model was silent for too long",
     "tools_unavailable": "the tools of one of its toolgroups are not available",
     "content_lost": "its stored content is lost",
-    "internal": "of an internal error of the server",
+    "internal": "the server had an internal error",
 }
 OURS_ALREADY: frozenset[FailureKind] = frozenset({"ended", "limit_reached"})
 
 
 def turn_failure(turn_id: str, status: UnansweredStatus, failure: Failure | None) -> TurnFailure:
     """Return what the turn shows of the failure that is stored with it, or of its status alone."""
-    if failure is None:
-        return TurnFailure(status=status, kind="ended", message=f"turn {turn_id!r} is {status}")
-    if failure.kind in OURS_ALREADY:
-        return TurnFailure(status=status, kind=failure.kind, message=failure.message)
-    why = IN_OUR_WORDS.get(failure.kind)
-    return TurnFailure(
-        status=status, kind=failure.kind, message=f"turn {turn_id!r} is {status}" + (f": {why}" if why else "")
-    )
+    kind: FailureKind = "ended" if failure is None else failure.kind
+    if failure is not None and kind in OURS_ALREADY:
+        message = failure.message
+    else:
+        why = IN_OUR_WORDS.get(kind)
+        message = f"turn {turn_id!r} is {status}" + (f": {why}" if why else "")
+    return TurnFailure(status=status, kind=kind, code=FAILURE_CODES[kind], message=message)

@@ -29,5 +29,5 @@ class Wanted(Frozen):
 def checked_cursor(text: str) -> str:
     """Return the place in a list that a cursor names. Raises InvalidRequest if no answer can have given it."""
     if not ORDER_KEY.fullmatch(text):
-        raise InvalidRequest("cursor: this is none that a list was answered with", ("cursor",))
+        raise InvalidRequest("cursor: not issued by this API", ("cursor",))
     return text

@@ -72,7 +72,7 @@ def place_of_infinity(value: Any) -> tuple[str | int, ...] | None:
 def refuse_too_deep(value: Any) -> Any:
     """Return the value. Raises ValueError if it is nested too deep."""
     if is_too_deep(value):
-        raise ValueError(f"lists and objects may be nested {MAX_DEPTH} deep at most")
+        raise ValueError(f"lists and objects may be nested at most {MAX_DEPTH} deep")
     return value
 
 

@@ -33,7 +33,7 @@ class Provider(Frozen):
 
 def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
     """Return who provides what; those of models are told by their names, each with its kind."""
-    unchecked = Health(status="Not Implemented", message="the model server is asked when it is needed, not for this")
+    unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
     return (
         *(
             Provider(
@@ -50,14 +50,16 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
             api="tool_runtime",
             provider_id=MCP,
             provider_type=f"remote::{MCP}",
-            health=Health(status="Not Implemented", message="MCP servers are asked when they are needed, not for this"),
+            health=Health(
+                status="Not Implemented", message="MCP servers are called when they are needed, not for this"
+            ),
         ),
         *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
     )
 
 
 def _of_shields(*, can_ask_a_model: bool) -> tuple[Provider, ...]:
-    unasked = "{} asked when a shield needs it, not for this"
+    unasked = "{} called when a shield needs it, not for this"
     no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
     of_model = unasked.format("the model that judges is") if can_ask_a_model else no_judge
     return (

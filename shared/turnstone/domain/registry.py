@@ -28,9 +28,9 @@ PROVIDERS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 def refuse_unaddressable(identifier: str) -> str:
     """Return the identifier. Raises ValueError if it could not be read, or not be asked for as the end of a path."""
     if not identifier.isprintable() or " " in identifier:
-        raise ValueError("an identifier has no spaces and no characters that can't be seen")
+        raise ValueError("an identifier must not contain spaces or invisible characters")
     if {"", ".", ".."} & set(identifier.split("/")):
-        raise ValueError("an identifier has neither empty parts nor dots alone around its slashes")
+        raise ValueError("an identifier must not have empty parts, or parts of dots alone, around its slashes")
     return identifier
 
 

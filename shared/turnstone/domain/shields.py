@@ -61,7 +61,7 @@ class Checks(NullMeansDefault):
     @model_validator(mode="after")
     def look_for_something(self) -> Self:
         if not (self.content_filter or self.prompt_attack or self.sensitive_information):
-            raise ValueError("name something to look for")
+            raise ValueError("name at least one check")
         return self
 
 
@@ -79,9 +79,9 @@ class BedrockParams(ShieldParams):
     @model_validator(mode="after")
     def be_one_of_both(self) -> Self:
         if self.checks is not None and self.guardrail_version is not None:
-            raise ValueError("guardrail_version means nothing beside checks")
+            raise ValueError("guardrail_version: has no effect with checks; leave it out")
         if self.checks is None and self.threshold is not None:
-            raise ValueError("threshold means nothing without checks")
+            raise ValueError("threshold: has no effect without checks; leave it out")
         return self
 
 
@@ -94,7 +94,7 @@ class PatternParams(ShieldParams):
     @model_validator(mode="after")
     def look_for_something(self) -> Self:
         if not (self.patterns or self.words):
-            raise ValueError("name patterns or words to look for")
+            raise ValueError("name at least one pattern or word")
         return self
 
 
@@ -110,7 +110,9 @@ def params_of(shield: Shield) -> AnyParams:
     """Return what the shield was told. Raises InvalidRequest, naming what its kind does not take."""
     kind = PARAMS.get(shield.provider_id)
     if kind is None:
-        raise InvalidRequest(f"provider_id: no {shield.provider_id!r} runs shields here", ("provider_id",))
+        raise InvalidRequest(
+            f"provider_id: this server has no shield provider {shield.provider_id!r}", ("provider_id",)
+        )
     try:
         return kind.model_validate(shield.params or {})
     except ValidationError as error:

@@ -80,7 +80,7 @@ class CodeInterpreterSettings(Strict):
     def agree(self) -> Self:
         for name in ("memory_mb", "calls_at_a_time"):
             if self.runs == "agentcore" and name in self.model_fields_set:
-                raise ValueError(f'{name}: leave it out, it means nothing unless runs is "here"')
+                raise ValueError(f'{name}: has no effect unless runs is "here"; leave it out')
         return self
 
 

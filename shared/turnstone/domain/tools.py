@@ -24,7 +24,7 @@ class ToolParameter(NullMeansDefault):
 def _refuse_group(value: Any) -> None:
     """Raise ValueError for a group, in which nobody would look for a tool that is no server's."""
     if value is not None:
-        raise ValueError("a client's tool is run by the client and is in no toolgroup; name groups in toolgroups")
+        raise ValueError("a client tool runs on the client and is in no toolgroup; name groups in toolgroups")
 
 
 def _is_none(value: Any) -> bool:

@@ -29,9 +29,9 @@ class UsageWanted(Frozen):
         first = self.first_day or min(last, today)
         count = (last - first).days + 1
         if count < 1:
-            raise InvalidRequest("from: is after the last day, which `to` names", ("query", "from"))
+            raise InvalidRequest("`from` must not be after `to`", ("query", "from"))
         if count > MOST_DAYS:
-            raise InvalidRequest(f"from: at most {MOST_DAYS} days are told at once, not {count}", ("query", "from"))
+            raise InvalidRequest(f"from: one report covers at most {MOST_DAYS} days, not {count}", ("query", "from"))
         return tuple(first + timedelta(days=number) for number in range(count))
 
 

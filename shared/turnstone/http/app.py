@@ -20,11 +20,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import NOBODY, Caller
 from turnstone.domain.errors import BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.stopping import StopSignal
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
-from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, detail_reply, error_reply, is_told_once
+from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, error_reply, is_told_once, refusal_reply
 from turnstone.http.lane import Lane
 from turnstone.http.pieces import cut
 from turnstone.http.rare_routes import RareRoutes
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 
 JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
+NO_METHOD = "this path has no such method; the header Allow lists those that it has"
+STOPPING = "the server is shutting down; send the request again"
+DISCONNECTED = "the client closed the connection"
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
@@ -104,7 +109,7 @@ class RoutedApp(Router):
 
     async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refusal = detail_reply(404, "Not Found", None, self.envelope_of(scope))
+            refusal = refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self.envelope_of(scope))
             await _send_refusal(refusal, scope, send, self._surroundings)
         else:
             await super().not_found(scope, receive, send)
@@ -147,7 +152,7 @@ class _ByMethod:
         endpoint = self._endpoints.get(scope["method"])
         if endpoint is None:
             allowed = {"allow": ", ".join(self.methods)}
-            refusal = detail_reply(405, "Method Not Allowed", allowed, self.envelope_of(scope["method"]))
+            refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.envelope_of(scope["method"]))
             await _send_refusal(refusal, scope, send, self._surroundings)
         else:
             await endpoint(scope, receive, send)
@@ -201,7 +206,7 @@ class _Endpoint:
         body = await _body(receive, self._max_body_bytes)
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
             # a pattern's end matches before a line feed, too
-            return detail_reply(404, "Not Found", None, self._route.envelope)
+            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.envelope)
         if body is None:
             return error_reply(BodyTooLarge(self._max_body_bytes), self._route.envelope)
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -228,7 +233,7 @@ class _Endpoint:
             return await self._answer_in_lane(request, receive)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
-            return detail_reply(503, "the server stops; send the request again", RETRY_SOON, self._route.envelope)
+            return refusal_reply(ErrorCode.SERVER_STOPPING, STOPPING, RETRY_SOON, self._route.envelope)
 
     async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
         """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
@@ -280,7 +285,7 @@ class _Endpoint:
 
                 line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_over, broadcast), scope):
-                    await send_whole(await outcome(broadcast, encode), send, line)
+                    await send_whole(await outcome(broadcast, encode, self._surroundings.base(scope)), send, line)
             case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.sse import sse_chunks
 
@@ -321,7 +326,7 @@ class _Endpoint:
     def _begun(self, request: Request) -> Answer:
         """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
         if request.stop is not None and request.stop.is_given:
-            return detail_reply(503, "the client has left")  # while it waited; nobody is there to read this
+            return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, DISCONNECTED)  # while the request waited
         answer = self._route.endpoint(request)
         if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
             from turnstone.http.sse import past_events

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
+    from turnstone.domain.errors.codes import ErrorCode
     from turnstone.http.routes import Route
 
 Problems = Sequence[Mapping[str, Any]]
@@ -28,10 +29,10 @@ class ErrorEnvelope(Protocol):
     prefix: str
     statuses: Mapping[type[Exception], int]
 
-    def refusal(self, status: int, message: str, error: BaseException | None = None) -> bytes:
-        """Return the body for one error; the error itself is named where there is one."""
+    def refusal(self, status: int, message: str, code: ErrorCode) -> bytes:
+        """Return the body for one error."""
 
-    def invalid(self, problems: Problems) -> bytes:
+    def invalid(self, problems: Problems, code: ErrorCode) -> bytes:
         """Return the body of a 400 that lists what is wrong with each field."""
 
     def schema(self, status: int) -> dict[str, Any]:
@@ -41,18 +42,19 @@ class ErrorEnvelope(Protocol):
 class DetailEnvelope:
     """The envelope of the Llama Stack contract.
 
-    Source: the contract's two shapes, `{"detail": …}` and, of invalid fields, `{"error": {"detail": {"errors": […]}}}`.
+    Source: the contract's two shapes, `{"detail": …}` and, of invalid fields, `{"error": {"detail": {"errors": […]}}}`;
+    the code beside the text, or beside the list, is ours.
     """
 
     name = ""
     prefix = ""
     statuses = NO_STATUSES
 
-    def refusal(self, _: int, message: str, __: BaseException | None = None) -> bytes:
-        return to_json({"detail": message})
+    def refusal(self, _: int, message: str, code: ErrorCode) -> bytes:
+        return to_json({"detail": message, "code": code})
 
-    def invalid(self, problems: Problems) -> bytes:
-        return to_json({"error": {"detail": {"errors": problems}}})
+    def invalid(self, problems: Problems, code: ErrorCode) -> bytes:
+        return to_json({"error": {"detail": {"errors": problems, "code": code}}})
 
     def schema(self, status: int) -> dict[str, Any]:
         refusal = {"$ref": "#/components/schemas/Refusal"}

@@ -1,4 +1,4 @@
-"""The one table from errors to statuses, and the envelopes that the clients of each dialect expect.
+"""The tables from errors to statuses; codes and texts are put into the envelope of each dialect.
 
 The only place with an `except Exception`: whatever nobody expected becomes a 500 that tells nothing of the inside.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from turnstone.domain import errors
 from turnstone.domain.caller import Caller
+from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.routes import Answer, InvalidBody, Reply, Request
 
@@ -59,11 +60,28 @@ FAILURE_STATUS: dict[FailureKind, int] = {
     "content_lost": 410,
     "internal": 500,
 }
+# what is refused without an error of the tree
+REFUSED: dict[ErrorCode, int] = {
+    ErrorCode.MALFORMED_HTTP: 400,
+    ErrorCode.NOT_LOCAL: 403,
+    ErrorCode.PATH_NOT_FOUND: 404,
+    ErrorCode.METHOD_NOT_ALLOWED: 405,
+    ErrorCode.REQUEST_TIMED_OUT: 408,
+    ErrorCode.TOO_MANY_REQUESTS: 429,
+    ErrorCode.HEAD_TOO_LARGE: 431,
+    ErrorCode.INTERNAL_ERROR: 500,
+    ErrorCode.ANSWER_TOO_LARGE: 500,
+    ErrorCode.NOT_IMPLEMENTED: 501,
+    ErrorCode.SERVER_STOPPING: 503,
+    ErrorCode.CLIENT_DISCONNECTED: 503,
+    ErrorCode.TOO_MANY_CONNECTIONS: 503,
+    ErrorCode.TURN_CONTINUES: 503,
+}
 NO_RETRY = {"x-should-retry": "false"}
 RETRY_SOON = {"retry-after": "1"}
 HANG_UP = {"connection": "close"}
-STORE_MESSAGE = "the store can't be read or written now, try again shortly"
-ISSUER_MESSAGE = "the keys of the tokens' issuer can't be had now, try again shortly"
+STORE_MESSAGE = "the store can't be read or written now; try again shortly"
+ISSUER_MESSAGE = "the token issuer's keys can't be fetched now; try again shortly"
 
 
 def answer_or_error(
@@ -129,11 +147,11 @@ def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply
 def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:
     status = _status(error, envelope)
     if isinstance(error, InvalidBody):
-        return Reply(envelope.invalid(error.problems), status)
+        return Reply(envelope.invalid(error.problems, ErrorCode.INVALID_REQUEST), status)
     if isinstance(error, errors.InvalidRequest) and error.location and status == 400:
         problem = {"loc": error.location, "msg": str(error), "type": "value_error"}
-        return Reply(envelope.invalid([problem]), status)
-    return Reply(envelope.refusal(status, message_of(error), error), status, _headers(error, status))
+        return Reply(envelope.invalid([problem], code_of(error)), status)
+    return Reply(envelope.refusal(status, message_of(error), code_of(error)), status, _headers(error, status))
 
 
 def message_of(error: BaseException) -> str:
@@ -153,14 +171,16 @@ def message_of(error: BaseException) -> str:
 def failure_reply(failure: Failure) -> Reply:
     """Return the reply for a turn without an answer. A repetition finds the same turn, which helps if it will go on."""
     status = FAILURE_STATUS[failure.kind]
-    told = detail_reply(status, failure.message, RETRY_SOON if status == 503 else NO_RETRY)
-    return told._replace(about={"error": failure.kind})
+    headers = RETRY_SOON if status == 503 else NO_RETRY
+    return Reply(DETAIL.refusal(status, failure.message, failure.code), status, headers, about={"error": failure.kind})
 
 
-def detail_reply(
-    status: int, message: str, headers: dict[str, str] | None = None, envelope: ErrorEnvelope = DETAIL
+def refusal_reply(
+    code: ErrorCode, message: str, headers: dict[str, str] | None = None, envelope: ErrorEnvelope = DETAIL
 ) -> Reply:
-    return Reply(envelope.refusal(status, message), status, headers or {})
+    """Return the reply for a request that is refused without an error of the tree."""
+    status = REFUSED[code]
+    return Reply(envelope.refusal(status, message, code), status, headers or {})
 
 
 def _status(error: BaseException, envelope: ErrorEnvelope) -> int:

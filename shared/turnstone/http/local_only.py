@@ -8,14 +8,15 @@ from urllib.parse import urlsplit
 
 from starlette.types import Receive, Scope, Send
 
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.app import RoutedApp
-from turnstone.http.errors import detail_reply
+from turnstone.http.errors import refusal_reply
 from turnstone.http.request_lines import RequestLine
 
 LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
 REFUSAL = (
     "this server has no authentication and answers programs of its own machine only, by the name localhost; for other "
-    "names its operator sets TURNSTONE_AUTH, or TURNSTONE_ALLOW_OPEN=true to serve whoever reaches it"
+    "names its operator sets TURNSTONE_AUTH, or TURNSTONE_ALLOW_OPEN=true to serve everyone who can reach it"
 )
 
 
@@ -29,7 +30,7 @@ class LocalOnly:
         if scope["type"] != "http" or _is_local(dict(scope["headers"])):
             await self._app(scope, receive, send)
             return
-        reply = detail_reply(403, REFUSAL, None, self._app.envelope_of(scope))
+        reply = refusal_reply(ErrorCode.NOT_LOCAL, REFUSAL, None, self._app.envelope_of(scope))
         headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
         with RequestLine(scope["method"], None, None, {"path": scope["path"], "error": "NotLocal"}) as line:
             line.status = reply.status

@@ -8,17 +8,18 @@ from typing import Any
 
 from starlette.types import Receive
 
+from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.inference import Continuations, ModelAnswer, RatedText
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope
-from turnstone.http.errors import RETRY_SOON, detail_reply, error_reply, message_of, told_of
+from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_reply, told_of
 from turnstone.http.pieces import cut
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.answering import Answering, Told
 
 WHOLE = (ModelAnswer, Continuations)
-STOPS = "the server stops; ask again"
+STOPPING = "the server is shutting down; send the request again"
 
 
 async def answered(
@@ -42,11 +43,11 @@ async def answered(
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
     except asyncio.CancelledError:
-        return detail_reply(503, STOPS, RETRY_SOON, envelope)
+        return refusal_reply(ErrorCode.SERVER_STOPPING, STOPPING, RETRY_SOON, envelope)
     finally:
         if not begins:
             await told.aclose()
-    return detail_reply(503, "the client has left", None, envelope)  # which nobody is there to read
+    return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection", None, envelope)
 
 
 async def _chunks(
@@ -61,7 +62,7 @@ async def _chunks(
                     yield piece
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over
-            yield encoder.failed(STOPS)
+            yield encoder.failed(STOPPING, ErrorCode.SERVER_STOPPING)
 
 
 def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Iterator[bytes]:
@@ -76,7 +77,7 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
             yield encoder.said(part)
     if told.error is not None:
         about.update(told_of(told.error))
-        yield encoder.failed(message_of(told.error))
+        yield encoder.failed(message_of(told.error), code_of(told.error))
 
 
 async def _heard(answering: Answering, receive: Receive) -> AsyncGenerator[Told]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from pydantic import Field
 
 from turnstone import VERSION
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.events import (
     StepCompleted,
     StepProgressed,
@@ -53,30 +54,31 @@ OF_NO_MODEL: Mapping[object, Schema] = {
     FileBytes: {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}},
 }
 REFUSALS: Mapping[int, tuple[str, str]] = {
-    400: ("InvalidRequest", "The request can't be accepted; what is wrong with it is named."),
+    400: ("InvalidRequest", "The request can't be accepted; the text names what is wrong with it."),
     401: ("Unauthenticated", "The request proves no identity."),
-    403: ("Forbidden", "Who asks may not talk to this server, or not to an MCP server with these `mcp_headers`."),
+    403: ("Forbidden", "The caller may not use this server, or not an MCP server with these `mcp_headers`."),
     404: ("NotFound", "There is no such thing, or the caller may not see it."),
     409: ("Conflict", "The session, the turn or the Idempotency-Key is in a state that forbids this."),
     410: ("ContentLost", "The server's stored copy is missing or damaged; no repetition brings it back."),
     413: ("BodyTooLarge", "The body has more bytes than the server takes."),
     426: ("UnknownClient", "The header `X-LlamaStack-Client-Version` names none of the versions 0.1 to 0.3."),
-    500: ("InternalError", "Something nobody expected went wrong."),
+    500: ("InternalError", "An internal error of the server."),
     502: ("ModelFailed", "The model refused or broke. A turn is stored as failed, with its finished steps."),
     429: (
         "LimitReached",
-        "As many tokens are spent as this server allows, or the model takes no more requests now.",
+        "A token limit of this server is reached, or the model takes no more requests now.",
     ),
     503: ("Unavailable", "The server can't do this now; the same request may be sent again shortly."),
     504: ("ModelTimedOut", "The model was silent for too long."),
 }
+STREAM_ERROR: Schema = {"$ref": "#/components/schemas/StreamError"}
 RETRY_HEADERS: Schema = {
     "retry-after": {"description": "Seconds after which to try again.", "schema": {"type": "string"}},
     "x-should-retry": {"description": "`false` where a repetition can't help.", "schema": {"const": "false"}},
 }
 CHALLENGE: Schema = {
     "www-authenticate": {
-        "description": "How to prove who sends a request.",
+        "description": "How to authenticate a request.",
         "required": True,
         "schema": {"const": "Bearer"},
     }
@@ -102,7 +104,7 @@ def openapi_document(
     routes = sorted((route for route in routes if route.reply), key=lambda route: (route.path, ORDER[route.method]))
     schemas = build_wire_schemas(
         read=[route.body for route in routes if route.body],
-        written=[Told, *(kind for route in routes for kind in _written(route))],
+        written=[ErrorCode, Told, *(kind for route in routes for kind in _written(route))],
     )
     security_schemes = security_schemes or {}
     paths: dict[str, Schema] = {}
@@ -274,14 +276,15 @@ def _envelopes(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
     location = {"type": "array", "items": {"type": ["string", "integer"]}}
     problem = _object(loc=location, msg=text, type=text)
     problems = {"type": "array", "items": problem, "minItems": 1}
+    code = schemas.written[ErrorCode]
     told = _object(event=_object(payload=schemas.written[Told]))
-    failed = _object(error=_object(message=text))
-    says = "The data of one event of the stream. A stream that can't go on ends with an error."
+    says = "The data of one event of the stream. A stream that can't continue ends with an error."
     return {
-        "Refusal": _object(detail=text),
+        "Refusal": _object(detail=text, code=code),
         **{_error_name(each): each.schema(500) for each in (route.envelope for route in routes) if each.name},
-        "InvalidFields": _object(error=_object(detail=_object(errors=problems))),
-        "TurnStreamChunk": {"description": says, "anyOf": [told, failed]},
+        "InvalidFields": _object(error=_object(detail=_object(errors=problems, code=code))),
+        "StreamError": _object(error=_object(message=text, code=code)),
+        "TurnStreamChunk": {"description": says, "anyOf": [told, STREAM_ERROR]},
     }
 
 
@@ -291,15 +294,14 @@ def _streams(routes: Sequence[Route], schemas: WireSchemas) -> Schema:
 
 
 def _stream(route: Route, schemas: WireSchemas) -> Schema:
-    says = "The data of one event of the stream. A stream that can't go on ends with an error"
+    says = "The data of one event of the stream. A stream that can't continue ends with an error"
     if route.envelope.name:
         failed: Schema = {"$ref": f"#/components/schemas/{_error_name(route.envelope)}"}
         return {
             "description": f"{says}, a whole one with the text `[DONE]`.",
             "anyOf": [schemas.written[route.chunk], failed],
         }
-    failed = _object(error=_object(message={"type": "string"}))
-    return {"description": f"{says}.", "anyOf": [schemas.written[route.chunk], failed]}
+    return {"description": f"{says}.", "anyOf": [schemas.written[route.chunk], STREAM_ERROR]}
 
 
 def _stream_name(route: Route) -> str:

@@ -12,14 +12,15 @@ from pydantic_core import from_json
 
 from turnstone.domain.attempts import Attempt
 from turnstone.domain.caller import Caller
+from turnstone.domain.errors.problems import problems_of
 from turnstone.domain.model import place_of_infinity
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
-from turnstone.http.problems import problems_of
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.content import Restore
+    from turnstone.domain.errors.codes import ErrorCode
     from turnstone.domain.events import TurnEvent
     from turnstone.domain.inference import TokenLikelihood
     from turnstone.domain.stopping import StopSignal
@@ -165,7 +166,7 @@ class AnswerEncoder(Protocol):
 
     def ended(self, answer: Any, /) -> bytes: ...
 
-    def failed(self, message: str) -> bytes: ...
+    def failed(self, message: str, code: ErrorCode) -> bytes: ...
 
 
 class ModelReply(NamedTuple):
@@ -312,7 +313,7 @@ def checked(value: object, model: type[Model]) -> Model:
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise InvalidBody(problems_of(error)) from error
+        raise InvalidBody(problems_of(error, value)) from error
 
 
 def reply(value: BaseModel, **headers: str) -> Reply:

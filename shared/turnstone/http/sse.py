@@ -112,7 +112,9 @@ async def sse_chunks(
     except asyncio.CancelledError:
         # only the server cancels, when its time to stop is over
         turn_id = broadcast.ref.turn_id
-        failure = Failure(kind="ended", message=f"the server stops; turn {turn_id!r} goes on later, read it again")
+        failure = Failure(
+            kind="handed_over", message=f"the server is shutting down; turn {turn_id!r} continues later, read it again"
+        )
         yield encode(TurnFailed(turn_id=turn_id, failure=failure))
 
 

@@ -3,17 +3,25 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from urllib.parse import quote
 
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.events import TurnAwaitsInput, TurnCompleted, TurnFailed
+from turnstone.domain.failures import Failure
+from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import Turn, TurnStatus
-from turnstone.http.errors import RETRY_SOON, detail_reply, failure_reply
+from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
 from turnstone.http.routes import Reply, wire_json
 from turnstone.http.sse import heard
 from turnstone.services.broadcast import TurnBroadcast
 
 
-async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wire_json) -> Reply:
-    """Return the whole answer for a turn, once it has ended or waits for its client."""
+async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wire_json, base: str = "") -> Reply:
+    """Return the whole answer for a turn, once it has ended or waits for its client.
+
+    Args:
+        base: what precedes the API's paths in this request's URL.
+    """
     try:
         async with aclosing(heard(broadcast)) as told:
             async for news in told:
@@ -24,14 +32,30 @@ async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wi
                         case TurnAwaitsInput(turn=turn):
                             return _with_status(Reply(encode(turn)), TurnStatus.AWAITING_INPUT)
                         case TurnFailed(failure=failure, status=status):
-                            return _with_status(failure_reply(failure), status)
+                            return _with_status(failure_reply(_with_url(failure, broadcast.ref, base)), status)
                         case _:
                             continue
     except asyncio.CancelledError:
-        turn_id = broadcast.ref.turn_id
-        again = f"turn {turn_id!r} goes on later: read it, or send the request again with the same Idempotency-Key"
-        return detail_reply(503, f"the server stops; {again}", RETRY_SOON)
-    return detail_reply(500, "internal server error")
+        ref = broadcast.ref
+        message = (
+            f"the server is shutting down; turn {ref.turn_id!r} continues later: "
+            f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
+        )
+        return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON)
+    return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error")
+
+
+def turn_path(ref: TurnRef) -> str:
+    """Return the path at which the turn is read."""
+    agent_id, session_id, turn_id = (quote(name, safe="") for name in (ref.agent_id, ref.session_id, ref.turn_id))
+    return f"/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"
+
+
+def _with_url(failure: Failure, ref: TurnRef, base: str) -> Failure:
+    """Return the failure; of a turn that continues elsewhere, with the URL at which its end can be read."""
+    if failure.kind != "handed_over":
+        return failure
+    return failure.model_copy(update={"message": f"{failure.message}: GET {base}{turn_path(ref)}"})
 
 
 def _with_status(answer: Reply, status: str | None) -> Reply:

@@ -62,18 +62,27 @@ class _WireSchema(GenerateJsonSchema):
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
 
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        made = super().enum_schema(schema)
+        _keep_first_paragraph(made)
+        return made
+
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
         del made["title"]
-        if "description" in made:
-            first_paragraph = made["description"].split("\n\n")[0]
-            made["description"] = " ".join(first_paragraph.split())
+        _keep_first_paragraph(made)
         if self.mode == "validation" and issubclass(schema["cls"], NullMeansDefault):
             required = made.get("required", ())
             for name, value in made.get("properties", {}).items():
                 if name not in required:
                     made["properties"][name] = _nullable(value)
         return made
+
+
+def _keep_first_paragraph(made: JsonSchemaValue) -> None:
+    """Shorten a description that is a docstring: what follows its first paragraph is for readers of the code."""
+    if "description" in made:
+        made["description"] = " ".join(made["description"].split("\n\n")[0].split())
 
 
 def _is_tag(schema: Any) -> bool:

@@ -32,7 +32,7 @@ class AccessRules:
         if may_delete(caller, stamp):
             return
         self.check_sight(caller, stamp, kind, identifier)
-        raise Forbidden(f"{kind} {identifier!r} is not yours to {act}: its owner may, and who has the role {ADMIN!r}")
+        raise Forbidden(f"{kind} {identifier!r}: only its owner, or a caller with the role {ADMIN!r}, may {act} it")
 
 
 def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp, now: datetime) -> None:

@@ -33,7 +33,7 @@ class Awaited(Generic[Answer]):
 
         def act_if_wanted() -> Answer:
             if self.stop.is_given:
-                raise GivenUp("nobody waits for it any more")
+                raise GivenUp("the request was cancelled")
             return act()
 
         self._begun_at = time.monotonic()
@@ -56,7 +56,7 @@ class Awaited(Generic[Answer]):
         if not self._answer.done():
             self._is_settled.wait(max(0.0, self._begun_at + timeout_s - time.monotonic()))
         if not self._answer.done():
-            why = "nobody waits for it any more" if self.stop.is_given else "it took longer than it may"
+            why = "the request was cancelled" if self.stop.is_given else "it took too long"
             self.stop.give()
             raise GivenUp(why)
         return self._answer.result()

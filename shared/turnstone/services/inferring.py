@@ -100,7 +100,7 @@ class Inferring:
         config = route.with_prompt_format(question.config)
         offer = supported_offer(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
         if route.embedding_dimension is not None:
-            raise InvalidRequest(f"model: {config.model!r} makes embeddings and can't be talked to", ("model",))
+            raise InvalidRequest(f"model: {config.model!r} makes embeddings only; choose a language model", ("model",))
         self._refuse_elsewhere(question.needed_extras, route)
         return InferenceRequest(
             model=config.model,
@@ -146,9 +146,9 @@ class Inferring:
             return embedded
         told = f"model {wanted.model!r} makes vectors of {', '.join(map(str, sorted(found)))} dimensions"
         if wanted.dimensions is None:
-            raise ModelFailed(f"{told}, it is known with {expected}")
+            raise ModelFailed(f"{told}, not the {expected} it is registered with")
         field = wanted.dimensions_field
-        raise Unsupported(f"{field}: {told}, not of {expected}; leave it out", (field,))
+        raise Unsupported(f"{field}: {told}, not {expected}; leave it out", (field,))
 
     def _parts(
         self, request: InferenceRequest, kept: Callable[[ModelAnswer], None] | None = None
@@ -179,4 +179,6 @@ class Inferring:
     def _refuse_elsewhere(self, needed: tuple[str, ...], route: ModelRoute) -> None:
         """Raise Unsupported, naming a field that the answer needs, where others than OpenAI's servers may be asked."""
         if needed and self._routing.kinds(route) != {OPENAI}:
-            raise Unsupported(f"{needed[0]}: the provider of {route.model_id!r} does not take it", (needed[0],))
+            raise Unsupported(
+                f"{needed[0]}: the provider of {route.model_id!r} does not take it; leave it out", (needed[0],)
+            )

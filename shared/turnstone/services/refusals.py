@@ -45,7 +45,7 @@ def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabil
     refuse_contradictions(config)
     if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
         raise Unsupported(
-            "response_format: this agent's model is asked in a way that takes no grammar; json_schema it may take",
+            "response_format: the provider of this agent's model takes no grammar; use json_schema, or leave it out",
             ("response_format",),
         )
     offer = build_offer(config, offered(config.toolgroups))
@@ -83,8 +83,8 @@ def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:
     offers_in_words = config.tool_config.tool_prompt_format is not None and config.tool_config.tool_choice != "none"
     if offers_in_words and offer.definitions and config.response_format is not None:
         raise InvalidRequest(
-            "response_format: this model has no tools of its own and writes its calls as text, which the format would "
-            "bind as well; leave the format or the tools out",
+            "response_format: this model writes its tool calls as text, which the format would constrain as well; "
+            "leave out the format or the tools",
             ("response_format",),
         )
 
@@ -94,17 +94,23 @@ def refuse_impossible_choice(config: AgentConfig, offer: ToolOffer) -> None:
     choice = config.tool_config.tool_choice
     if choice not in ("auto", "none") and not offer.definitions:
         raise InvalidRequest(
-            f"tool_choice is {choice!r} but there is no tool to choose", ("tool_config", "tool_choice")
+            f"tool_choice is {choice!r}, but there is no tool to choose; add one, or leave it out",
+            ("tool_config", "tool_choice"),
         )
     if choice not in ("auto", "required", "none") and offer.name_offered(choice) is None:
-        raise InvalidRequest(f"tool_choice names {choice!r}, which is no tool here", ("tool_config", "tool_choice"))
+        raise InvalidRequest(
+            f"tool_choice names {choice!r}, but there is no such tool; name one of the agent's tools",
+            ("tool_config", "tool_choice"),
+        )
 
 
 def refuse_clashing_tools(config: AgentConfig) -> None:
     seen: set[str] = set()
     for index, tool in enumerate(config.client_tools):
         if not tool.name:
-            raise InvalidRequest("a client tool needs a name", ("client_tools", index, "name"))
+            raise InvalidRequest("a client tool must have a name", ("client_tools", index, "name"))
         if tool.name in seen:
-            raise InvalidRequest(f"two client tools are named {tool.name!r}", ("client_tools", index, "name"))
+            raise InvalidRequest(
+                f"two client tools are named {tool.name!r}; rename one", ("client_tools", index, "name")
+            )
         seen.add(tool.name)

@@ -55,7 +55,7 @@ class Models:
         if model.provider_id == MODELS and MODELS not in self._known.providers and self._known.default is not None:
             model = model.model_copy(update={"provider_id": self._known.default})
         if model.identifier in self._known.routes:
-            said = f"model_id: {model.identifier!r} comes with the server and can't be defined anew"
+            said = f"model_id: {model.identifier!r} comes with the server and can't be redefined; choose another name"
             raise InvalidRequest(said, ("model_id",))
         self._refuse_unknown_provider(model.provider_id, ("provider_id",))
         for index, fallback in enumerate(details_of(model).fallbacks):
@@ -74,7 +74,7 @@ class Models:
         if provider_id not in self._known.providers:
             there = ", ".join(self._known.providers)
             field = ".".join(map(str, location))
-            raise Unsupported(f"{field}: this server has no {provider_id!r}; it has: {there}", location)
+            raise Unsupported(f"{field}: this server has no provider {provider_id!r}; it has: {there}", location)
 
 
 class Providers:

@@ -16,17 +16,17 @@ def refuse_reopening(session: Session, state: TurnState, responses: Sequence[Too
     """
     answers = [step.model_response for step in state.turn.steps if isinstance(step, InferenceStep)]
     if session.last_order != state.order:
-        why = "and a later turn follows it; only the newest turn of a session can be resumed"
+        why = "and can't be resumed: only the newest turn of a session can"
     elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):
-        why = "because a safety check stopped it"
+        why = "and can't be resumed: a safety check stopped it"
     elif state.turn.output_message.stop_reason != "end_of_turn":
-        why = "its answer was cut off by the token limit"
+        why = "and can't be resumed: its answer was cut off by the token limit"
     elif not answers or answers[-1].tool_calls:
-        why = "it ended with calls that nobody answered, at its limit of inferences"
+        why = "and can't be resumed: it reached its limit of inferences with calls unanswered"
     elif again := {call.call_id for answer in answers for call in answer.tool_calls} & {r.call_id for r in responses}:
-        why = f"and its call {min(again)!r} is answered already"
+        why = f"and its call {min(again)!r} is already answered"
     elif len(answers) >= most:
-        why = f"and has made {most} inferences, which is all that this server allows a turn"
+        why = f"and has made {most} inferences, the most that this server allows a turn"
     else:
         return
     raise TurnNotAwaiting(state.turn_id, state.status, why)

@@ -94,12 +94,12 @@ def told_as_failed(state: TurnState) -> TurnFailed:
 
 def told_as_gone(missing: NotFound, turn_id: str) -> TurnFailed:
     """Return the event that tells that the turn was removed."""
-    return TurnFailed(turn_id=turn_id, failure=Failure(kind="gone", message=f"turn {turn_id!r} is gone: {missing}"))
+    return TurnFailed(turn_id=turn_id, failure=Failure(kind="gone", message=f"turn {turn_id!r} was deleted: {missing}"))
 
 
 def told_as_lost(turn_id: str) -> TurnFailed:
     """Return the event that tells that nobody here can find out how the turn goes on."""
-    message = f"turn {turn_id!r} can't be followed, by an internal error; read it to see how it goes on"
+    message = f"turn {turn_id!r} can't be followed because of an internal error; read it to see how it continues"
     return TurnFailed(turn_id=turn_id, failure=Failure(kind="internal", message=message))
 
 

@@ -54,7 +54,7 @@ class Routing:
         if not targets:
             gone = route.targets[0].provider_id
             raise InvalidRequest(
-                f"model: {route.model_id!r} is registered with provider {gone!r}, which this server has no more",
+                f"model: {route.model_id!r} is registered with provider {gone!r}, which this server no longer has",
                 ("model",),
             )
         return route._replace(targets=targets)

@@ -93,7 +93,7 @@ class TurnRunner:
 
     def _tell_handed_over(self, broadcast: TurnBroadcast) -> None:
         turn_id = broadcast.ref.turn_id
-        message = f"turn {turn_id!r} goes on in the background; read it to see how it ends"
+        message = f"turn {turn_id!r} continues in the background; read it to see how it ends"
         failure = Failure(kind="handed_over", message=message)
         self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=turn_id, failure=failure))
 
@@ -106,7 +106,7 @@ class TurnRunner:
                 last_events = self._lease_lost(run)
             except StoreUnavailable as unavailable:
                 log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
-                last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will go on later")
+                last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will continue later")
                 self._leave_to_supervisor(launch.ref, launch.session.lock)
         # whoever hears the end may start the next turn at once
         place.give_back()
@@ -116,7 +116,7 @@ class TurnRunner:
     def _give_up_crashed(self, run: "_Run", crash: BaseException) -> None:
         """End a turn whose run hit a bug of ours, so that its session stays usable."""
         launch = run.launch
-        failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed by an internal error")
+        failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed: internal server error")
         last_events: tuple[TurnEvent | Numbered, ...] = (
             told_as_failed(launch.state.model_copy(update={"failure": failure})),
         )

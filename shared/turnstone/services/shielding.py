@@ -111,7 +111,7 @@ class TenantShielding:
         asked = _Asked(shield_id, ShieldParams())
         try:
             if registered is None:
-                raise ShieldFailed("there is no such shield any more")
+                raise ShieldFailed("this shield is no longer registered")
             asked.params = params_of(registered)
             shield, targets = self._make(registered)
         except (InvalidRequest, ShieldFailed) as problem:

@@ -96,5 +96,5 @@ class Shields:
 
     def _refuse_configured(self, shield_id: str) -> None:
         if shield_id in self._known.configured:
-            said = f"shield_id: {shield_id!r} comes with the server and can't be changed"
+            said = f"shield_id: {shield_id!r} comes with the server and can't be changed; choose another name"
             raise InvalidRequest(said, ("shield_id",))

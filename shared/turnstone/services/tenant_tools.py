@@ -96,7 +96,7 @@ class TenantTools:
             if group_id.startswith(f"{BUILTIN}::"):
                 self._kinds.build(builtin_toolgroup(group_id))  # says what turns it on, which no client can register
             known = ", ".join(sorted(self._known.own()))
-            said = f"there is no toolgroup {group_id!r} here; register it first (this server has: {known})"
+            said = f"there is no toolgroup {group_id!r}; register it first (this server has: {known})"
             raise Unsupported(said, ("toolgroups",))
         return group
 

@@ -68,7 +68,8 @@ class Toolgroups:
         own = self._boxes.known.own()
         if found := own.get(group.identifier):
             if group != found:
-                said = f"toolgroup_id: {group.identifier!r} comes with the server and can't be defined anew"
+                taken = f"{group.identifier!r} comes with the server and can't be redefined"
+                said = f"toolgroup_id: {taken}; choose another name"
                 raise InvalidRequest(said, ("toolgroup_id",))
             return  # it is there, whoever says so
         try:

@@ -102,15 +102,15 @@ def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
     """Return the state of a turn that is ended from outside."""
     reasons = {
         TurnStatus.EXPIRED: "its tool responses did not come before the deadline",
-        TurnStatus.CANCELLED: "another turn took its place",
-        TurnStatus.FAILED: "the process that ran it is gone",
+        TurnStatus.CANCELLED: "a new turn replaced it",
+        TurnStatus.FAILED: "the process that ran it has ended",
     }
     return _given_up(state, status, reasons[status], now)
 
 
 def cancelled(state: TurnState, now: datetime) -> TurnState:
     """Return the state of a turn that somebody does not want to go on; its finished steps stay."""
-    return _given_up(state, TurnStatus.CANCELLED, "this was asked for", now)
+    return _given_up(state, TurnStatus.CANCELLED, "a client or an operator cancelled it", now)
 
 
 def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
@@ -131,9 +131,15 @@ def answered_by_client(
     pending = {call.call_id: call for call in state.pending_calls}
     answers = _by_call(responses)
     if unknown := [call_id for call_id in answers if call_id not in pending]:
-        raise CallsMismatch(f"no pending call has the id {unknown[0]!r}", ("tool_responses",))
+        raise CallsMismatch(
+            f"tool_responses: no pending call has the id {unknown[0]!r}; read the turn for those that are",
+            ("tool_responses",),
+        )
     if missing := [call_id for call_id in pending if call_id not in answers]:
-        raise CallsMismatch(f"the pending call {missing[0]!r} is not answered", ("tool_responses",))
+        raise CallsMismatch(
+            f"tool_responses: the pending call {missing[0]!r} is not answered; answer all in one request",
+            ("tool_responses",),
+        )
     in_order = (answers[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in state.pending_calls)
     return _client_step(state, state.pending_calls, tuple(in_order), step_id, now)
 
@@ -147,14 +153,14 @@ def answered_in_text(
         CallsMismatch: there are none, or two to the same call.
     """
     if not _by_call(responses):
-        raise CallsMismatch("no call is answered", ("tool_responses",))
+        raise CallsMismatch("tool_responses: no call is answered; send at least one response", ("tool_responses",))
     return _client_step(state, (), tuple(responses), step_id, now)
 
 
 def _by_call(responses: Sequence[ToolResponse]) -> dict[str, ToolResponse]:
     answers = {response.call_id: response for response in responses}
     if len(answers) != len(responses):
-        raise CallsMismatch("a call is answered twice", ("tool_responses",))
+        raise CallsMismatch("tool_responses: a call is answered twice; answer each once", ("tool_responses",))
     return answers
 
 

@@ -76,7 +76,9 @@ class Turns:
         """
         responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
         if responses and len(responses) != len(new.messages):
-            raise InvalidRequest("tool responses and user messages can't be sent in one turn", ("messages",))
+            raise InvalidRequest(
+                "messages: tool responses and user messages can't be sent in one turn; send one kind", ("messages",)
+            )
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.read_tokens, attempt)
@@ -235,7 +237,9 @@ class Turns:
         if lock.state is LockState.RUNNING and view.session.last_request == attempt.fingerprint:
             raise TurnRunning(str(lock.order))  # by this very request, as a second look at its key will tell
         if lock.state is not LockState.AWAITING or lock.order is None:
-            raise CallsMismatch("no turn of this session awaits tool responses", ("messages",))
+            raise CallsMismatch(
+                "messages: no turn of this session awaits tool responses; send a user message", ("messages",)
+            )
         waiting = turn_of(ref, lock.order)
         view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
         if earlier := self._earlier(waiting, view, attempt, is_resume=True):

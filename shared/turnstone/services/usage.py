@@ -69,7 +69,7 @@ class Usage:
         """Yield what the caller may see of what is wanted."""
         if wanted.session_id is not None:
             if wanted.agent_id is None:
-                raise InvalidRequest("session_id: needs agent_id beside it, whose session it is", ("query", "agent_id"))
+                raise InvalidRequest("agent_id: is required with session_id", ("query", "agent_id"))
             ref = SessionRef(tenant=caller.tenant, agent_id=wanted.agent_id, session_id=wanted.session_id)
             yield from self._visible(caller, self._store.of_session(ref, days))
             return

@@ -87,7 +87,7 @@ def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[s
     body = to_json(entries)
     if len(body) > MAX_BYTES:
         raise InvalidRequest(
-            f"all that is registered may take {MAX_BYTES} bytes of JSON; unregister something, or register less of it"
+            f"the registry may hold {MAX_BYTES} bytes of JSON a tenant; unregister something, or register less"
         )
     return Put(directory_key(tenant), body, when=(RevIs(found.rev) if found else Absent(),))
 

@@ -58,7 +58,7 @@ class Asking:
     def ended(self, shown: str) -> FetchFailed:
         """Return the error that says why it is over."""
         if self._stop.is_given:
-            return FetchFailed(shown, "nobody waits for it any more")
+            return FetchFailed(shown, "the request was cancelled")
         return FetchFailed(shown, f"it did not answer in {self._timeout_s:g} s")
 
     def hold(self, sock: socket.socket) -> None:

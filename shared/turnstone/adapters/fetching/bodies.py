@@ -33,7 +33,7 @@ class Body:
         self._inflating: zlib._Decompress | None = None
         self._begun = bytearray()
         if self._encoding not in ("", "identity", *ENCODINGS):
-            raise FetchFailed(shown, "its answer is compressed in a way that was not asked for")
+            raise FetchFailed(shown, "its answer is compressed in a way that was not requested")
 
     def announce(self, length_bytes: int | None) -> None:
         """Take note of how long the body is said to be. Raises FetchFailed: that is too long."""

@@ -114,7 +114,7 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
     content_type = response.getheader("content-type")
     media_type = media_type_of(content_type)
     if response.status < 200:
-        raise FetchFailed(shown, "it wants to speak something else than HTTP")
+        raise FetchFailed(shown, "it wants to switch from HTTP to another protocol")
     has_body = response.length != 0
     if has_body and response.status < 400 and not is_accepted(media_type, request.accepts):
         raise FetchFailed(shown, f"its answer is {media_type or UNTOLD}, not {' or '.join(request.accepts or ())}")
@@ -131,11 +131,11 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
 
 def _meaning(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return "its certificate does not prove that it is who it says"
+        return "its certificate can't be verified"
     if isinstance(error, ssl.SSLError):
         return "it does not speak TLS as it should"
     if isinstance(error, IncompleteRead):
         return BROKEN_OFF
     if isinstance(error, OSError):
-        return "there is no connection to it, or it broke"
+        return "the connection failed or broke"
     return "it does not answer as HTTP servers do"

@@ -36,7 +36,7 @@ def callers_headers(given: Mapping[str, str], target: Target) -> dict[str, str]:
         raise FetchRefused(target.origin, f"its headers are longer than {MAX_CHARACTERS} characters")
     for name, value in given.items():
         if not NAME.fullmatch(name):
-            raise FetchRefused(target.origin, "one of its headers has a name that there can't be")
+            raise FetchRefused(target.origin, "one of its headers has an invalid name")
         if name.lower() in NOT_THE_CALLERS:
             raise FetchRefused(target.origin, f"the header {name} is for the server to set; leave it out")
         if not VALUE.fullmatch(value):

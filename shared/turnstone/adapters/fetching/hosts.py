@@ -26,7 +26,7 @@ def to_host(text: str) -> str | Address:
         return _bracketed(host)
     host = host.removesuffix(".")
     if not NAME.fullmatch(host):
-        raise BadHost("its host is no name or address as they are written in URLs")
+        raise BadHost("its host is not a valid name or address")
     if NUMBER.fullmatch(host.rpartition(".")[2]):
         return _number(host)
     return host
@@ -39,14 +39,14 @@ def _ascii(text: str) -> str:
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode("ascii").lower()
     except UnicodeError as error:
-        raise BadHost("its host is no name in any script") from error
+        raise BadHost("its host is not a valid name") from error
 
 
 def _bracketed(host: str) -> IPv6Address:
     found = BRACKETED.fullmatch(host)
     address = to_address(found[1]) if found else None
     if not isinstance(address, IPv6Address):
-        raise BadHost("what its brackets hold is no IPv6 address")
+        raise BadHost("its brackets must hold an IPv6 address")
     return address
 
 
@@ -59,10 +59,10 @@ def _number(host: str) -> IPv4Address:
     try:
         numbers = [int(part, _number_system(part)) for part in parts]
     except ValueError as error:
-        raise BadHost("its host looks like an address, but is none") from error
+        raise BadHost("its host looks like an address, but is not a valid one") from error
     *first, last = numbers
     if len(numbers) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(numbers)):
-        raise BadHost("its host looks like an address, but is none")
+        raise BadHost("its host looks like an address, but is not a valid one")
     return IPv4Address(sum(number << 8 * (3 - place) for place, number in enumerate(first)) + last)
 
 

@@ -41,7 +41,7 @@ def next_hop(hop: Hop, status: int, location: str | None, allowed: Allowed) -> H
         raise FetchRefused(hop.target.origin, "it redirects from https to http")
     only_reads = hop.method in READING and hop.body is None
     if not only_reads and not (is_same and status in SAME_AGAIN):
-        raise FetchRefused(hop.target.origin, "it redirects a request that does more than read; ask the place itself")
+        raise FetchRefused(hop.target.origin, "it redirects a request that may change something; use the final URL")
     return replace(hop, target=target, headers=hop.headers if is_same else {})
 
 
@@ -49,8 +49,8 @@ def _joined(target: Target, location: str) -> str:
     """Return the location as a whole URL; its bytes beyond ASCII came as the characters of Latin-1."""
     ascii_only = "".join(f"%{ord(char):02X}" if ord(char) in NOT_ASCII else char for char in location)
     if any(char in ascii_only for char in "\t\r\n\\"):  # joining would take some of them out silently
-        raise FetchRefused(target.origin, "it redirects to what is no URL")
+        raise FetchRefused(target.origin, "it redirects to an invalid URL")
     try:
         return urljoin(target.url, ascii_only)
     except ValueError as error:
-        raise FetchRefused(target.origin, "it redirects to what is no URL") from error
+        raise FetchRefused(target.origin, "it redirects to an invalid URL") from error

@@ -70,7 +70,7 @@ def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None)
     asked = "&".join(part for part in (_quoted(query, "?"), _encoded(params or {})) if part)
     request_target = (_quoted(path) or "/") + (f"?{asked}" if asked else "")
     if len(request_target) > MAX_SENT_CHARACTERS:
-        raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with what it asks")
+        raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with its query")
     return Target(scheme, host, port, request_target)
 
 
@@ -79,10 +79,10 @@ def _host_and_port(authority: str, usual_port: int) -> tuple[str | Address, int]
         raise FetchRefused(SOME_URL, "it holds a user's name or password; send those in headers")
     found = AUTHORITY.fullmatch(authority)
     if found is None:
-        raise FetchRefused(SOME_URL, "it has no host, or a port that there can't be")
+        raise FetchRefused(SOME_URL, "it has no host, or an invalid port")
     port = usual_port if found[2] is None else int(found[2])
     if not 0 < port < 65_536:
-        raise FetchRefused(SOME_URL, "it has a port that there can't be")
+        raise FetchRefused(SOME_URL, "it has an invalid port")
     try:
         return to_host(found[1]), port
     except BadHost as problem:

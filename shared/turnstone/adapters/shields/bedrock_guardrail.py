@@ -31,7 +31,7 @@ def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockPar
     if params.checks is not None:
         return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)
     if not guardrail:
-        raise InvalidRequest("provider_shield_id: names no guardrail", ("provider_shield_id",))
+        raise InvalidRequest("provider_shield_id: must name a guardrail", ("provider_shield_id",))
     return GuardrailShield(client, guardrail, params.guardrail_version or DRAFT)
 
 
@@ -100,7 +100,7 @@ def _asked(client: Callable[[], Any], operation: str, **request: Any) -> dict[st
         code = error.response.get("Error", {}).get("Code", "unknown")
         raise ShieldFailed(f"Bedrock refused to judge: {code}") from error
     except BotoCoreError as error:
-        raise ShieldFailed(f"Bedrock can't be asked: {type(error).__name__}") from error
+        raise ShieldFailed(f"Bedrock can't be reached: {type(error).__name__}") from error
     except StoreUnavailable as error:
         raise ShieldFailed(str(error)) from error
     return answer
@@ -133,11 +133,11 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 def _image_block(item: ImageItem) -> dict[str, Any]:
     if item.image.data is None:
-        raise ShieldFailed("an image that is told by its address can't be judged; send it as data")
+        raise ShieldFailed("an image that is given by its URL can't be judged; send it as data")
     try:
         value = b64decode(item.image.data, validate=True)
     except binascii.Error as wrong:
-        raise ShieldFailed("an image is no base64") from wrong
+        raise ShieldFailed("an image is not valid base64") from wrong
     kind = find_image_kind(value)
     if kind is None or kind.mime_type not in IMAGE_FORMATS:
         raise ShieldFailed("an image that is neither PNG nor JPEG can't be judged")

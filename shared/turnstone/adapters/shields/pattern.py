@@ -42,7 +42,9 @@ class PatternShield:
         phrases = [plain_words(word).split() for word in params.words]
         for index, phrase in enumerate(phrases):
             if not phrase:
-                raise InvalidRequest(f"params.words.{index}: this is no word", ("params", "words", index))
+                raise InvalidRequest(
+                    f"params.words.{index}: must contain a letter or digit", ("params", "words", index)
+                )
         self._words = WordSearch(phrases) if phrases else None
 
     def judge(self, question: ShieldQuestion) -> Verdict:
@@ -54,7 +56,7 @@ class PatternShield:
         missed: list[str] = []
         found = [name for message in question.judged for name in self._found(text_said(message), question, missed)]
         if missed and not found:
-            raise ShieldFailed(f"params.{missed[0]} is too large an expression for so long a text")
+            raise ShieldFailed(f"params.{missed[0]} is too complex an expression for a text of this length")
         return Verdict(SafetyViolation(violation_level="error", metadata={"found": found}) if found else None)
 
     def _found(self, text: str, question: ShieldQuestion, missed: list[str]) -> Iterator[str]:
@@ -71,7 +73,7 @@ class PatternShield:
 
 def _refuse_if_cancelled(question: ShieldQuestion) -> None:
     if question.stop is not None and question.stop.is_given:
-        raise ShieldFailed("nobody waits for it any more")
+        raise ShieldFailed("the request was cancelled")
 
 
 def _words_of(text: str, question: ShieldQuestion) -> Iterator[list[str]]:
@@ -168,6 +170,6 @@ def _compiled(patterns: tuple[str, ...]) -> list[Any]:
             compiled.append(re2.compile(pattern, options))
         except re2.error as wrong:
             location = ("params", "patterns", index)
-            said = f"params.patterns.{index}: this is no expression that can be searched for in steady time"
+            said = f"params.patterns.{index}: must be a regular expression of RE2's syntax"
             raise InvalidRequest(f"{said} ({wrong.args[0].decode()})", location) from wrong
     return compiled

@@ -69,7 +69,7 @@ class AgentCoreCode:
         except StoreUnavailable as failure:
             raise ToolFailed(str(failure)) from failure
         except FAILURES as failure:
-            raise ToolFailed(f"AgentCore can't be asked: {type(failure).__name__}") from failure
+            raise ToolFailed(f"AgentCore can't be reached: {type(failure).__name__}") from failure
 
     def _client(self, timeout_s: int) -> Any:
         with self._lock:
@@ -95,7 +95,7 @@ class AgentCoreCode:
     def _run(self, client: Any, session_id: str, code: str, stop: StopSignal | None) -> CodeRun:
         def asked(name: str, **arguments: Any) -> Iterator[Result]:
             if stop is not None and stop.is_given:
-                raise ToolFailed("the code was ended, because nobody waits for it any more")
+                raise ToolFailed("the code was stopped, because the request was cancelled")
             answer = client.invoke_code_interpreter(
                 codeInterpreterIdentifier=self._identifier, sessionId=session_id, name=name, arguments=arguments
             )
@@ -109,7 +109,7 @@ class AgentCoreCode:
             wanted = made[: MAX_FILES - len(run.files)]
             read = tuple(_files(asked("readFiles", paths=wanted))) if wanted else ()
         except FAILURES as failure:  # what the code said is worth telling all the same
-            return replace(run, note=f"which files it made is not known: {type(failure).__name__}")
+            return replace(run, note=f"the files it made can't be listed: {type(failure).__name__}")
         return _with_files(run, read, len(made) - len(read))
 
 

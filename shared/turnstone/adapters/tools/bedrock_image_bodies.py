@@ -36,7 +36,7 @@ def body_of(model: str, size: str) -> Body:
             raise ValueError(f"size: {model!r} makes images of these ratios only: {', '.join(RATIOS)}")
         return partial(_body_for_stability, ratio=ratio)
     raise ValueError(
-        f"model: how {model!r} of Bedrock makes images isn't known here; those of amazon.nova-canvas, "
+        f"model: how {model!r} of Bedrock makes images is unknown to this server; those of amazon.nova-canvas, "
         "amazon.titan-image-generator, stability.stable-image-core, stability.stable-image-ultra and stability.sd3 are"
     )
 

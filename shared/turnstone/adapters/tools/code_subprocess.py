@@ -84,7 +84,7 @@ class JailedCode:
             ToolFailed: this machine can't shut it in, or nobody wants to know any more.
         """
         if sys.platform != "linux" or os.uname().machine not in MACHINES:
-            raise ToolFailed("code can't be run here: only Linux, on x86-64 or 64-bit ARM, can shut it in")
+            raise ToolFailed("code can't be run on this server: only Linux, on x86-64 or 64-bit ARM, can isolate it")
         limits = {"memory_bytes": self._memory_bytes, "seconds": math.ceil(timeout_s), "hidden": self._hidden}
         running = _Running({"code": code, "server": os.getpid(), **limits, **_python()})
         with ExitStack() as heeding:
@@ -92,7 +92,7 @@ class JailedCode:
                 heeding.enter_context(stop.heeded_by(running.end))
             running.watch(time.monotonic() + timeout_s)
         if stop is not None and stop.is_given:
-            raise ToolFailed("the code was ended, because nobody waits for it any more")
+            raise ToolFailed("the code was stopped, because the request was cancelled")
         return running.outcome()
 
 
@@ -167,7 +167,7 @@ class _Running:
         told = json.loads(line) if line else {}
         if "refused" in told:
             log.warning("code can't be shut in: %s", told["detail"])
-            raise ToolFailed(f"code can't be run here, because it can't be shut in: {told['refused']}")
+            raise ToolFailed(f"code can't be run on this server, because it can't be isolated: {told['refused']}")
         stdout, stderr = self._streams["stdout"], self._streams["stderr"]
         if self._is_late:
             return CodeRun("timed out", stdout.text, stderr.text)

@@ -43,7 +43,7 @@ def kind_of(image: bytes) -> ImageKind:
     """Return what kind of image it is, by how it begins. Raises ModelFailed if it is none."""
     kind = find_image_kind(image)
     if kind is None:
-        raise ModelFailed("the image model answered with something that is no PNG, JPEG, GIF or WebP image")
+        raise ModelFailed("the image model answered with something other than a PNG, JPEG, GIF or WebP image")
     return kind
 
 

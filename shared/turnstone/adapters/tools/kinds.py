@@ -25,7 +25,7 @@ LOCATION = ("toolgroups",)
 # what is said of a group that is off; the file is the operator's, which TURNSTONE_CONFIG names
 TURNED_ON_BY = {
     PHOTOGEN: "[tools.photogen] in the server's file names a provider and a model that makes images",
-    CODE_INTERPRETER: "runs in [tools.code_interpreter] of the server's file says where code is run",
+    CODE_INTERPRETER: "runs in [tools.code_interpreter] of the server's file names where code is run",
 }
 
 
@@ -78,10 +78,10 @@ class EveryToolKind:
         if group.provider_id == BUILTIN:
             return self._of_builtin(group.provider_resource_id)
         if group.provider_id != MCP:
-            said = f"this server runs no tools of {group.provider_id!r}; it runs those of: {BUILTIN}, {MCP}"
+            said = f"this server has no tool provider {group.provider_id!r}; it has: {BUILTIN}, {MCP}"
             raise Unsupported(f"toolgroup {group.identifier!r}: {said}", LOCATION)
         if group.mcp_endpoint is None:
-            said = f"toolgroup {group.identifier!r} names no mcp_endpoint, where its tools could be called"
+            said = f"toolgroup {group.identifier!r} has no mcp_endpoint; register it with one"
             raise InvalidRequest(said, LOCATION)
         return self._means.mcp(group)
 
@@ -104,8 +104,8 @@ class EveryToolKind:
         if make is None:
             known = ", ".join(self._builtin)
             if name in TURNED_ON_BY:
-                raise Unsupported(f"{name!r} is off here; it is on where {TURNED_ON_BY[name]}", LOCATION)
-            raise Unsupported(f"this server can't run tools of {name!r}; it has those of: {known}", LOCATION)
+                raise Unsupported(f"{name!r} is off on this server; it is on where {TURNED_ON_BY[name]}", LOCATION)
+            raise Unsupported(f"this server has no tools {name!r}; it has: {known}", LOCATION)
         with self._lock:
             made = self._made.get(name)
             if made is None:

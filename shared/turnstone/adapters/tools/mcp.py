@@ -33,7 +33,9 @@ class McpToolbox:
             InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
         """
         if group.mcp_endpoint is None:
-            raise InvalidRequest(f"toolgroup {group.identifier!r} needs mcp_endpoint.uri", ("mcp_endpoint", "uri"))
+            raise InvalidRequest(
+                f"mcp_endpoint.uri: toolgroup {group.identifier!r} requires it", ("mcp_endpoint", "uri")
+            )
         try:
             to_target(group.mcp_endpoint.uri)
         except FetchRefused as refused:
@@ -61,7 +63,7 @@ class McpToolbox:
                 refusal = self._unavailable(peer, trouble)
                 raise ToolFailed(str(refusal), refusal) from trouble
             is_known = trouble.is_unsent or trouble.is_answer
-            unknown = "" if is_known else "; whether the tool ran is not known"
+            unknown = "" if is_known else "; whether the tool ran is unknown"
             said = peer.redacted(str(trouble))
             raise ToolFailed(f"the MCP server of {self._name!r}: {said}{unknown}") from trouble
         except ToolFailed as failed:  # in the server's own words
@@ -75,7 +77,7 @@ class McpToolbox:
             case 403:
                 return CredentialsRefused(self._name, f"{why}: it does not let this caller use them{_sent(peer)}")
             case _:
-                return CredentialsMissing(self._name, f"{why}: it wants {_how(peer)}")
+                return CredentialsMissing(self._name, f"{why}: it requires {_how(peer)}")
 
     def _peer(self, invocation: ToolInvocation) -> McpPeer:
         try:
@@ -86,7 +88,7 @@ class McpToolbox:
 
 def _how(peer: McpPeer) -> str:
     """Return what to send to a server that wants to know who calls."""
-    which = "other credentials than were sent to it" if peer.headers else "credentials"
+    which = "other credentials than those sent" if peer.headers else "credentials"
     example = f'{{"{MCP_HEADERS}": {{"{peer.shown_uri}": {{"Authorization": "Bearer ..."}}}}}}'
     return f"{which}; send them with the request, in the header X-LlamaStack-Provider-Data: {example}"
 

@@ -89,7 +89,7 @@ class McpConnection:
         """Run a tool, by the name that the listing offers it under. Raises McpTrouble."""
         names = (self._listing or await self.listing()).names
         if name not in names:
-            raise McpTrouble(f"it lists no tool {name!r} any more", is_unsent=True)
+            raise McpTrouble(f"it no longer lists a tool {name!r}", is_unsent=True)
         client = await self._ready
         meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
         return await self._ask(client.call_tool(names[name], dict(arguments), meta=meta))
@@ -250,7 +250,7 @@ class McpConnection:
             known = self._wire.trouble_in(error.data)
             said = " ".join(error.message.split())[:MAX_SAID_CHARS]  # on one line: logs tell it, too
             return known or McpTrouble(f"it says: {said}", is_answer=True)
-        return McpTrouble("what it answers is not what MCP says")
+        return McpTrouble("its answer does not follow MCP")
 
     def _why_not_begun(self, error: BaseException | None) -> McpTrouble:
         if isinstance(error, TimeoutError):

@@ -85,7 +85,7 @@ def _headers_for(uri: str, by_uri: Mapping[str, Any]) -> tuple[tuple[str, str], 
         if _address(named) != _address(uri):
             continue
         if not isinstance(values, dict) or len(values) > MAX_HEADERS:
-            _refuse(f"the headers of an endpoint are an object of {MAX_HEADERS} texts by their names at most")
+            _refuse(f"the headers of a server must be an object of at most {MAX_HEADERS} strings")
         for name, value in values.items():
             headers[_name(name)] = _value(name, value)
     return tuple(sorted(headers.items()))
@@ -101,15 +101,15 @@ def _address(uri: str) -> tuple[str, str, str]:
 
 def _name(name: str) -> str:
     if not HEADER_NAME.fullmatch(name):
-        _refuse("a header's name has other characters than HTTP takes, or too many")
+        _refuse("a header's name is too long or not valid in HTTP")
     if name.lower() in NOT_THE_CALLERS:
-        _refuse(f"the header {name!r} is not for callers to set")
+        _refuse(f"the header {name!r} can't be set by callers; leave it out")
     return name.lower()
 
 
 def _value(name: str, value: Any) -> str:
     if not isinstance(value, str) or not is_sendable(value) or len(value) > MAX_HEADER_CHARS:
-        _refuse(f"the header {name!r} must be a text of characters that a header can carry")
+        _refuse(f"the header {name!r} must be a string that is valid in HTTP")
     return str(value).strip()
 
 

@@ -89,7 +89,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
     async def _checked(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.stream.aclose()  # type: ignore[union-attr] # this one is made for asynchronous use
-            return self._failed(request, McpTrouble("it packs its answers although asked not to"))
+            return self._failed(request, McpTrouble("it compresses its answers against the request's Accept-Encoding"))
         said = response.headers.get("content-type", "").lower()
         if response.status_code < 300 and said.startswith(EVENTS):
             self._takes_posts = self._takes_posts or request.method == "POST"
@@ -105,7 +105,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         if request.method == "POST":
             self._takes_posts = True
             if _wants_answer(request) and not (response.status_code == 200 and said.startswith(JSON)):
-                return self._failed(request, McpTrouble("what it answers is not what MCP says"))
+                return self._failed(request, McpTrouble("its answer does not follow MCP"))
         return _whole(request, response, body)
 
     async def _body(self, response: httpx2.Response) -> bytes | None:

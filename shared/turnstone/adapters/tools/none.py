@@ -11,7 +11,7 @@ class NoTools:
         return ()
 
     def build(self, group: Toolgroup) -> NoReturn:
-        raise Unsupported(f"no tools are run here, those of {group.identifier!r} neither", ("toolgroups",))
+        raise Unsupported(f"this server runs no tools, also not those of {group.identifier!r}", ("toolgroups",))
 
     def remote(self) -> NoReturn:
-        raise Unsupported("no tools are run here", ("toolgroups",))
+        raise Unsupported("this server runs no tools", ("toolgroups",))

@@ -58,7 +58,7 @@ class RemoteToolbox:
         """Return what the address answers. Raises ToolFailed for an answer that is an error, too."""
         remote = invocation.options.remote_execution
         if remote is None:
-            raise ToolFailed(f"{invocation.call.tool_name!r} is defined nowhere as a tool that runs elsewhere")
+            raise ToolFailed(f"{invocation.call.tool_name!r} is not defined as a tool with remote_execution")
         headers = _headers_of(remote)
         fetched = self._fetcher.fetch(_request(remote, headers, invocation))
         if not 200 <= fetched.status < 300:

@@ -73,7 +73,7 @@ class Service:
             said = quoted(_error_in(answer), (), (key,))
             raise ToolFailed(f"{self._title} {_meaning(fetched.status)}" + (f": {said}" if said else ""))
         if not isinstance(answer, dict):
-            raise ToolFailed(f"{self._title} answered with something that is no JSON object")
+            raise ToolFailed(f"{self._title} answered with something other than a JSON object")
         return answer
 
 
@@ -104,14 +104,14 @@ def caller_key(invocation: ToolInvocation, name: str) -> str | None:
     """
     key = (invocation.asker.provider_data.key(name) or invocation.options.api_key or "").strip()
     if not is_sendable(key):
-        raise ToolFailed(f"the key {name!r} has characters that no header can carry")
+        raise ToolFailed(f"the key {name!r} has characters that are not valid in an HTTP header")
     return key or None
 
 
 def without_key(tool: str, name: str, table: str) -> ToolFailed:
     """Return the failure of a tool that has no key, which says where one can be set."""
     return ToolFailed(
-        f"{tool} has no key to ask with: send {name!r} in the header X-LlamaStack-Provider-Data, give the tool of the "
+        f"{tool} requires a key: send {name!r} in the header X-LlamaStack-Provider-Data, give the tool of the "
         f"agent an api_key, or have the server's operator name one in [{table}] of the file (api_key_env, on AWS "
         "api_key_secret)"
     )

@@ -30,7 +30,7 @@ class SamplingParams2024(NullMeansDefault):
     @model_validator(mode="after")
     def agree(self) -> Self:
         if self.strategy == "top_k" and not self.top_k:
-            raise ValueError("top_k: the strategy top_k has to be told from how many tokens the model chooses")
+            raise ValueError("top_k: is required with the strategy top_k")
         if self.strategy == "top_p" and self.temperature is not None and self.temperature < 0:
             raise ValueError("temperature: must not be below 0")
         return self

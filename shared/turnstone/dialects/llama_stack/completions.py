@@ -13,6 +13,7 @@ from turnstone.dialects.llama_stack.inference_replies import Metric, metrics_of
 from turnstone.dialects.llama_stack.inference_requests import refuse
 from turnstone.domain.agents import AgentConfig, ResponseFormat, SamplingParams
 from turnstone.domain.content import Content, ImageItem, items_of, text_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.inference import Continuations, Continued, TextsToContinue, TokenLikelihood
 from turnstone.domain.messages import StopReason
 from turnstone.domain.model import Frozen, NullMeansDefault
@@ -111,8 +112,8 @@ class CompletionEncoder:
         end = {"stop_reason": only.message.stop_reason, "metrics": metrics_of(only.usage)}
         return _data(CompletionChunk(delta="", content="", **end))
 
-    def failed(self, message: str) -> bytes:
-        return b"data: " + to_json({"error": {"message": message}}) + b"\n\n"
+    def failed(self, message: str, code: ErrorCode) -> bytes:
+        return b"data: " + to_json({"error": {"message": message, "code": code}}) + b"\n\n"
 
 
 def _data(chunk: CompletionChunk) -> bytes:

@@ -22,9 +22,9 @@ def heard_up_to(query: Mapping[str, list[str]], headers: Mapping[str, str]) -> i
     """
     asked = query.get("after", [])
     if len(asked) > 1:
-        raise InvalidRequest("after: one value is expected", ("query", "after"))
+        raise InvalidRequest("after: must be one value", ("query", "after"))
     numbers = {("query", "after"): asked[0] if asked else "", ("last-event-id",): headers.get("last-event-id", "")}
     for where, text in numbers.items():
         if text and not NUMBER.fullmatch(text):
-            raise InvalidRequest(f"{where[-1]}: must be the number of an event", where)
+            raise InvalidRequest(f"{where[-1]}: must be an event's number", where)
     return max(int(text or 0) for text in numbers.values())

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic_core import to_json
 
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.events import Delta, TextDelta, ToolCallDelta, call_delta
 from turnstone.domain.inference import Embedded, ModelAnswer, TokenLikelihood
 from turnstone.domain.messages import CompletionMessage, StopReason
@@ -66,8 +67,8 @@ class ChatCompletionEncoder:
         chunk = ChatCompletionStreamChunk(event=end, metrics=metrics_of(answer.usage))
         return b"".join((*calls, _data(chunk)))
 
-    def failed(self, message: str) -> bytes:
-        return b"data: " + to_json({"error": {"message": message}}) + b"\n\n"
+    def failed(self, message: str, code: ErrorCode) -> bytes:
+        return b"data: " + to_json({"error": {"message": message, "code": code}}) + b"\n\n"
 
 
 def embeddings_frame(embedded: Embedded) -> tuple[bytes, Iterator[bytes], bytes]:

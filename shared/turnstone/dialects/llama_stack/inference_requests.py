@@ -26,8 +26,8 @@ from turnstone.domain.tools import ToolDef, ToolParameter
 
 MAX_TEXTS = 10_000
 REFUSED = {
-    "logprobs": "this server has no log probabilities from its models; leave it out",
-    "task_type": "the models here make the same embeddings of queries and of documents; leave it out",
+    "logprobs": "this server answers without log probabilities here; leave it out",
+    "task_type": "embeddings of queries and documents are the same on this server; leave it out",
 }
 
 
@@ -94,7 +94,7 @@ class InferChatCompletion(NullMeansDefault):
         names = [tool.tool_name for tool in self.tools]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"tools: two are named {name!r}")
+                raise ValueError(f"tools: two are named {name!r}; rename one")
         return self
 
     def to_question(self) -> Question:

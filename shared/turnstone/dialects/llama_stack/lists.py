@@ -80,5 +80,5 @@ def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int,
     digits = text.removeprefix("-")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST))
     if not is_number or not at_least <= int(text) <= LARGEST:
-        raise InvalidRequest(f"{name}: a whole number from {at_least} on is expected", ("query", name))
+        raise InvalidRequest(f"{name}: must be a whole number of at least {at_least}", ("query", name))
     return int(text)

@@ -11,7 +11,9 @@ def refuse_unknown_provider(provider_id: str, *known: str) -> None:
     """Raise Unsupported if none of the known providers is meant."""
     if provider_id not in known:
         there = ", ".join(known)
-        raise Unsupported(f"provider_id: this server has no {provider_id!r}; it has: {there}", ("provider_id",))
+        raise Unsupported(
+            f"provider_id: this server has no provider {provider_id!r}; it has: {there}", ("provider_id",)
+        )
 
 
 def given_fields(body: BaseModel, names: Mapping[str, str]) -> frozenset[str]:

@@ -30,12 +30,12 @@ class RegisterShield(NullMeansDefault):
         """Return the shield. Raises Unsupported or InvalidRequest, naming the field that is wrong."""
         refuse_unknown_provider(self.provider_id, LLAMA_GUARD, BEDROCK, PATTERN)
         if self.provider_id == PATTERN:
-            self._refuse_provider_shield(f"a shield of {PATTERN!r} is all in its params")
+            self._refuse_provider_shield(f"a shield of {PATTERN!r} is defined by its params alone")
         if self.provider_id == BEDROCK:
             if (self.params or {}).get("checks") is not None:
                 self._refuse_provider_shield("checks need no guardrail")
             elif not self.provider_shield_id:
-                said = "provider_shield_id: names the guardrail; without one, name checks in params"
+                said = "provider_shield_id: must name the guardrail, unless params name checks"
                 raise InvalidRequest(said, ("provider_shield_id",))
         return Shield(
             identifier=self.shield_id,
@@ -57,7 +57,9 @@ class RunShield(NullMeansDefault):
     def refuse_unsupported(self) -> None:
         """Raise Unsupported for params: a shield has those it was registered with."""
         if self.params:
-            raise Unsupported("params: a shield has those it was registered with; leave them out", ("params",))
+            raise Unsupported(
+                "params: a shield always runs with those it was registered with; leave them out", ("params",)
+            )
 
 
 class ShieldList(Frozen):

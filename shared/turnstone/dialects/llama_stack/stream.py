@@ -11,5 +11,6 @@ from turnstone.domain.events import TurnEvent, TurnFailed
 def encode(event: TurnEvent) -> bytes:
     """Return the event as one server-sent event."""
     if isinstance(event, TurnFailed):
-        return b"data: " + to_json({"error": {"message": event.failure.message}}) + b"\n\n"
+        error = {"message": event.failure.message, "code": event.failure.code}
+        return b"data: " + to_json({"error": error}) + b"\n\n"
     return b'data: {"event":{"payload":' + event.model_dump_json().encode() + b"}}\n\n"

@@ -29,13 +29,15 @@ class RegisterToolgroup(NullMeansDefault):
         provider_id = BUILTIN if self.is_of_a_set_up_script else self.provider_id
         refuse_unknown_provider(provider_id, BUILTIN, MCP)
         if "/" in self.toolgroup_id:
-            raise InvalidRequest("toolgroup_id: what follows a slash is the name of a tool", ("toolgroup_id",))
+            raise InvalidRequest(
+                "toolgroup_id: must not contain a slash, which separates a group from a tool", ("toolgroup_id",)
+            )
         if self.provider_id == MCP and self.mcp_endpoint is None:
-            raise InvalidRequest(f"mcp_endpoint: {MCP!r} needs one", ("mcp_endpoint",))
+            raise InvalidRequest(f"mcp_endpoint: is required with the provider {MCP!r}", ("mcp_endpoint",))
         if provider_id == BUILTIN:
             for field in ("mcp_endpoint", "args"):
                 if getattr(self, field):
-                    raise Unsupported(f"{field}: a toolgroup of {BUILTIN!r} takes none; leave it out", (field,))
+                    raise Unsupported(f"{field}: has no effect with the provider {BUILTIN!r}; leave it out", (field,))
         return Toolgroup(
             identifier=self.toolgroup_id,
             provider_resource_id=self.toolgroup_id,

@@ -40,4 +40,4 @@ def _day(query: Mapping[str, Sequence[str]], name: str) -> date | None:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise InvalidRequest(f"{name}: a day such as 2026-11-22 is expected", ("query", name))
+    raise InvalidRequest(f"{name}: must be a day such as 2026-11-22", ("query", name))

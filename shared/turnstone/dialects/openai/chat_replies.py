@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from turnstone.dialects.openai.errors import openai_error
 from turnstone.domain.content import text_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.inference import ModelAnswer, TokenLikelihood
 from turnstone.domain.messages import CompletionMessage
 from turnstone.domain.model import Frozen
@@ -145,8 +146,8 @@ class ChatCompletionEncoder:
     def ended(self, answer: ModelAnswer) -> bytes:
         return b"".join(self._ending(answer))
 
-    def failed(self, message: str) -> bytes:
-        return b"data: " + to_json(openai_error(500, message)) + b"\n\n"
+    def failed(self, message: str, code: ErrorCode) -> bytes:
+        return b"data: " + to_json(openai_error(500, message, code)) + b"\n\n"
 
     def _ending(self, answer: ModelAnswer) -> Iterator[bytes]:
         said = answer.message

@@ -29,16 +29,16 @@ from turnstone.domain.model import JsonObject, Many
 from turnstone.domain.numbers import Count, Flag
 
 ANY_OBJECT = {"type": "object"}
-ONE = "there is one answer to a question here; leave it out, or send 1"
-TEXT_ONLY = "models answer with text here; leave it out"
+ONE = "this server gives one answer a request; leave it out, or send 1"
+TEXT_ONLY = "this server's models answer with text; leave it out"
 REFUSED = {
     "audio": TEXT_ONLY,
     "function_call": "is deprecated; use tool_choice",
     "functions": "is deprecated; use tools",
-    "web_search_options": "no tools are run here; leave it out",
+    "web_search_options": "this server runs no tools in chat completions; leave it out",
 }
 FORBIDDEN_FLAGS = {
-    "include_obfuscation": "events are as long as what they say; leave it out",
+    "include_obfuscation": "this server does not pad its events; leave it out",
 }
 EXTRAS = (
     "frequency_penalty",
@@ -152,20 +152,20 @@ class CreateChatCompletion(Open):
     @model_validator(mode="after")
     def agree(self) -> Self:
         if self.stream_options is not None and not self.stream:
-            raise ValueError("stream_options: means nothing unless stream is true")
+            raise ValueError("stream_options: has no effect unless stream is true; leave it out")
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
-            raise ValueError("max_completion_tokens: is max_tokens by its newer name; send one of them")
+            raise ValueError("max_completion_tokens: is the newer name of max_tokens; send one of them")
         if self.top_logprobs is not None and not self.logprobs:
-            raise ValueError("top_logprobs: means nothing unless logprobs is true")
+            raise ValueError("top_logprobs: has no effect unless logprobs is true; leave it out")
         names = [tool.function.name for tool in self.tools]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"tools: two are named {name!r}")
+                raise ValueError(f"tools: two are named {name!r}; rename one")
         choice = self._choice()
         if choice == "required" and not names:
-            raise ValueError("tool_choice: there is no tool to choose")
+            raise ValueError("tool_choice: there is no tool to choose; add one, or leave it out")
         if isinstance(self.tool_choice, NamedTool) and choice not in names:
-            raise ValueError(f"tool_choice: names {choice!r}, which is no tool here")
+            raise ValueError(f"tool_choice: names {choice!r}, but there is no such tool in tools")
         return self
 
     def to_question(self) -> Question:

@@ -13,18 +13,20 @@ from pydantic_core import to_json
 
 from turnstone.dialects.openai.chat_replies import DONE, USAGE_FIELDS, CompletionUsage
 from turnstone.dialects.openai.chat_requests import Penalty, Seed, StreamOptions
+from turnstone.dialects.openai.errors import openai_error
 from turnstone.dialects.openai.strict import Open, refuse
 from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopP
 from turnstone.domain.content import text_of
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.inference import Continuations, Continued, ModelAnswer, TextsToContinue, TokenLikelihood
 from turnstone.domain.model import Frozen, Many
 from turnstone.domain.numbers import Count, Flag
 
 MAX_PROMPTS = 100
-TOKENS = "tokens mean something else to every model; send text"
-ONE = "there is one continuation of each prompt here; leave it out, or send 1"
-LOGPROBS = "this server has no log probabilities from its models; leave it out"
-OF_CHATS = "is for chats; ask POST /v1/openai/v1/chat/completions"
+TOKENS = "send texts, not tokens: every model numbers tokens differently"
+ONE = "this server gives one continuation a prompt; leave it out, or send 1"
+LOGPROBS = "this server answers without log probabilities here; leave it out"
+OF_CHATS = "is for chats; use POST /v1/openai/v1/chat/completions"
 REFUSED = {
     "logprobs": LOGPROBS,
     "messages": OF_CHATS,
@@ -120,7 +122,7 @@ class CreateCompletion(Open):
     @model_validator(mode="after")
     def agree(self) -> Self:
         if self.stream_options is not None and not self.stream:
-            raise ValueError("stream_options: means nothing unless stream is true")
+            raise ValueError("stream_options: has no effect unless stream is true; leave it out")
         return self
 
     @property
@@ -218,9 +220,8 @@ class CompletionEncoder:
     def ended(self, answer: Continuations) -> bytes:
         return b"".join(self._ending(answer))
 
-    def failed(self, message: str) -> bytes:
-        error = {"message": message, "type": "server_error", "param": None, "code": None}
-        return b"data: " + to_json({"error": error}) + b"\n\n"
+    def failed(self, message: str, code: ErrorCode) -> bytes:
+        return b"data: " + to_json(openai_error(500, message, code)) + b"\n\n"
 
     def _ending(self, answer: Continuations) -> Iterator[bytes]:
         if self._includes_usage:

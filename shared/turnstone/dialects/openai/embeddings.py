@@ -18,7 +18,7 @@ from turnstone.domain.model import Frozen, Many
 from turnstone.domain.numbers import Count
 
 MAX_TEXTS = 10_000
-TOKENS = "texts are expected, not tokens: how a model counts those is not known here"
+TOKENS = "send texts, not tokens: this server does not know the model's tokenizer"
 
 
 class CreateEmbedding(Open):

@@ -1,7 +1,7 @@
 """Errors as OpenAI's clients read them.
 
 Source: the OpenAI API reference; a client chooses the class of its exception by the status, and shows nothing of a body
-that has no `error`.
+that has no `error`. Its `code` is a text or null, and holds OpenAI's code where OpenAI documents one, else ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,19 @@ from typing import Any
 from pydantic_core import to_json
 
 from turnstone.domain import errors
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.domain.errors.places import field_of, sentence_of
 
 # what is not here is the caller's mistake below 500, the server's from there on
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
-MODEL_NOT_FOUND = "model_not_found"
+# OpenAI's own, where it documents one that means the same
+DOCUMENTED: Mapping[ErrorCode, str] = {
+    ErrorCode.UNAUTHENTICATED: "invalid_api_key",
+    ErrorCode.MODEL_BUSY: "rate_limit_exceeded",
+    ErrorCode.DAY_LIMIT_REACHED: "rate_limit_exceeded",
+    ErrorCode.TOO_MANY_REQUESTS: "rate_limit_exceeded",
+    ErrorCode.PROVIDER_MODEL_NOT_FOUND: "model_not_found",
+}
 TEXT = {"type": "string"}
 TEXT_OR_NULL = {"type": ["string", "null"]}
 
@@ -26,21 +34,17 @@ class OpenAIEnvelope:
     prefix = "/v1/openai/"
     statuses: Mapping[type[Exception], int] = {errors.UnknownModel: 404, errors.ModelNotFound: 404}
 
-    def refusal(self, status: int, message: str, error: BaseException | None = None) -> bytes:
-        return to_json(openai_error(status, message, code=_code(status, error)))
+    def refusal(self, status: int, message: str, code: ErrorCode) -> bytes:
+        return to_json(openai_error(status, message, code))
 
-    def invalid(self, problems: Sequence[Mapping[str, Any]]) -> bytes:
+    def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
         """Return one sentence of all problems; `param` names the field of the first."""
-        places = [".".join(map(str, problem["loc"])) for problem in problems]
-        texts = (problem["msg"].removeprefix("Value error, ") for problem in problems)
-        sentences = (
-            text if not place or text.startswith(place) else f"{place}: {text}"
-            for place, text in zip(places, texts, strict=True)
-        )
-        return to_json(openai_error(400, "; ".join(sentences), places[0] or None))
+        param = field_of(problems[0]["loc"])
+        return to_json(openai_error(400, sentence_of(problems), code, param or None))
 
     def schema(self, _: int) -> dict[str, Any]:
-        return _object(error=_object(message=TEXT, type=TEXT, param=TEXT_OR_NULL, code=TEXT_OR_NULL))
+        code = {"type": "string", "enum": openai_codes()}
+        return _object(error=_object(message=TEXT, type=TEXT, param=TEXT_OR_NULL, code=code))
 
 
 class SharedEnvelope(OpenAIEnvelope):
@@ -49,29 +53,27 @@ class SharedEnvelope(OpenAIEnvelope):
     name = "Shared"
     prefix = "/v1/"
 
-    def refusal(self, status: int, message: str, error: BaseException | None = None) -> bytes:
-        return to_json({"detail": message, **openai_error(status, message, code=_code(status, error))})
+    def refusal(self, status: int, message: str, code: ErrorCode) -> bytes:
+        return to_json({"detail": message, "code": code, **openai_error(status, message, code)})
 
     def schema(self, status: int) -> dict[str, Any]:
         schema = super().schema(status)
-        return _object(detail=TEXT, **schema["properties"])
+        return _object(detail=TEXT, code={"$ref": "#/components/schemas/ErrorCode"}, **schema["properties"])
 
 
 OPENAI = OpenAIEnvelope()
 SHARED = SharedEnvelope()
 
 
-def openai_error(status: int, message: str, param: str | None = None, code: str | None = None) -> dict[str, object]:
+def openai_error(status: int, message: str, code: ErrorCode, param: str | None = None) -> dict[str, object]:
     """Return the object of an error, which a stream ends with, too."""
     kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": param, "code": DOCUMENTED.get(code, code)}}
 
 
-def _code(status: int, error: BaseException | None) -> str | None:
-    is_of_model = isinstance(error, errors.NotFound) and error.kind == "model"
-    if is_of_model or isinstance(error, errors.UnknownModel | errors.ModelNotFound):
-        return MODEL_NOT_FOUND
-    return CODES.get(status)
+def openai_codes() -> list[str]:
+    """Return every code that an error may have, in the order of the table."""
+    return list(dict.fromkeys(DOCUMENTED.get(code, code.value) for code in ErrorCode))
 
 
 def _object(**properties: Any) -> dict[str, Any]:

@@ -269,14 +269,14 @@ def _limit(query: Mapping[str, Sequence[str]]) -> int:
     text = text.removesuffix(".0")  # a whole number, too, as JSON schemas see it
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST))
     if not is_number or not 1 <= int(text) <= LARGEST:
-        raise InvalidRequest("limit: a whole number from 1 on is expected", ("query", "limit"))
+        raise InvalidRequest("limit: must be a whole number of at least 1", ("query", "limit"))
     return min(int(text), MOST_IN_A_LIST)
 
 
 def _order(query: Mapping[str, Sequence[str]], otherwise: str) -> str:
     order = _only(query, "order") or otherwise
     if order not in ("asc", "desc"):
-        raise InvalidRequest("order: asc or desc is expected", ("query", "order"))
+        raise InvalidRequest("order: must be asc or desc", ("query", "order"))
     return order
 
 
@@ -288,5 +288,5 @@ def _only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
 def _one(query: Mapping[str, Sequence[str]], name: str) -> str:
     values = query[name]
     if len(values) > 1:
-        raise InvalidRequest(f"{name}: one value is expected, not {len(values)}", ("query", name))
+        raise InvalidRequest(f"{name}: must be one value, not {len(values)}", ("query", name))
     return values[0]

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, ValidationInfo, model_validator
 
 from turnstone.domain.model import NullMeansDefault, refuse_too_deep
 
-NOT_A_CALLERS = "is this server's to choose; leave it out"
+NOT_A_CALLERS = "is set by this server; leave it out"
 # which address is asked with whose key: some gateways read that from a body, and would send this server's key there
 OF_THE_CONNECTION = {
     *("api_base", "api_key", "api_type", "api_version", "authorization", "base_url", "custom_llm_provider"),
@@ -50,7 +50,7 @@ class Open(NullMeansDefault):
             known = {(field.alias or name).casefold(): name for name, field in type(self).model_fields.items()}
         for name, value in self.further.items():
             if name.casefold() in known:
-                raise ValueError(f"{name}: is written {known[name.casefold()]}")
+                raise ValueError(f"{name}: must be written {known[name.casefold()]}")
             if name.casefold().replace("-", "_") in OF_THE_CONNECTION:
                 raise ValueError(f"{name}: {NOT_A_CALLERS}")
             try:

@@ -89,7 +89,7 @@ class UnknownModel(InvalidRequest):
     """The registry is closed and has no such model."""
 
     def __init__(self, model_id: str) -> None:
-        message = f"model: there is no model {model_id!r} here, and the registry is closed; GET /v1/models lists them"
+        message = f"model: this server has no model {model_id!r}; choose one that GET /v1/models lists, or register it"
         super().__init__(message, ("model",))
 
 
@@ -135,7 +135,7 @@ class NotOpen(NotFound):
         self.tenant = tenant
 
     def __str__(self) -> str:
-        return f"no open turn {self.identifier!r} in tenant {self.tenant!r}; it has ended, or is none of that tenant's"
+        return f"no open turn {self.identifier!r} in tenant {self.tenant!r}; it has ended, or belongs to another tenant"
 
 
 class AlreadyRegistered(TurnstoneError):
@@ -144,7 +144,7 @@ class AlreadyRegistered(TurnstoneError):
     may_be_repeated = False
 
     def __init__(self, kind: str, identifier: str) -> None:
-        super().__init__(f"{kind} {identifier!r} is there already, with another definition; unregister that one first")
+        super().__init__(f"{kind} {identifier!r} is already registered with another definition; unregister it first")
         self.kind = kind
         self.identifier = identifier
 
@@ -159,7 +159,7 @@ class UnknownClient(TurnstoneError):
     """The client is of a version whose API this server does not speak."""
 
     def __init__(self, version: str) -> None:
-        super().__init__(f"this server speaks to clients of versions 0.1 to 0.3, not to {version!r}")
+        super().__init__(f"this server supports clients of versions 0.1 to 0.3, not {version!r}; install one of those")
 
 
 class TurnConflict(TurnstoneError):
@@ -174,14 +174,16 @@ class TurnRunning(TurnConflict):
     """Another turn of the session runs."""
 
     def __init__(self, turn_id: str) -> None:
-        super().__init__(f"turn {turn_id!r} of this session is still running; wait for it to end", turn_id)
+        super().__init__(
+            f"turn {turn_id!r} of this session is still running; wait for it to end, or cancel it", turn_id
+        )
 
 
 class TurnNotAwaiting(TurnConflict):
     """The turn waits for no tool responses."""
 
-    def __init__(self, turn_id: str, status: str, why: str = "it does not await tool responses") -> None:
-        super().__init__(f"turn {turn_id!r} is {status}, {why}", turn_id)
+    def __init__(self, turn_id: str, status: str, why: str = "and awaits no tool responses") -> None:
+        super().__init__(f"turn {turn_id!r} is {status} {why}; start a new turn", turn_id)
         self.status = status
 
 
@@ -189,7 +191,7 @@ class TurnEnded(TurnConflict):
     """The turn has ended, and not by being cancelled."""
 
     def __init__(self, turn_id: str, status: str) -> None:
-        super().__init__(f"turn {turn_id!r} is {status}, there is nothing to cancel", turn_id)
+        super().__init__(f"turn {turn_id!r} is {status}: there is nothing to cancel", turn_id)
         self.status = status
 
 
@@ -241,8 +243,8 @@ class TenantOverloaded(Overloaded):
 
     def __str__(self) -> str:
         return (
-            f"{self.share} turns and questions of this tenant are running, which is the share of this tenant of the "
-            f"{self.limit} places of this server (the limit max_tenant_turns){self._later}; "
+            f"this tenant runs {self.share} turns and direct model calls, which is the share of this tenant of the "
+            f"{self.limit} that this server runs (the limit max_tenant_turns){self._later}; "
             "try again when one of them has ended"
         )
 
@@ -251,7 +253,7 @@ class Stopping(Overloaded):
     """The server stops, and takes no more turns."""
 
     def __str__(self) -> str:
-        return "the server stops; send the request again"
+        return "the server is shutting down; send the request again"
 
 
 class LimitReached(TurnstoneError):
@@ -276,7 +278,7 @@ class TurnTimeReached(LimitReached):
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(
-            f"this turn has run for {limit_s:g} s, waits for its client apart, which is as long as a turn may run "
+            f"this turn has run for {limit_s:g} s, not counting waits for its client, and a turn may run no longer "
             "(the limit TURNSTONE_MAX_TURN_SECONDS); its finished steps are kept"
         )
         self.limit_s = limit_s
@@ -287,8 +289,8 @@ class DayLimitReached(LimitReached):
 
     def __init__(self, limit_tokens: int, ends_in: timedelta) -> None:
         super().__init__(
-            f"the {limit_tokens} tokens of this day (the limit TURNSTONE_MAX_DAY_TOKENS) are spent; "
-            "there will be new ones at midnight UTC"
+            f"all {limit_tokens} tokens of this day (the limit TURNSTONE_MAX_DAY_TOKENS) are spent; "
+            "try again after midnight UTC"
         )
         self.limit_tokens = limit_tokens
         self.retry_after_s = ceil(ends_in.total_seconds())
@@ -321,7 +323,7 @@ class ToolgroupUnavailable(TurnstoneError):
     """Whoever has a toolgroup's tools can't be asked which there are; the message tells no addresses' secrets."""
 
     def __init__(self, toolgroup_id: str, why: str) -> None:
-        super().__init__(f"the tools of {toolgroup_id!r} can't be had now: {why}")
+        super().__init__(f"the tools of {toolgroup_id!r} are not available now: {why}")
         self.toolgroup_id = toolgroup_id
 
 
@@ -341,7 +343,9 @@ class LeaseLost(TurnstoneError):
     """This process may no longer write to the turn: another took it over, or it was ended."""
 
     def __init__(self, turn_id: str) -> None:
-        super().__init__(f"turn {turn_id!r} was taken over or ended elsewhere; read it to see how it goes on")
+        super().__init__(
+            f"turn {turn_id!r} was taken over or ended by another process; read it to see how it continues"
+        )
         self.turn_id = turn_id
 
 

@@ -1,0 +1,355 @@
+"""The one table of error codes: what programs read beside an error's text, when it is sent, and what helps.
+
+Statuses belong to HTTP: `http/errors.py` has them by error class and by code. `docs/reference/errors.md` prints both.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from turnstone.domain import errors
+from turnstone.domain.errors.root import TurnstoneError
+
+
+class ErrorCode(StrEnum):
+    """What kind of error this is, for programs: a code stays when the text beside it is worded anew.
+
+    Attributes:
+        when: when it is sent.
+        remedy: what the caller or the operator can do about it.
+    """
+
+    when: str
+    remedy: str
+
+    def __new__(cls, code: str, when: str, remedy: str) -> "ErrorCode":
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.when = when
+        member.remedy = remedy
+        return member
+
+    # the request
+    INVALID_REQUEST = (
+        "invalid_request",
+        "A field, a parameter or a header is missing or has a value that can't be accepted, or the body is not JSON.",
+        "Correct what the text names.",
+    )
+    NOT_SUPPORTED = (
+        "not_supported",
+        "A field asks for a function that this server does not offer.",
+        "Leave the field out, or follow the text.",
+    )
+    TOOL_RESPONSES_MISMATCH = (
+        "tool_responses_mismatch",
+        "The tool responses are not exactly those that the turn awaits.",
+        "Read the turn, and answer each pending call once.",
+    )
+    MALFORMED_HTTP = (
+        "malformed_http",
+        "What was received is not an HTTP request.",
+        "Check the client, and any proxy before the server.",
+    )
+    BODY_TOO_LARGE = (
+        "body_too_large",
+        "The request body has more bytes than the server or its gateway takes.",
+        "Send less, or have the operator raise `TURNSTONE_MAX_BODY_BYTES`.",
+    )
+    HEAD_TOO_LARGE = (
+        "head_too_large",
+        "The request's header fields or trailers are too many or too long.",
+        "Send fewer or shorter headers.",
+    )
+    REQUEST_TIMED_OUT = (
+        "request_timed_out",
+        "The request did not arrive in time.",
+        "Send it again over a faster connection.",
+    )
+    IDEMPOTENCY_KEY_REUSED = (
+        "idempotency_key_reused",
+        "The `Idempotency-Key` was used before, with another body.",
+        "Use a new key for a new request.",
+    )
+    UNSUPPORTED_CLIENT = (
+        "unsupported_client",
+        "`X-LlamaStack-Client-Version` names a version whose API this server does not speak.",
+        "Install a client of version 0.1, 0.2 or 0.3.",
+    )
+    # the caller
+    UNAUTHENTICATED = (
+        "unauthenticated",
+        "The request carries no key, token or signature that this server accepts.",
+        "Send a valid one as the text says.",
+    )
+    FORBIDDEN = (
+        "forbidden",
+        "The caller may not do this.",
+        "Have the owner or an administrator do it, or use another identity.",
+    )
+    NOT_LOCAL = (
+        "not_local",
+        "The server has no authentication, and the request came from a web page or host name of another machine.",
+        "Use `localhost`, or set `TURNSTONE_AUTH`.",
+    )
+    IDENTITY_UNAVAILABLE = (
+        "identity_unavailable",
+        "The caller can't be identified now: the token issuer's keys or the key store can't be reached.",
+        "Send the request again after `retry-after`.",
+    )
+    # what is not there
+    PATH_NOT_FOUND = ("path_not_found", "No route has this path.", "Check the URL; `GET /v1/openapi.json` lists all.")
+    METHOD_NOT_ALLOWED = (
+        "method_not_allowed",
+        "The path has no such method.",
+        "Use one of the methods in the header `allow`.",
+    )
+    NOT_IMPLEMENTED = (
+        "not_implemented",
+        "A method of the official clients, or of HTTP, that this server does not have.",
+        "Follow the text where it names an alternative.",
+    )
+    AGENT_NOT_FOUND = ("agent_not_found", "No such agent, or it is not visible to the caller.", "Check the id.")
+    SESSION_NOT_FOUND = (
+        "session_not_found",
+        "No such session, or it is not visible to the caller; it may have been deleted.",
+        "Check the id, or create a session.",
+    )
+    TURN_NOT_FOUND = (
+        "turn_not_found",
+        "No such turn, or it is not visible to the caller; it may have been deleted with its session.",
+        "Check the id.",
+    )
+    STEP_NOT_FOUND = ("step_not_found", "The turn has no such step.", "Read the turn, which lists its steps.")
+    ATTACHMENT_NOT_FOUND = ("attachment_not_found", "The session has no such attachment.", "Check the id.")
+    COMPLETION_NOT_FOUND = (
+        "completion_not_found",
+        "No such stored chat completion, or it is not visible to the caller.",
+        "Check the id; only completions sent with `store: true` are kept.",
+    )
+    MODEL_NOT_FOUND = (
+        "model_not_found",
+        "This server has no such model.",
+        "Choose one that `GET /v1/models` lists, or register it.",
+    )
+    PROVIDER_NOT_FOUND = ("provider_not_found", "This server has no such provider.", "See `GET /v1/providers`.")
+    SHIELD_NOT_FOUND = ("shield_not_found", "No such shield.", "Choose one that `GET /v1/shields` lists.")
+    TOOLGROUP_NOT_FOUND = ("toolgroup_not_found", "No such toolgroup.", "See `GET /v1/toolgroups`.")
+    TOOL_NOT_FOUND = ("tool_not_found", "No toolgroup has such a tool.", "See `GET /v1/tools`.")
+    RECORD_NOT_FOUND = (
+        "record_not_found",
+        "A stored record was removed while it was read.",
+        "Send the request again; list what is there.",
+    )
+    CONTENT_LOST = (
+        "content_lost",
+        "The server's stored copy is missing or damaged; no retry brings it back.",
+        "Have the operator restore a backup, or delete what lost its content.",
+    )
+    ALREADY_REGISTERED = (
+        "already_registered",
+        "The name is registered with another definition.",
+        "Unregister it first, or choose another name.",
+    )
+    # turns
+    TURN_RUNNING = (
+        "turn_running",
+        "Another turn of the session is running.",
+        "Wait for it to end, or cancel it.",
+    )
+    TURN_NOT_AWAITING_INPUT = (
+        "turn_not_awaiting_input",
+        "A resume of a turn that awaits no tool responses.",
+        "Read the turn to see its state, and start a new turn.",
+    )
+    TURN_ENDED = (
+        "turn_ended",
+        "The turn has ended, with an answer or without: it can't be cancelled, and has no more to say.",
+        "Read the turn; start a new one if its answer is still needed.",
+    )
+    TURN_CONTINUES = (
+        "turn_continues",
+        "The turn continues without this connection, in the background or after a restart.",
+        "Read it: `GET /v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}`, or follow its events.",
+    )
+    TURN_TAKEN_OVER = (
+        "turn_taken_over",
+        "Another process took the turn over, or ended it.",
+        "Read the turn to see how it continues.",
+    )
+    # limits
+    OVERLOADED = (
+        "overloaded",
+        "The server runs as many turns as it takes.",
+        "Send the request again after `retry-after`.",
+    )
+    TENANT_OVERLOADED = (
+        "tenant_overloaded",
+        "The tenant runs as many turns as the server grants one tenant.",
+        "Wait until one of them has ended.",
+    )
+    SERVER_STOPPING = ("server_stopping", "The server is shutting down.", "Send the request again.")
+    CLIENT_DISCONNECTED = (
+        "client_disconnected",
+        "The client closed the connection before its request was served.",
+        "Nothing: only proxies see it.",
+    )
+    TOO_MANY_CONNECTIONS = (
+        "too_many_connections",
+        "The server has no room for another connection.",
+        "Close idle connections, or try again shortly.",
+    )
+    TOO_MANY_REQUESTS = (
+        "too_many_requests",
+        "More requests than the gateway takes in a second, or than a connection may send ahead of their answers.",
+        "Send fewer at once.",
+    )
+    TURN_LIMIT_REACHED = (
+        "turn_limit_reached",
+        "The turn used all the tokens or all the time that a turn may use; its finished steps are kept.",
+        "Ask for less in one turn, or have the operator raise the limit that the text names.",
+    )
+    DAY_LIMIT_REACHED = (
+        "day_limit_reached",
+        "The tenant used all its tokens of the day.",
+        "Send the request again after `retry-after`: the day begins at midnight UTC.",
+    )
+    # models and tools
+    MODEL_FAILED = (
+        "model_failed",
+        "The model's provider refused the request, or its answer broke off or can't be read.",
+        "The text has the provider's reason; send the request again if it looks temporary.",
+    )
+    MODEL_BUSY = (
+        "model_busy",
+        "The model's provider takes no more requests now.",
+        "Send the request again after `retry-after`.",
+    )
+    MODEL_REFUSED = (
+        "model_refused",
+        "The model's provider does not accept the request, and would not accept it again.",
+        "Correct what the text names.",
+    )
+    PROVIDER_MODEL_NOT_FOUND = (
+        "provider_model_not_found",
+        "The model is registered here, but its provider does not have it.",
+        "Choose another model, or have the operator correct the provider's model id.",
+    )
+    MODEL_TIMED_OUT = (
+        "model_timed_out",
+        "The model was silent for too long.",
+        "Send the request again, or choose a faster model.",
+    )
+    TOOLS_UNAVAILABLE = (
+        "tools_unavailable",
+        "The server of a toolgroup can't be reached, or its list of tools can't be used.",
+        "Check that server; leave the toolgroup out to go without it.",
+    )
+    TOOL_CREDENTIALS_MISSING = (
+        "tool_credentials_missing",
+        "A toolgroup's server requires credentials that the request did not pass on.",
+        "Send them as `mcp_headers` in `X-LlamaStack-Provider-Data`.",
+    )
+    TOOL_CREDENTIALS_REFUSED = (
+        "tool_credentials_refused",
+        "A toolgroup's server does not accept the credentials of the request for this.",
+        "Send other credentials, or leave the toolgroup out.",
+    )
+    # the server
+    STORE_UNAVAILABLE = (
+        "store_unavailable",
+        "The store can't be read or written now.",
+        "Send the request again after `retry-after`.",
+    )
+    ANSWER_TOO_LARGE = (
+        "answer_too_large",
+        "The answer is larger than a Lambda function can return at once.",
+        "Read it as the text says.",
+    )
+    GATEWAY_REFUSED = (
+        "gateway_refused",
+        "API Gateway refused the request before it reached the server.",
+        "The text is the gateway's own.",
+    )
+    FUNCTION_UNAVAILABLE = (
+        "function_unavailable",
+        "API Gateway could not reach the function that serves the request.",
+        "Send the request again after `retry-after`.",
+    )
+    GATEWAY_TIMED_OUT = (
+        "gateway_timed_out",
+        "The answer took longer than API Gateway waits; a turn continues all the same.",
+        "Read the turn, or stream it.",
+    )
+    INTERNAL_ERROR = (
+        "internal_error",
+        "A fault of the server.",
+        "Report it with the request id; the server's log has the cause.",
+    )
+
+
+CODES: Mapping[type[TurnstoneError], ErrorCode] = {
+    errors.InvalidRequest: ErrorCode.INVALID_REQUEST,
+    errors.Unsupported: ErrorCode.NOT_SUPPORTED,
+    errors.UnknownModel: ErrorCode.MODEL_NOT_FOUND,
+    errors.CallsMismatch: ErrorCode.TOOL_RESPONSES_MISMATCH,
+    errors.Unauthenticated: ErrorCode.UNAUTHENTICATED,
+    errors.UnusableTenant: ErrorCode.UNAUTHENTICATED,  # which tenants there are is for the operator to know
+    errors.Forbidden: ErrorCode.FORBIDDEN,
+    errors.NotFound: ErrorCode.RECORD_NOT_FOUND,  # of a kind that NOT_FOUND does not name
+    errors.NotOpen: ErrorCode.TURN_NOT_FOUND,
+    errors.AlreadyRegistered: ErrorCode.ALREADY_REGISTERED,
+    errors.NotServed: ErrorCode.NOT_IMPLEMENTED,
+    errors.UnknownClient: ErrorCode.UNSUPPORTED_CLIENT,
+    errors.TurnRunning: ErrorCode.TURN_RUNNING,
+    errors.TurnNotAwaiting: ErrorCode.TURN_NOT_AWAITING_INPUT,
+    errors.TurnEnded: ErrorCode.TURN_ENDED,
+    errors.IdempotencyMismatch: ErrorCode.IDEMPOTENCY_KEY_REUSED,
+    errors.BodyTooLarge: ErrorCode.BODY_TOO_LARGE,
+    errors.Overloaded: ErrorCode.OVERLOADED,
+    errors.TenantOverloaded: ErrorCode.TENANT_OVERLOADED,
+    errors.Stopping: ErrorCode.SERVER_STOPPING,
+    errors.TurnLimitReached: ErrorCode.TURN_LIMIT_REACHED,
+    errors.TurnTimeReached: ErrorCode.TURN_LIMIT_REACHED,
+    errors.DayLimitReached: ErrorCode.DAY_LIMIT_REACHED,
+    errors.ModelFailed: ErrorCode.MODEL_FAILED,
+    errors.ModelBusy: ErrorCode.MODEL_BUSY,
+    errors.ModelNotFound: ErrorCode.PROVIDER_MODEL_NOT_FOUND,
+    errors.ModelRefused: ErrorCode.MODEL_REFUSED,
+    errors.ModelTimedOut: ErrorCode.MODEL_TIMED_OUT,
+    errors.ToolgroupUnavailable: ErrorCode.TOOLS_UNAVAILABLE,
+    errors.CredentialsMissing: ErrorCode.TOOL_CREDENTIALS_MISSING,
+    errors.CredentialsRefused: ErrorCode.TOOL_CREDENTIALS_REFUSED,
+    errors.LeaseLost: ErrorCode.TURN_TAKEN_OVER,
+    errors.ContentLost: ErrorCode.CONTENT_LOST,
+    errors.StoreUnavailable: ErrorCode.STORE_UNAVAILABLE,
+    errors.IssuerUnavailable: ErrorCode.IDENTITY_UNAVAILABLE,
+    # answered where they are raised; one that reaches a client is a fault of the server
+    errors.ToolFailed: ErrorCode.INTERNAL_ERROR,
+    errors.FetchFailed: ErrorCode.INTERNAL_ERROR,
+    errors.FetchRefused: ErrorCode.INTERNAL_ERROR,
+    errors.ShieldFailed: ErrorCode.INTERNAL_ERROR,
+    errors.Conflict: ErrorCode.INTERNAL_ERROR,
+}
+NOT_FOUND: Mapping[str, ErrorCode] = {
+    "agent": ErrorCode.AGENT_NOT_FOUND,
+    "session": ErrorCode.SESSION_NOT_FOUND,
+    "turn": ErrorCode.TURN_NOT_FOUND,
+    "open turn": ErrorCode.TURN_NOT_FOUND,
+    "step": ErrorCode.STEP_NOT_FOUND,
+    "attachment": ErrorCode.ATTACHMENT_NOT_FOUND,
+    "chat completion": ErrorCode.COMPLETION_NOT_FOUND,
+    "completion": ErrorCode.COMPLETION_NOT_FOUND,
+    "model": ErrorCode.MODEL_NOT_FOUND,
+    "provider": ErrorCode.PROVIDER_NOT_FOUND,
+    "shield": ErrorCode.SHIELD_NOT_FOUND,
+    "toolgroup": ErrorCode.TOOLGROUP_NOT_FOUND,
+    "tool": ErrorCode.TOOL_NOT_FOUND,
+    "API key": ErrorCode.RECORD_NOT_FOUND,  # printed by the operator's command only
+    "record": ErrorCode.RECORD_NOT_FOUND,
+}
+
+
+def code_of(error: BaseException) -> ErrorCode:
+    """Return the code of an error; of one that is not of the tree, that of a fault of the server."""
+    if isinstance(error, errors.NotFound):
+        return NOT_FOUND.get(error.kind.removeprefix("registered "), ErrorCode.RECORD_NOT_FOUND)
+    return next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), ErrorCode.INTERNAL_ERROR)

@@ -1,0 +1,36 @@
+"""Where in a request a problem is, and what it is, as a sentence."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+IN_THE_URL = "query"
+
+
+def field_of(location: Sequence[str | int]) -> str:
+    """Return the name of the field or parameter at the location, such as `messages.0.content`; empty for the body."""
+    path = location[1:] if len(location) > 1 and location[0] == IN_THE_URL else location
+    return ".".join(map(str, path))
+
+
+def sentence_of(problems: Sequence[Mapping[str, Any]]) -> str:
+    """Return one sentence of problems with `loc` and `msg`, which names each field once."""
+    sentence = ""
+    last = None
+    for problem in problems:
+        field, reason = field_of(problem["loc"]), _reason(problem)
+        named = f"{field}: {reason}" if field else reason
+        if sentence:
+            sentence += f", or {reason[:1].lower()}{reason[1:]}" if field and field == last else f"; {named}"
+        else:
+            sentence = named
+        last = field
+    return sentence
+
+
+def _reason(problem: Mapping[str, Any]) -> str:
+    """Return the text without the name of the field that it begins with."""
+    text = str(problem["msg"])
+    location = problem["loc"]
+    names = [field_of(location[start:]) for start in range(len(location))]
+    known = next((name for name in names if name and text.startswith(f"{name}: ")), None)
+    return text if known is None else text[len(known) + 2 :]
