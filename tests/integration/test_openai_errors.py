@@ -133,6 +133,23 @@ def test_busy_embeddings_and_a_busy_list_of_models_are_429(tmp_path: Path) -> No
     assert {error_in(answer, "rate_limit_error")["code"] for answer in answers} == {"rate_limit_exceeded"}
 
 
+@pytest.mark.parametrize("retry_after", ["17", None])
+def test_a_turn_with_a_busy_model_is_429_and_says_so_when_it_is_read(tmp_path: Path, retry_after: str | None) -> None:
+    busy = HttpAnswer(429, {"error": {"message": "slow down"}}, {"Retry-After": retry_after or "9" * 5_000})
+    with ModelServer(lambda _: busy) as model, served(tmp_path, model_url=model.url) as serving:
+        answer = turn(serving, stream=False)
+        streamed = turn(serving, stream=True)
+        agent = serving.client.get("/v1/agents").json()["data"][0]["agent_id"]
+        session = serving.client.get(f"/v1/agents/{agent}/sessions").json()["data"][0]["session_id"]
+        read = serving.client.get(f"/v1/agents/{agent}/session/{session}").json()["turns"][0]["failure"]
+    assert (answer.status, answer.headers.get("retry-after")) == (429, retry_after)
+    assert answer.headers["x-should-retry"] == "false"
+    assert (answer.headers["x-turn-status"], "slow down" in answer.refusal()) == ("failed", True)
+    assert b"takes no more requests now (HTTP 429): slow down" in streamed.body
+    assert read["kind"] == "model_busy"
+    assert read["message"].endswith("its model's server takes no more requests now (HTTP 429)")
+
+
 def test_a_model_that_its_provider_does_not_have_is_404(tmp_path: Path) -> None:
     with (
         ModelServer(lambda _: error_answer(404, "The model `m` does not exist")) as model,

@@ -46,6 +46,7 @@ STATUS: dict[type[Exception], int] = {
 }
 FAILURE_STATUS: dict[FailureKind, int] = {
     "model_failed": 502,
+    "model_busy": 429,
     "model_timed_out": 504,
     "lease_lost": 409,
     "ended": 409,
@@ -153,7 +154,8 @@ def message_of(error: BaseException) -> str:
 def failure_reply(failure: Failure) -> Reply:
     """Return the reply for a turn without an answer. A repetition finds the same turn, which helps if it will go on."""
     status = FAILURE_STATUS[failure.kind]
-    told = detail_reply(status, failure.message, RETRY_SOON if status == 503 else NO_RETRY)
+    headers = RETRY_SOON if status == 503 else {**NO_RETRY, **_retry_after(failure.retry_after_s)}
+    told = detail_reply(status, failure.message, headers)
     return told._replace(about={"error": failure.kind})
 
 
@@ -177,7 +179,7 @@ def _headers(error: BaseException, status: int) -> dict[str, str]:
     if isinstance(error, errors.DayLimitReached):
         return {**NO_RETRY, "retry-after": str(error.retry_after_s)}
     if isinstance(error, errors.ModelBusy):
-        return {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
+        return _retry_after(error.retry_after_s)
     if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
         return NO_RETRY
     if isinstance(error, errors.Overloaded):
@@ -191,3 +193,7 @@ def _headers(error: BaseException, status: int) -> dict[str, str]:
     if status == 413:
         return HANG_UP
     return RETRY_SOON if status == 503 else {}
+
+
+def _retry_after(seconds: int | None) -> dict[str, str]:
+    return {} if seconds is None else {"retry-after": str(seconds)}
