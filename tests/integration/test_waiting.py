@@ -351,8 +351,11 @@ def test_hundreds_that_wait_hold_no_thread(tmp_path: Path) -> None:
         assert len(there.model.requests) == 50
 
 
-def test_a_turn_like_the_one_before_that_waits_in_vain_is_not_to_be_sent_again_by_itself(tmp_path: Path) -> None:
-    with world(tmp_path, place_wait_seconds=0.2) as there:
+@pytest.mark.parametrize("wait_s", [0, 0.2])
+def test_a_turn_like_the_one_before_that_finds_no_place_may_be_sent_again_later_but_not_by_itself(
+    tmp_path: Path, wait_s: float
+) -> None:
+    with world(tmp_path, place_wait_seconds=wait_s) as there:
         path = f"{there.session()}/turn"
         assert there.serving.client.post(path, HELLO).status == 200
 
@@ -360,5 +363,6 @@ def test_a_turn_like_the_one_before_that_waits_in_vain_is_not_to_be_sent_again_b
             with there:
                 refused = await there.ask(path, HELLO).answer()
                 assert (refused.status, refused.headers["x-should-retry"]) == (503, "false")
+                assert refused.headers["retry-after"] == "1"
 
         there.run(test)

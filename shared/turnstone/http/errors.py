@@ -176,23 +176,21 @@ def _status(error: BaseException, envelope: ErrorEnvelope) -> int:
 
 
 def _headers(error: BaseException, status: int) -> dict[str, str]:
-    if isinstance(error, errors.DayLimitReached):
-        return {**NO_RETRY, "retry-after": str(error.retry_after_s)}
-    if isinstance(error, errors.ModelBusy):
-        return _retry_after(error.retry_after_s)
+    headers = _retry_after(_wait_s(error, status))
     if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
-        return NO_RETRY
-    if isinstance(error, errors.Overloaded):
-        return {"retry-after": str(error.retry_after_s)}
-    if isinstance(error, errors.TurnRunning):
-        return RETRY_SOON
+        return {**NO_RETRY, **headers}
     if isinstance(error, errors.Unauthenticated) and error.scheme:
         return {**NO_RETRY, "www-authenticate": error.scheme}
-    if status in (401, 409, 500):
-        return NO_RETRY
     if status == 413:
         return HANG_UP
-    return RETRY_SOON if status == 503 else {}
+    return NO_RETRY if status in (401, 409, 500) and not headers else headers
+
+
+def _wait_s(error: BaseException, status: int) -> int | None:
+    """Return the seconds after which a request may succeed, None where waiting does not help or nobody knows."""
+    if isinstance(error, errors.DayLimitReached | errors.ModelBusy | errors.Overloaded):
+        return error.retry_after_s
+    return 1 if isinstance(error, errors.TurnRunning) or status == 503 else None
 
 
 def _retry_after(seconds: int | None) -> dict[str, str]:
