@@ -22,9 +22,14 @@ from turnstone.client_settings import ClientSettings
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # the server says a word every 15 s, however long the model takes
 READ_BYTES = 64 * 1024
+PROVIDER_DATA = "X-LlamaStack-Provider-Data"
 CUT_OFF = (502, 503, 504)  # what gateways answer in the place of a server that is gone or slow
+NO_KEY = "Name a key with TURNSTONE_API_KEY or --api-key; `turnstone keys create NAME` makes one."
+WRONG_KEY = (
+    "The server does not accept the key of --api-key or TURNSTONE_API_KEY; `turnstone keys list` tells which there are."
+)
+NO_CREDENTIALS = "Send credentials of the toolgroup's server with --provider-data."
 WHAT_TO_DO = {
-    401: "Name a key with TURNSTONE_API_KEY or --api-key; `turnstone keys create NAME` makes one.",
     409: "Wait until it has ended, or end it: `turnstone turns list`, `turnstone turns cancel TURN_ID`.",
     426: "This command and the server are of different versions.",
 }
@@ -55,9 +60,9 @@ class ConnectionLost(ChatError):
 class Refused(ChatError):
     """Attributes: status: of the answer."""
 
-    def __init__(self, status: int, told: str) -> None:
+    def __init__(self, status: int, told: str, advice: str = "") -> None:
         self.status = status
-        super().__init__(" ".join([told.rstrip(".") + ".", WHAT_TO_DO.get(status, "")]).strip())
+        super().__init__(" ".join([told.rstrip(".") + ".", advice]).strip())
 
 
 class NotUnderstood(ChatError):
@@ -80,7 +85,7 @@ class Client:
         self._headers = {"accept": "application/json", "content-type": "application/json"}
         if settings.api_key is not None:
             self._headers["authorization"] = f"Bearer {settings.api_key}"
-        told = {} if provider_data is None else {"x-llamastack-provider-data": json.dumps(provider_data)}
+        told = {} if provider_data is None else {PROVIDER_DATA.lower(): json.dumps(provider_data)}
         self._turn_headers = {"accept": "text/event-stream", **told}
         timeout = urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=READ_TIMEOUT_S)
         self._pool = urllib3.PoolManager(timeout=timeout, retries=False)  # nor does it follow redirects, with the key
@@ -173,13 +178,21 @@ class Client:
             told = json.loads(response.read(READ_BYTES))
         match told:
             case {"detail": str(sentence)}:
-                return Refused(response.status, sentence)
+                return Refused(response.status, sentence, self._advice(response, sentence))
             case {"error": {"detail": {"errors": list(problems)}}}:
                 return Refused(response.status, "; ".join(map(_said, problems)))
             case {"error": {"message": str(sentence)}}:
-                return Refused(response.status, sentence)
+                return Refused(response.status, sentence, self._advice(response, sentence))
         # before a stream's first word a gateway speaks for a server that is slow; the turn runs all the same
         return ConnectionLost(self.url) if response.status in CUT_OFF else NotUnderstood(self.url, response.status)
+
+    def _advice(self, response: urllib3.BaseHTTPResponse, sentence: str) -> str:
+        """Return what the user can do. A 401 of a toolgroup's server names no scheme, but the header to send."""
+        if response.status != 401:
+            return WHAT_TO_DO.get(response.status, "")
+        if "www-authenticate" not in response.headers and PROVIDER_DATA in sentence:
+            return NO_CREDENTIALS
+        return NO_KEY if self.api_key is None else WRONG_KEY
 
 
 def _said(problem: object) -> str:
