@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
+SLASHES = ":path}"  # how a pattern ends whose last parameter takes all that follows
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
@@ -74,7 +75,9 @@ def build_app(
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served: list[BaseRoute] = [_Served(path, _ByMethod(methods, surroundings)) for path, methods in by_path.items()]
+    served: list[BaseRoute] = [
+        _Served(path, _ByMethod(path, methods, surroundings)) for path, methods in by_path.items()
+    ]
     if rare := [route for route in routes if route.is_rare]:
         lane = _lane("rare routes", surroundings)
 
@@ -83,7 +86,7 @@ def build_app(
                 method: _Endpoint(route, application, max_body_bytes, surroundings, lane)
                 for method, route in methods.items()
             }
-            return _Served(path, _ByMethod(made, surroundings))
+            return _Served(path, _ByMethod(path, made, surroundings))
 
         served.append(RareRoutes(rare, serve))
     # a router alone: the layers of a whole Starlette application catch what is caught here already
@@ -91,7 +94,7 @@ def build_app(
 
 
 def _pattern(route: Route, path: str) -> str:
-    return path.removesuffix("}") + ":path}" if route.takes_slashes else path
+    return path.removesuffix("}") + SLASHES if route.takes_slashes else path
 
 
 class RoutedApp(Router):
@@ -135,7 +138,8 @@ class _Served(StarletteRoute):
 class _ByMethod:
     """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
 
-    def __init__(self, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+    def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+        self._path = path.replace(SLASHES, "}")
         self._endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else endpoints
         self._surroundings = surroundings
         self.methods = list(self._endpoints)
@@ -150,11 +154,11 @@ class _ByMethod:
             refusal = detail_reply(405, "Method Not Allowed", allowed, self.envelope_of(scope["method"]))
             await _send_refusal(refusal, scope, send, self._surroundings)
         else:
-            await endpoint(scope, receive, send)
+            await endpoint.answer(self._path, scope, receive, send)
 
 
 class _Endpoint:
-    """One route as an ASGI app."""
+    """One route, below one or more paths."""
 
     def __init__(
         self,
@@ -172,9 +176,10 @@ class _Endpoint:
         self._max_body_bytes = max_body_bytes
         self.envelope = route.envelope
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request to this one of the route's paths."""
         request_id = self._surroundings.request_id(scope)
-        with RequestLine(self._route.method, self._route.path, request_id, dict(scope["path_params"])) as line:
+        with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
             caller = await self._caller(scope)
             answer: Answer
             if isinstance(caller, Reply):

@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 from itertools import chain
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from turnstone.domain.inference import Continuations, ModelAnswer, RatedText
@@ -27,7 +28,7 @@ async def answered(
     """Return the whole answer, why there is none, or what to send of it while it is given.
 
     A stream begins with the answer or, so that nobody takes the line for dead, after a silence. What then goes wrong is
-    noted for the log in `about`.
+    noted for the log in `about`. Raises ClientDisconnect if the client leaves before.
     """
     told = _heard(reply.answering, receive)
     begins = False
@@ -46,7 +47,7 @@ async def answered(
     finally:
         if not begins:
             await told.aclose()
-    return detail_reply(503, "the client has left", None, envelope)  # which nobody is there to read
+    raise ClientDisconnect
 
 
 async def _chunks(
