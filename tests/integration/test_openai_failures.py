@@ -21,7 +21,7 @@ from tests.fakes.openai_answers import (
 )
 from tests.fakes.openai_server import ModelServer, Script
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
-from turnstone.adapters.model_access import ModelAccess
+from turnstone.adapters.model_access import ModelAccess, SettingNames
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.quoting import without_address
 from turnstone.domain.errors import ModelBusy, ModelFailed, ModelNotFound, ModelTimedOut
@@ -64,6 +64,35 @@ def test_a_failure_says_what_happened_and_is_not_repeated(answer: Answer, said: 
     with ModelServer([answer, text_answer("again")]) as server, pytest.raises(ModelFailed, match=said):
         asked(server)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (HttpAnswer(401, {"error": "no"}), "the key; check providers.near.api_key_env"),
+        (HttpAnswer(404, {"error": "no"}), "check the agent's model and providers.near.url"),
+        (HttpAnswer(307, b"", {"Location": "/v1"}), "redirects elsewhere; set providers.near.url"),
+        (HttpAnswer(200, b"<html>"), "check providers.near.url"),
+    ],
+)
+def test_a_provider_of_the_file_is_named_by_its_keys_in_the_file(answer: Answer, said: str):
+    named = SettingNames("providers.near.url", "providers.near.api_key_env")
+    with ModelServer(lambda _: answer) as server, pytest.raises(ModelFailed, match=said) as caught:
+        list(OpenAICompatibleInference(server.url, ModelAccess(KEY, names=named)).stream(request()))
+    assert "TURNSTONE_" not in str(caught.value)
+    gone = OpenAICompatibleInference(server.url, ModelAccess(KEY, names=named))
+    with pytest.raises(ModelFailed, match=r"and is providers\.near\.url its address"):
+        list(gone.stream(request()))
+    with pytest.raises(ValueError, match=r"\(providers\.near\.api_key_env\)"):
+        ModelAccess("secret\nkey", names=named)
+
+
+def test_a_caller_s_own_key_that_is_not_accepted_is_named():
+    asking = request(provider_data=ProviderData({"own": "sk-x"}))
+    with ModelServer([HttpAnswer(401, {"error": "no"})]) as server:
+        inference = OpenAICompatibleInference(server.url, ModelAccess(KEY, "own"))
+        with pytest.raises(ModelFailed, match="check 'own' of the provider data"):
+            list(inference.stream(asking))
 
 
 def test_the_servers_text_is_cut_short():

@@ -22,7 +22,7 @@ from urllib3.exceptions import (
 from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
-from turnstone.adapters.model_access import ModelAccess
+from turnstone.adapters.model_access import ModelAccess, SettingNames
 from turnstone.adapters.model_responses import READ_BYTES, error_text_of, retry_after_s, settle, wait_before_retry
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of
 from turnstone.adapters.openai_completions import (
@@ -259,7 +259,8 @@ class OpenAICompatibleInference:
         except ReadTimeoutError as exc:
             return Refusal(ModelTimedOut("the model server did not answer in time"), None, exc)
         except NewConnectionError as exc:
-            error_text = "can't connect to the model server; is it running, and is TURNSTONE_MODEL_URL its address?"
+            where = f"is it running, and is {self._access.names.url} its address?"
+            error_text = f"can't connect to the model server; {where}"
             return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
         except ConnectTimeoutError as exc:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
@@ -282,7 +283,8 @@ class OpenAICompatibleInference:
         said = asking.quote(text)
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
         is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
-        message = f"{_meaning_of(status, asking.model)} (HTTP {status})"
+        named = SettingNames(self._access.names.url, self._access.key_name(asking.key))
+        message = f"{_meaning_of(status, asking.model, named)} (HTTP {status})"
         if status == 429:
             retry_s = retry_after_s(response)
             whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
@@ -310,8 +312,8 @@ class OpenAICompatibleInference:
         except EventTooLarge as exc:
             raise ModelFailed(f"the model server sent {exc}") from exc
         if not has_events and "event-stream" not in content_type:
-            error_text = "the model server does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"
-            raise ModelFailed(error_text)
+            error_text = "the model server does not answer as an OpenAI-compatible API; check"
+            raise ModelFailed(f"{error_text} {self._access.names.url}")
 
     def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         """Yield the body's bytes as soon as they arrive. Raises ModelError."""
@@ -334,14 +336,14 @@ def _new_logprobs() -> "Logprobs":
     return Logprobs()
 
 
-def _meaning_of(status: int, model: str | None) -> str:
+def _meaning_of(status: int, model: str | None, named: SettingNames) -> str:
     if 300 <= status < 400:
-        return "the model server redirects elsewhere; set TURNSTONE_MODEL_URL to the address behind it"
+        return f"the model server redirects elsewhere; set {named.url} to the address behind it"
     if status in (401, 403):
-        return "the model server does not accept the key; check TURNSTONE_MODEL_API_KEY"
+        return f"the model server does not accept the key; check {named.key}"
     if status == 404:
         wanted = "the list of models" if model is None else f"model {model!r}"
-        return f"{wanted} not found by the model server; check the agent's model and TURNSTONE_MODEL_URL"
+        return f"{wanted} not found by the model server; check the agent's model and {named.url}"
     if status == 429:
         return "the model server takes no more requests now"
     return "the model server refused or failed"
