@@ -145,12 +145,16 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     inference = OpenAICompatibleInference(f"http://user:password@127.0.0.1:{port}/v1", None)
+    caplog.set_level(logging.INFO)
     for ask in (lambda: list(inference.stream(request())), inference.models):
         caplog.clear()
         with pytest.raises(ModelFailed, match="can't connect to the model server; is it running") as caught:
             ask()
         assert not {"127.0.0.1", str(port), "http"} & set(str(caught.value).replace(":", " ").split())
-        assert f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect" in caplog.text
+        (line,) = [record for record in caplog.records if record.name == "turnstone.adapters.openai_compatible"]
+        assert line.levelname == "INFO"
+        assert line.getMessage().startswith(f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect")
+        assert caught.value.told["model_server"] == f"http://127.0.0.1:{port}/v1"
         assert "password" not in caplog.text
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from urllib3 import BaseHTTPResponse, Timeout
@@ -126,7 +127,11 @@ class OpenAICompatibleInference:
             ModelTimedOut: it was silent for too long.
         """
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
+        with (
+            (request.stop or StopSignal()).heeded_by(line.cut),
+            asking_over(line),
+            self._failures_logged(line, request.about),
+        ):
             if request.prompt is None:
                 yield from self._chatted(request, line)
             else:
@@ -180,7 +185,11 @@ class OpenAICompatibleInference:
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
         """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
+        with (
+            (request.stop or StopSignal()).heeded_by(line.cut),
+            asking_over(line),
+            self._failures_logged(line, request.about),
+        ):
             asking = replace(self._asking(request, line), path=path)
             response = self._opened(json.dumps(body).encode(), asking)
             try:
@@ -216,13 +225,16 @@ class OpenAICompatibleInference:
         return partial(quoted, messages=messages, secrets=(key,), redacted=redacted)
 
     @contextmanager
-    def _failures_logged(self, line: Line) -> Iterator[None]:
-        """Within the block, log what goes wrong with the server's address, which its callers do not learn."""
+    def _failures_logged(self, line: Line, about: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+        """Within the block, log what goes wrong, and note in the error the server's address, which no caller learns."""
         try:
             yield
         except ModelError as error:
+            error.server = self._shown_url
             if not line.is_cut:
-                log.warning("the model server at %s failed: %s", self._shown_url, error.reason)
+                log.info(
+                    "the model server at %s failed: %s", self._shown_url, error.reason, extra={"fields": dict(about)}
+                )
             raise
 
     def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:

@@ -40,7 +40,7 @@ from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.leases import Lease
 from turnstone.services.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.transitions import closed, paused
-from turnstone.services.turn_failures import warn_of_failure
+from turnstone.services.turn_failures import ids_of, warn_of_failure
 from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
@@ -232,6 +232,7 @@ class _Run:
             stop=self.lease.stop,
             targets=route.targets,
             provider_data=self.launch.provider_data,
+            about=ids_of(self.launch.ref),
         )
 
     def _out_of_time(self) -> TurnTimeReached:
