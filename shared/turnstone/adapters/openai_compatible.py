@@ -304,7 +304,8 @@ class OpenAICompatibleInference:
             return Refusal(busy, wait_s)
         if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
             return Refusal(ModelNotFound(message, quote=said, status=status))
-        kind = ModelRefused if status in (400, 413, 422) else ModelFailed
+        is_invalid = asking.model is not None and status in (400, 413, 422)  # a list of models is our own request
+        kind = ModelRefused if is_invalid else ModelFailed
         return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:

@@ -35,6 +35,7 @@ STATUS: dict[type[Exception], int] = {
     errors.LimitReached: 429,
     errors.NotServed: 501,
     errors.ModelBusy: 429,
+    errors.ModelRefused: 400,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
     errors.CredentialsMissing: 401,
@@ -177,7 +178,7 @@ def _status(error: BaseException, envelope: ErrorEnvelope) -> int:
 
 def _headers(error: BaseException, status: int) -> dict[str, str]:
     headers = _retry_after(_wait_s(error, status))
-    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
+    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated and status != 400:  # which nobody repeats
         return {**NO_RETRY, **headers}
     if isinstance(error, errors.Unauthenticated) and error.scheme:
         return {**NO_RETRY, "www-authenticate": error.scheme}
