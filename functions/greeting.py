@@ -22,8 +22,10 @@ def greeting(settings: LocalSettings, port: int) -> str:
     """Return the text for a server at that port. Raises InvalidSettings if the operator's file is wrong."""
     host = f"[{settings.host}]" if settings.host.version == 6 else str(settings.host)
     url = f"http://{host}:{port}"
-    model, is_of_file = model_to_try(settings)
-    source = settings.models_file if is_of_file else shown_url(settings.model_url)
+    model, providers, is_of_file = model_to_try(settings)
+    source = str(settings.models_file) if is_of_file else shown_url(settings.model_url)
+    if providers:
+        source += f" (providers {', '.join(providers)})"
     return GREETING.format(
         url=url,
         who=str(os.getpid()) if settings.processes == 1 else f"{os.getpid()}, {settings.processes} that it started",

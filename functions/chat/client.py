@@ -25,8 +25,14 @@ CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # the server says a word every 15 s, however long the model takes
 READ_BYTES = 64 * 1024
 CUT_OFF = (502, 503, 504)  # what gateways answer in the place of a server that is gone or slow
+NO_KEY = "Name a key with TURNSTONE_API_KEY or --api-key; `turnstone keys create NAME` makes one."
+WRONG_KEY = (
+    "The server does not accept the key of --api-key or TURNSTONE_API_KEY; `turnstone keys list` tells which there are."
+)
+NO_CREDENTIALS = "Send credentials of the toolgroup's server with --provider-data."
 WHAT_TO_DO = {
-    "unauthenticated": "Name a key with TURNSTONE_API_KEY or --api-key; `turnstone keys create NAME` makes one.",
+    "unauthenticated": NO_KEY,
+    "tool_credentials_missing": NO_CREDENTIALS,
     "turn_running": "Wait until it has ended, or end it: `turnstone turns list`, `turnstone turns cancel TURN_ID`.",
     "unsupported_client": "This command and the server are of different versions.",
 }
@@ -57,9 +63,9 @@ class ConnectionLost(ChatError):
 class Refused(ChatError):
     """Attributes: status: of the answer."""
 
-    def __init__(self, status: int, told: str, code: object = None) -> None:
+    def __init__(self, status: int, told: str, advice: str = "") -> None:
         self.status = status
-        super().__init__(" ".join([told.rstrip(".") + ".", WHAT_TO_DO.get(str(code), "")]).strip())
+        super().__init__(" ".join([told.rstrip(".") + ".", advice]).strip())
 
 
 class NotUnderstood(ChatError):
@@ -177,13 +183,17 @@ class Client:
             told = json.loads(response.read(READ_BYTES))
         match told:
             case {"detail": str(sentence)}:
-                return Refused(response.status, sentence, told.get("code"))
+                return Refused(response.status, sentence, self._advice(told.get("code")))
             case {"error": {"detail": {"errors": list(problems)}}} if all(map(_is_problem, problems)):
                 return Refused(response.status, sentence_of(problems))
             case {"error": {"message": str(sentence)}}:
-                return Refused(response.status, sentence)
+                return Refused(response.status, sentence, self._advice(told["error"].get("code")))
         # before a stream's first word a gateway speaks for a server that is slow; the turn runs all the same
         return ConnectionLost(self.url) if response.status in CUT_OFF else NotUnderstood(self.url, response.status)
+
+    def _advice(self, code: object) -> str:
+        """Return what the user can do about an error of this code; nothing for most."""
+        return WRONG_KEY if code == "unauthenticated" and self.api_key is not None else WHAT_TO_DO.get(str(code), "")
 
 
 def _is_problem(problem: object) -> bool:

@@ -17,13 +17,21 @@ class ClientSettings(BaseModel):
 
 
 def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
-    """Return what is given, and what the environment says where nothing is. Raises InvalidSettings."""
+    """Return what options gave, and what the environment has where they gave nothing.
+
+    Raises InvalidSettings, which names the option or the variable.
+    """
     given = {name: value for name, value in in_environment().items() if name in ClientSettings.model_fields}
     given |= {name: value for name, value in (("url", url), ("api_key", api_key)) if value is not None}
+    flags = {name for name, value in (("url", url), ("api_key", api_key)) if value is not None}
+
+    def named(field: str) -> str:
+        return f"--{field.replace('_', '-')}" if field in flags else variable_of(field)
+
     try:
         settings = ClientSettings.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(ClientSettings, error)) from None
+        raise InvalidSettings(told(ClientSettings, error, named)) from None
     if not has_host(settings.url):
-        raise InvalidSettings(f"{variable_of('url')}: must be a URL with a host and a valid port")
+        raise InvalidSettings(f"{named('url')}: must be a URL with a host and a valid port")
     return settings

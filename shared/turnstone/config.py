@@ -1,6 +1,7 @@
 """Settings, read from the environment once and validated. The only place that reads the environment."""
 
 import os
+from collections.abc import Callable
 from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -199,12 +200,12 @@ def in_environment() -> dict[str, str]:
     }
 
 
-def told(kind: type[BaseModel], error: ValidationError) -> str:
-    """Return what is wrong with settings, by their variables and without their values."""
+def told(kind: type[BaseModel], error: ValidationError, named: Callable[[str], str] = variable_of) -> str:
+    """Return what is wrong with settings, by their variables, or as they are `named`, and without their values."""
     from turnstone.setting_problems import problems_in_settings  # only where a start fails
 
     elsewhere = () if issubclass(kind, LambdaSettings) else LambdaSettings.model_fields
-    return problems_in_settings(kind, error, lambda place: variable_of(str(place[0])), elsewhere)
+    return problems_in_settings(kind, error, lambda place: named(str(place[0])), elsewhere)
 
 
 def shown_url(url: str) -> str:

@@ -109,6 +109,7 @@ class InferenceRequest(NamedTuple):
         tool_extras: likewise fields of a tool, by its name.
         prompt: a text to continue, where its provider has a way to; `messages` say it as one message to all others.
         stop: tells that nobody wants the answer any more: an adapter that waits for a silent model then fails at once.
+        about: ids of the turn that the question is part of, for the log.
     """
 
     model: str
@@ -126,6 +127,7 @@ class InferenceRequest(NamedTuple):
     tool_extras: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     prompt: str | None = None
     stop: StopSignal | None = None
+    about: Mapping[str, str] = MappingProxyType({})
 
 
 class TextChunk(NamedTuple):

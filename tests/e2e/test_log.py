@@ -78,9 +78,10 @@ def test_a_failed_turn_is_one_warning_that_says_why_and_nothing_secret(tmp_path:
     ):
         ids = failed_turn(client, opened(client))
         warnings = [line for line in server.log.splitlines() if "WARNING" in line]
-    (warning,) = [line for line in warnings if ids["turn_id"] in line]
+    (warning,) = warnings
+    assert ids["turn_id"] in warning
     assert "turn failed" in warning
-    assert all(text in warning for text in (*ids.values(), "model_failed", "default", "500", "local"))
+    assert all(text in warning for text in (*ids.values(), "model_failed", "default", "500", "local", model.url))
     assert not [secret for secret in (WORDS, KEY, SAID) if secret in server.log]
 
 
@@ -206,6 +207,8 @@ def test_a_fallback_says_why_and_so_does_a_provider_that_rests(tmp_path: Path) -
             lines = lines_of(server)
     fallbacks = [line for line in lines if line["message"].startswith("a provider did not answer")]
     assert [line["provider"] for line in fallbacks] == ["gone"] * 3
+    assert {line["session_id"] for line in fallbacks} == {session.rpartition("/")[2]}
+    assert all(line["agent_id"] and line["turn_id"] for line in fallbacks)
     assert {(line["level"], line["error"], line["cause"]) for line in fallbacks} == {
         ("WARNING", "ModelFailed", "NewConnectionError")
     }

@@ -37,7 +37,7 @@ def test_official_clients_read_why_a_turn_has_no_answer(
     assert told["in_session"] == told["read"]
     failure = told["read"]["failure"]
     assert (failure["status"], failure["kind"]) == ("failed", "model_failed")
-    assert failure["message"] == f"turn {told['read']['turn_id']!r} is failed: its model gave no usable answer"
+    assert failure["message"] == f"turn {told['read']['turn_id']!r} is failed: its model's server answered HTTP 400"
     shown = json.dumps(failure)
     assert QUOTED not in shown
     assert str(model.port) not in shown

@@ -20,7 +20,7 @@ from tests.integration.bedrock_asking import KEY, QUESTION, SECRET, Asking, aski
 from tests.integration.model_client import texts_of
 from turnstone.adapters.bedrock_wire import BedrockOptions
 from turnstone.domain.agents import SamplingParams
-from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut
+from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelRefused, ModelTimedOut
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tools import ToolDef
@@ -35,6 +35,13 @@ SAID = (frames.START, frames.text("a")[0])
 @pytest.fixture(autouse=True)
 def no_credentials_service(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def test_a_request_that_bedrock_calls_invalid_is_told_from_its_other_failures(asking: Asking) -> None:
+    for code, kind in (("ValidationException", ModelRefused), ("AccessDeniedException", ModelFailed)):
+        with BedrockServer([frames.refusal(400, code, "no")]) as server, pytest.raises(ModelFailed) as caught:
+            asking.asked(server)
+        assert type(caught.value) is kind
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_a_refusal_of_the_model_is_a_status_that_repeats_no_prompt(tmp_path: Pat
 
     with world(tmp_path, refuse) as (serving, _):
         answer = serving.client.post(path, asked(path, "a secret prompt of somebody", stream=stream))
-    assert answer.status == 502
+    assert answer.status == 400
     assert "too hard" in answer.refusal()
     assert "secret" not in answer.refusal()
 

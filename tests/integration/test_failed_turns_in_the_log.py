@@ -62,6 +62,16 @@ def test_a_turn_that_fails_while_it_runs(
     assert [told(line) for line in warnings_in(caplog)] == [about(broadcast.ref, kind, **more)]
 
 
+def test_questions_of_a_turn_carry_its_ids_for_the_log(make: Make) -> None:
+    server = make("ok")
+    broadcast = server.start(server.session(), SECRET)
+    server.hear(broadcast)
+    ref = broadcast.ref
+    assert [request.about for request in server.inference.requests] == [
+        {"tenant": ref.tenant, "agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+    ]
+
+
 def test_a_turn_that_ends_well_waits_or_is_cancelled_is_no_warning(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:

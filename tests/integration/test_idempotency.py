@@ -563,4 +563,4 @@ def test_a_second_equal_message_that_the_store_refuses_is_not_to_be_sent_again(s
     server.store.before(opens_turn, unavailable)
     with pytest.raises(StoreUnavailable) as refused:
         server.start(ref, by=FIRST)
-    assert error_reply(refused.value).headers == {"x-should-retry": "false"}
+    assert error_reply(refused.value).headers == {"x-should-retry": "false", "retry-after": "1"}

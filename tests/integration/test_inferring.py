@@ -49,7 +49,7 @@ def events_of(answer: Answered) -> list[dict[str, Any]]:
 def test_a_model_error_before_the_first_word_is_a_status(tmp_path: Path, path: str, stream: bool) -> None:
     with world(tmp_path, [error_answer(400, "too hard")]) as (serving, _):
         answer = serving.client.post(path, asked(path, stream=stream))
-    assert answer.status == 502
+    assert answer.status == 400
     assert "too hard" in answer.refusal()
     assert HELLO["content"] not in answer.refusal()
     assert ("error" in answer.json()) == (path == OPENAI_CHAT)
@@ -238,7 +238,7 @@ def test_a_text_that_is_too_long_for_a_model_of_known_length_is_cut_where_the_ca
 def test_what_a_server_repeats_of_a_text_is_not_shown(tmp_path: Path) -> None:
     with world(tmp_path) as (serving, _):
         answer = serving.client.post(OPENAI_EMBED, {"model": "broken", "input": [HELLO["content"]]})
-    assert answer.status == 502
+    assert answer.status == 400
     assert answer.refusal().endswith("can't read [redacted]")
 
 

@@ -136,6 +136,23 @@ def test_busy_embeddings_and_a_busy_list_of_models_are_429(tmp_path: Path) -> No
     assert {error_in(answer, "rate_limit_error")["code"] for answer in answers} == {"rate_limit_exceeded"}
 
 
+@pytest.mark.parametrize("retry_after", ["17", None])
+def test_a_turn_with_a_busy_model_is_429_and_says_so_when_it_is_read(tmp_path: Path, retry_after: str | None) -> None:
+    busy = HttpAnswer(429, {"error": {"message": "slow down"}}, {"Retry-After": retry_after or "9" * 5_000})
+    with ModelServer(lambda _: busy) as model, served(tmp_path, model_url=model.url) as serving:
+        answer = turn(serving, stream=False)
+        streamed = turn(serving, stream=True)
+        agent = serving.client.get("/v1/agents").json()["data"][0]["agent_id"]
+        session = serving.client.get(f"/v1/agents/{agent}/sessions").json()["data"][0]["session_id"]
+        read = serving.client.get(f"/v1/agents/{agent}/session/{session}").json()["turns"][0]["failure"]
+    assert (answer.status, answer.headers.get("retry-after")) == (429, retry_after)
+    assert answer.headers["x-should-retry"] == "false"
+    assert (answer.headers["x-turn-status"], "slow down" in answer.refusal()) == ("failed", True)
+    assert b"takes no more requests now (HTTP 429): slow down" in streamed.body
+    assert read["kind"] == "model_busy"
+    assert read["message"].endswith("its model's server takes no more requests now (HTTP 429)")
+
+
 def test_a_model_that_its_provider_does_not_have_is_404(tmp_path: Path) -> None:
     with (
         ModelServer(lambda _: error_answer(404, "The model `m` does not exist")) as model,
@@ -148,12 +165,34 @@ def test_a_model_that_its_provider_does_not_have_is_404(tmp_path: Path) -> None:
     assert other.status == 502
 
 
-def test_what_a_provider_does_not_accept_is_not_sent_again(tmp_path: Path) -> None:
-    refused = error_answer(400, "Unrecognized request argument supplied: top_k")
+@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_what_a_provider_does_not_accept_is_400(tmp_path: Path, status: int, stream: bool) -> None:
+    refused = error_answer(status, "Unrecognized request argument supplied: top_k")
     with ModelServer(lambda _: refused) as model, served(tmp_path, model_url=model.url) as serving:
-        answer = serving.client.post(CHAT, {**ASKED, "top_k": 3})
-    assert (answer.status, answer.headers["x-should-retry"]) == (502, "false")
-    assert "Unrecognized request argument" in error_in(answer, "server_error")["message"]
+        answer = serving.client.post(CHAT, {**ASKED, "top_k": 3, "stream": stream})
+        other = serving.client.post(
+            "/v1/inference/chat-completion", {"model_id": "m", "messages": ASKED["messages"], "stream": stream}
+        )
+    assert answer.status == 400
+    error = error_in(answer, "invalid_request_error")
+    assert (error["param"], "Unrecognized request argument" in error["message"]) == (None, True)
+    assert other.status == 400
+    assert other.refusal() == error["message"]
+
+
+def test_a_list_of_models_that_is_refused_is_no_fault_of_the_caller(tmp_path: Path) -> None:
+    refused = HttpAnswer(400, {"error": "no"})
+    with ModelServer(listed=refused) as model, served(tmp_path, model_url=model.url) as serving:
+        assert [serving.client.get(path).status for path in ("/v1/models", "/v1/openai/v1/models")] == [502, 502]
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+def test_what_is_wrong_between_this_server_and_a_provider_is_502(tmp_path: Path, status: int) -> None:
+    with ModelServer(lambda _: error_answer(status, "no")) as model, served(tmp_path, model_url=model.url) as serving:
+        answer = serving.client.post(CHAT, ASKED)
+    assert answer.status == 502
+    error_in(answer, "server_error")
 
 
 FAILING: tuple[tuple[str, Answer], ...] = (

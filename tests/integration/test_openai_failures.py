@@ -21,7 +21,7 @@ from tests.fakes.openai_answers import (
 )
 from tests.fakes.openai_server import ModelServer, Script
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
-from turnstone.adapters.model_access import ModelAccess
+from turnstone.adapters.model_access import ModelAccess, SettingNames
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.quoting import without_address
 from turnstone.domain.errors import ModelBusy, ModelFailed, ModelNotFound, ModelTimedOut
@@ -64,6 +64,35 @@ def test_a_failure_says_what_happened_and_is_not_repeated(answer: Answer, said: 
     with ModelServer([answer, text_answer("again")]) as server, pytest.raises(ModelFailed, match=said):
         asked(server)
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (HttpAnswer(401, {"error": "no"}), "the key; check providers.near.api_key_env"),
+        (HttpAnswer(404, {"error": "no"}), "check the agent's model and providers.near.url"),
+        (HttpAnswer(307, b"", {"Location": "/v1"}), "redirects elsewhere; set providers.near.url"),
+        (HttpAnswer(200, b"<html>"), "check providers.near.url"),
+    ],
+)
+def test_a_provider_of_the_file_is_named_by_its_keys_in_the_file(answer: Answer, said: str):
+    named = SettingNames("providers.near.url", "providers.near.api_key_env")
+    with ModelServer(lambda _: answer) as server, pytest.raises(ModelFailed, match=said) as caught:
+        list(OpenAICompatibleInference(server.url, ModelAccess(KEY, names=named)).stream(request()))
+    assert "TURNSTONE_" not in str(caught.value)
+    gone = OpenAICompatibleInference(server.url, ModelAccess(KEY, names=named))
+    with pytest.raises(ModelFailed, match=r"and is providers\.near\.url its address"):
+        list(gone.stream(request()))
+    with pytest.raises(ValueError, match=r"\(providers\.near\.api_key_env\)"):
+        ModelAccess("secret\nkey", names=named)
+
+
+def test_a_caller_s_own_key_that_is_not_accepted_is_named():
+    asking = request(provider_data=ProviderData({"own": "sk-x"}))
+    with ModelServer([HttpAnswer(401, {"error": "no"})]) as server:
+        inference = OpenAICompatibleInference(server.url, ModelAccess(KEY, "own"))
+        with pytest.raises(ModelFailed, match="check 'own' of the provider data"):
+            list(inference.stream(asking))
 
 
 def test_the_servers_text_is_cut_short():
@@ -116,12 +145,16 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     inference = OpenAICompatibleInference(f"http://user:password@127.0.0.1:{port}/v1", None)
+    caplog.set_level(logging.INFO)
     for ask in (lambda: list(inference.stream(request())), inference.models):
         caplog.clear()
         with pytest.raises(ModelFailed, match="can't connect to the model server; is it running") as caught:
             ask()
         assert not {"127.0.0.1", str(port), "http"} & set(str(caught.value).replace(":", " ").split())
-        assert f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect" in caplog.text
+        (line,) = [record for record in caplog.records if record.name == "turnstone.adapters.openai_compatible"]
+        assert line.levelname == "INFO"
+        assert line.getMessage().startswith(f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect")
+        assert caught.value.told["model_server"] == f"http://127.0.0.1:{port}/v1"
         assert "password" not in caplog.text
 
 

@@ -27,7 +27,16 @@ from tests.harness import (
 from turnstone.domain.agents import Greedy, SamplingParams, ToolConfig, TopK, TopP
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.context import Entry, Segment, tokens_of, told_afterwards
-from turnstone.domain.errors import CallsMismatch, InvalidRequest, ModelFailed, ModelTimedOut, NotFound, ToolFailed
+from turnstone.domain.errors import (
+    CallsMismatch,
+    InvalidRequest,
+    ModelBusy,
+    ModelError,
+    ModelFailed,
+    ModelTimedOut,
+    NotFound,
+    ToolFailed,
+)
 from turnstone.domain.messages import SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions import LockState
@@ -189,9 +198,14 @@ def test_an_answer_cut_off_by_the_token_limit_ends_the_turn(serve: Serve) -> Non
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"), [(ModelFailed("no"), "model_failed"), (ModelTimedOut("slow"), "model_timed_out")]
+    ("error", "kind"),
+    [
+        (ModelFailed("no"), "model_failed"),
+        (ModelBusy("full", retry_after_s=7, status=429), "model_busy"),
+        (ModelTimedOut("slow"), "model_timed_out"),
+    ],
 )
-def test_when_the_model_fails_the_finished_steps_are_kept(serve: Serve, error: Exception, kind: str) -> None:
+def test_when_the_model_fails_the_finished_steps_are_kept(serve: Serve, error: ModelError, kind: str) -> None:
     server = serve([ROLL, Says(texts=("You",), error=error), "hello again"], DICE)
     ref = server.session(toolgroups=["dice"])
     broadcast = server.start(ref, "roll")
@@ -201,6 +215,8 @@ def test_when_the_model_fails_the_finished_steps_are_kept(serve: Serve, error: E
     assert (state.status, state.turn.steps) == (TurnStatus.FAILED, finished_steps(events))
     assert state.failure is not None
     assert (state.failure.kind, state.failure.message) == (kind, str(error))
+    retry_after_s = error.retry_after_s if isinstance(error, ModelBusy) else None
+    assert (state.failure.provider_status, state.failure.retry_after_s) == (error.status, retry_after_s)
     assert server.header(ref).lock.state is LockState.IDLE
     server.assert_whole(ref)
 

@@ -154,7 +154,7 @@ def test_who_waits_in_vain_gets_a_status_and_when_to_come_again(tmp_path: Path, 
             with there:
                 refused = await there.ask(path, {**HELLO, "stream": stream}).answer()
                 assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-                assert "none of them ended within 0.2 s" in refused.refusal()
+                assert "no place became free within 0.2 s (TURNSTONE_PLACE_WAIT_SECONDS)" in refused.refusal()
                 assert there.executor.queued == 0
 
         there.run(test)
@@ -169,7 +169,8 @@ def test_a_wait_of_0_seconds_is_none(tmp_path: Path) -> None:
             with there:
                 refused = await there.ask(path, HELLO).answer()
                 assert (refused.status, refused.headers["retry-after"]) == (503, "1")
-                assert refused.refusal() == "1 turns are running, which is all this server takes; try again shortly"
+                all_taken = "1 turn is running, which is all this server takes (the limit TURNSTONE_MAX_RUNNING_TURNS)"
+                assert refused.refusal() == f"{all_taken}; try again shortly"
 
         there.run(test)
 
@@ -323,6 +324,8 @@ def test_one_tenant_fills_neither_the_queue_nor_the_places_of_others(tmp_path: P
             assert sorted(answer.status for answer in answers) == [200] * 5 + [503] * 15
             refusals = {answer.refusal() for answer in answers if answer.status == 503}
             assert all("and 2 requests of this tenant wait" in refusal for refusal in refusals)
+            for limit in ("TURNSTONE_MAX_TENANT_TURNS", "TURNSTONE_MAX_TENANT_WAITING_REQUESTS"):
+                assert all(f"(the limit {limit})" in refusal for refusal in refusals)
 
         there.run(test)
 
@@ -351,8 +354,11 @@ def test_hundreds_that_wait_hold_no_thread(tmp_path: Path) -> None:
         assert len(there.model.requests) == 50
 
 
-def test_a_turn_like_the_one_before_that_waits_in_vain_is_not_to_be_sent_again_by_itself(tmp_path: Path) -> None:
-    with world(tmp_path, place_wait_seconds=0.2) as there:
+@pytest.mark.parametrize("wait_s", [0, 0.2])
+def test_a_turn_like_the_one_before_that_finds_no_place_may_be_sent_again_later_but_not_by_itself(
+    tmp_path: Path, wait_s: float
+) -> None:
+    with world(tmp_path, place_wait_seconds=wait_s) as there:
         path = f"{there.session()}/turn"
         assert there.serving.client.post(path, HELLO).status == 200
 
@@ -360,5 +366,6 @@ def test_a_turn_like_the_one_before_that_waits_in_vain_is_not_to_be_sent_again_b
             with there:
                 refused = await there.ask(path, HELLO).answer()
                 assert (refused.status, refused.headers["x-should-retry"]) == (503, "false")
+                assert refused.headers["retry-after"] == "1"
 
         there.run(test)

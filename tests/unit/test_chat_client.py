@@ -164,7 +164,12 @@ PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"],
         (
             Reply(b'{"detail": "this route wants a key", "code": "unauthenticated"}', 401),
             Refused,
-            "this route wants a key. Name a key with TURN",
+            "this route wants a key. The server does not accept the key of --api-key or TURNSTONE_API_KEY",
+        ),
+        (
+            Reply(b'{"detail": "send them", "code": "tool_credentials_missing"}', 401),
+            Refused,
+            "send them. Send credentials of the toolgroup's server with --provider-data.",
         ),
         (
             Reply(b'{"detail": "a turn runs.", "code": "turn_running"}', 409),
@@ -190,6 +195,14 @@ def test_a_refusal_says_why_and_what_to_do(
     assert told in str(refused.value)
     assert KEY not in str(refused.value)
     assert len(loopback.asked) == 1
+
+
+def test_a_client_without_a_key_learns_where_to_name_one(loopback: Loopback) -> None:
+    loopback.replies = [Reply(b'{"detail": "this route wants a key"}', 401, {"WWW-Authenticate": "Bearer"})]
+    client = Client(ClientSettings(url=loopback.url))
+    with pytest.raises(Refused, match=r"wants a key\. Name a key with TURNSTONE_API_KEY or --api-key"):
+        client.get("/models")
+    client.close()
 
 
 # ── streams that are lost ────────────────────────────────────────────────────────────────────────────────────────

@@ -26,10 +26,10 @@ SECRET = "sk-0123456789"
         ([], "nothing to say"),
         (
             ["hello", "--url", "localhost:8321"],
-            "TURNSTONE_URL: must be a URL that begins with http:// or https:// and names a host",
+            "--url: must be a URL that begins with http:// or https:// and names a host",
         ),
-        (["hello", "--url", "http://:1"], "TURNSTONE_URL: must be a URL with a host"),
-        (["hello", "--api-key", f"{SECRET}\n"], "TURNSTONE_API_KEY: must be a key of visible ASCII characters"),
+        (["hello", "--url", "http://:1"], "--url: must be a URL with a host"),
+        (["hello", "--api-key", f"{SECRET}\n"], "--api-key: must be a key of visible ASCII characters"),
         (["hello", "--provider-data", SECRET], "must be a JSON object"),
         (["hello", "--provider-data", f'["{SECRET}"]'], "must be a JSON object"),
         (["hello", "--provider-data", "@no-such-file"], "can't read the file"),
@@ -69,6 +69,18 @@ def test_variables_of_a_client_do_not_stop_a_server(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TURNSTONE_URLS", "x")
     with pytest.raises(InvalidSettings, match="TURNSTONE_URLS: there is no such setting"):
         load_settings(LocalSettings)
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:18322", "http://:1"])
+def test_a_wrong_url_or_key_is_blamed_on_where_it_was_given(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("TURNSTONE_URL", "http://localhost:1")
+    with pytest.raises(InvalidSettings, match=r"^--url: (must be a URL|names no host)"):
+        load_client_settings(url, None)
+    monkeypatch.setenv("TURNSTONE_URL", url)
+    with pytest.raises(InvalidSettings, match=r"^TURNSTONE_URL: (must be a URL|names no host)"):
+        load_client_settings(None, "key-0123456789")
+    with pytest.raises(InvalidSettings, match=r"^--api-key: must be a key"):
+        load_client_settings("http://localhost:1", "two words")
 
 
 def test_colours_are_for_terminals_that_know_them_and_people_who_want_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from functions.local import ROUTES
 from tests.contract.asgi_client import Raw, Served, served
 from turnstone.http.field_texts import FILE, fields_in, known_texts, plain_name
 from turnstone.http.openapi import BEARER, openapi_document
+from turnstone.http.page import api_page
 from turnstone.http.routes import Route
 
 DOCUMENT = openapi_document(ROUTES, BEARER)
@@ -104,6 +105,13 @@ def test_every_line_of_the_table_is_used() -> None:
 def test_texts_are_sentences() -> None:
     for key, text in known_texts().items():
         assert text.description == "" or (text.description[0].isupper() and text.description[-1] in ".`"), key
+
+
+def test_the_page_writes_bounds_and_examples_as_sentences_of_their_own() -> None:
+    page = api_page(DOCUMENT)
+    assert re.search(r"How many entries to leave out\. (Minimum|Such as) [^.]*</code>\.", page)
+    assert not re.findall(r"[.`] (?:such as|minimum|maximum|minLength|maxLength|pattern|default) <code>", page)
+    assert not re.findall(r"uch as <code>[^<]*</code></td>", page)
 
 
 # ---- the examples, sent

@@ -623,6 +623,7 @@ ERRORS = [
     errors.ModelFailed("why"),
     errors.ModelBusy("why", retry_after_s=7),
     errors.ModelNotFound("why"),
+    errors.ModelRefused("why"),
     errors.ToolgroupUnavailable("mcp::a", "why"),
     errors.CredentialsMissing("mcp::a", "why"),
     errors.CredentialsRefused("mcp::a", "why"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -120,15 +121,43 @@ def test_one_tenant_fills_its_part_of_the_queue_and_no_more() -> None:
     line = full(limits=QueueLimits(4.2, requests=5, requests_of_tenant=3))
     for name in ("a1", "a2", "a3"):
         line.wait(name)
-    with pytest.raises(Overloaded, match="and 3 requests of this tenant wait for one of them to end") as refused:
+    with pytest.raises(Overloaded, match="and 3 requests of this tenant wait for a place") as refused:
         line.wait("a4")
     assert refused.value.retry_after_s == 5
     line.wait("b1")
     line.wait("b2")
-    with pytest.raises(Overloaded, match="and 5 requests wait for one of them to end"):
+    with pytest.raises(Overloaded, match="and 5 requests wait for a place"):
         line.wait("b3")
     line.places.leave(line.waiters["a1"])
     line.wait("c1")
+
+
+@pytest.mark.parametrize("waiting", [1, 2])
+def test_a_full_queue_names_its_limit_and_a_tenant_only_where_there_are_several(waiting: int) -> None:
+    how_many = "1 request" if waiting == 1 else "2 requests"
+    wait = "waits" if waiting == 1 else "wait"
+    for limits, said in [
+        (
+            QueueLimits(4.2, requests=waiting, requests_of_tenant=waiting),
+            f"and {how_many} {wait} for a place (the limit TURNSTONE_MAX_WAITING_REQUESTS); try",
+        ),
+        (
+            QueueLimits(4.2, requests=9, requests_of_tenant=waiting),
+            f"and {how_many} of this tenant {wait} for a place (the limit TURNSTONE_MAX_TENANT_WAITING_REQUESTS); try",
+        ),
+    ]:
+        line = full(limits=limits)
+        for number in range(waiting):
+            line.wait(f"a{number}")
+        with pytest.raises(Overloaded, match=re.escape(said)):
+            line.wait("a9")
+
+
+def test_bodies_that_fill_the_queue_are_nobody_s_number_of_requests() -> None:
+    line = full(limits=QueueLimits(4.2, requests=9, requests_of_tenant=9))
+    line.wait("a1", size_bytes=TENANT_QUEUE_BYTES)
+    with pytest.raises(Overloaded, match="and 1 request waits for a place, with as many bytes as may wait; try"):
+        line.wait("a2", size_bytes=1)
 
 
 def test_what_the_server_itself_has_to_do_waits_whatever_the_limits() -> None:
@@ -160,7 +189,9 @@ def test_bodies_that_wait_have_limits_but_one_may_be_of_any_size() -> None:
 
 def test_without_a_queue_nobody_waits() -> None:
     line = full(limits=QueueLimits(0, requests=9, requests_of_tenant=9))
-    with pytest.raises(Overloaded, match="all this server takes; try again shortly") as refused:
+    with pytest.raises(
+        Overloaded, match=r"all this server takes \(the limit TURNSTONE_MAX_RUNNING_TURNS\); try"
+    ) as refused:
         line.wait("a1")
     assert refused.value.retry_after_s == 1
 
@@ -188,7 +219,8 @@ def test_who_waited_in_vain_learns_for_how_long_and_whose_places_were_taken() ->
     line.places.leave(waiter)
     said = line.places.refusal(waiter)
     assert str(said) == (
-        "1 turns are running, which is all this server takes, and none of them ended within 3.2 s; try again shortly"
+        "1 turn is running, which is all this server takes (the limit TURNSTONE_MAX_RUNNING_TURNS), "
+        "and no place became free within 3.2 s (TURNSTONE_PLACE_WAIT_SECONDS); try again shortly"
     )
     assert said.retry_after_s == 4
     greedy = full(4, "a", share=2)

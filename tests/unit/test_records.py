@@ -109,7 +109,13 @@ OVERRIDES = st.builds(
     tool_config=st.none() | st.builds(ToolConfig, tool_choice=TEXT, tool_prompt_format=st.sampled_from([None, "json"])),
     max_infer_iters=st.none() | st.integers(1, 100),
 ) | st.builds(TurnOverrides, tool_choice=st.sampled_from(["auto", "required"]))
-FAILURES = st.builds(Failure, kind=st.sampled_from(get_args(FailureKind)), message=TEXT)
+FAILURES = st.builds(
+    Failure,
+    kind=st.sampled_from(get_args(FailureKind)),
+    message=TEXT,
+    provider_status=st.none() | st.integers(300, 599),
+    retry_after_s=st.none() | st.integers(0, 21_600),
+)
 STATUSES = st.sampled_from(TurnStatus)
 OPEN = STATUSES.filter(lambda status: not status.is_terminal)
 TERMINAL = STATUSES.filter(lambda status: status.is_terminal)

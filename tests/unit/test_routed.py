@@ -171,6 +171,15 @@ def test_closing_the_answer_early_closes_the_providers() -> None:
     assert closed == [True]
 
 
+def test_the_lines_of_a_provider_that_fails_in_a_turn_have_the_turn_s_ids(caplog: pytest.LogCaptureFixture) -> None:
+    inference = routed(a=[AWAY] * FAILURES, b=["yes"] * FAILURES)
+    for _ in range(FAILURES):
+        told(inference, question(A, B)._replace(about={"agent_id": "agent", "turn_id": "turn"}))
+    lines = [record.__dict__["fields"] for record in caplog.records]
+    assert len(lines) == FAILURES + 1  # it rests, too
+    assert {(line["agent_id"], line["turn_id"], line["provider"]) for line in lines} == {("agent", "turn", "a")}
+
+
 def test_a_question_that_nobody_wants_any_more_is_no_outage() -> None:
     def cut(request: InferenceRequest) -> ModelFailed:
         assert request.stop is not None

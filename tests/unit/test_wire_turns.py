@@ -12,6 +12,7 @@ from turnstone.domain.failures import Failure
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns import Turn, TurnState, TurnStatus, silent_output
 from turnstone.records import Record
+from turnstone.store.frames import private_part
 from turnstone.store.turn_records import put_turn, turn_state_of
 from turnstone.store.wire_turns import LargeTurn, wire_turn
 
@@ -47,7 +48,7 @@ def read(record: Record) -> Turn:
 
 @pytest.mark.parametrize("status", UNANSWERED)
 @pytest.mark.parametrize(
-    "kind", ["model_failed", "model_timed_out", "tools_unavailable", "internal", "store_unavailable"]
+    "kind", ["model_failed", "model_busy", "model_timed_out", "tools_unavailable", "internal", "store_unavailable"]
 )
 def test_a_turn_without_an_answer_says_so_and_quotes_nobody(status: TurnStatus, kind: Any) -> None:
     record = ended(status, Failure(kind=kind, message=SECRET))
@@ -91,3 +92,39 @@ def test_a_turn_that_was_stored_without_a_reason_says_at_least_how_it_ended() ->
     turn = read(ended(TurnStatus.CANCELLED, None))
     assert turn.failure is not None
     assert turn.failure.message == "turn 't1' is cancelled"
+
+
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [
+        (Failure(kind="model_failed", message=SECRET), "its model gave no answer that can be used"),
+        (Failure(kind="model_failed", message=SECRET, provider_status=401), "its model's server answered HTTP 401"),
+        (Failure(kind="model_failed", message=SECRET, provider_status=500), "its model's server answered HTTP 500"),
+        (
+            Failure(kind="model_busy", message=SECRET, provider_status=429, retry_after_s=7),
+            "its model's server takes no more requests now (HTTP 429)",
+        ),
+        (Failure(kind="model_busy", message=SECRET), "its model's server takes no more requests now"),
+    ],
+)
+def test_the_status_of_the_model_s_server_is_all_that_is_shown_of_its_answer(failure: Failure, why: str) -> None:
+    turn = read(ended(TurnStatus.FAILED, failure))
+    assert turn.failure is not None
+    assert turn.failure.message == f"turn 't1' is failed: {why}"
+
+
+def test_earlier_versions_read_a_busy_model_s_turn_as_one_whose_model_failed() -> None:
+    record = ended(TurnStatus.FAILED, Failure(kind="model_busy", message="so", provider_status=429, retry_after_s=7))
+    stored = private_part(record.body)["failure"]
+    assert stored == {
+        "kind": "model_failed",
+        "later_kind": "model_busy",
+        "message": "so",
+        "provider_status": 429,
+        "retry_after_s": 7,
+    }
+
+
+def test_a_turn_with_a_kind_of_failure_of_a_later_version_is_read_by_the_earlier_kind() -> None:
+    failure = Failure.model_validate({"kind": "model_failed", "later_kind": "model_moonstruck", "message": "so"})
+    assert failure == Failure(kind="model_failed", message="so")

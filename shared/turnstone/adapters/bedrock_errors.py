@@ -27,7 +27,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.exceptions import ReadTimeoutError as SilentStream
 
 from turnstone.adapters.quoting import REDACTED
-from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelRefused, ModelTimedOut
 
 # everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
@@ -35,6 +35,7 @@ FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserEr
 BUSY = "ThrottlingException"
 BROKEN = frozenset({"InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"})
 TIMED_OUT = "ModelTimeoutException"
+INVALID = "ValidationException"
 LONGEST_WAIT_S = 5.0
 LONGEST_RETRY_AFTER_S = 21_600.0
 # whose account and which role asks is the operator's to know, not a caller's
@@ -133,7 +134,8 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
         retry_after_s = math.ceil(wait_s) or None
         return Refusal(ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=said, **named), soon_s)
     may_pass = code in BROKEN or status >= 500
-    return Refusal(ModelFailed(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
+    kind = ModelRefused if code == INVALID else ModelFailed
+    return Refusal(kind(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
 
 
 def _meaning(code: str, status: int, asked: Asked) -> str:

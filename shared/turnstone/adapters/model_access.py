@@ -1,6 +1,7 @@
 """How a model server knows who asks: by our key, by one that a caller hands on, or by a signature."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.provider_data import ProviderData, is_sendable
@@ -8,10 +9,30 @@ from turnstone.domain.provider_data import ProviderData, is_sendable
 Sign = Callable[[str, str, Mapping[str, str], bytes | None], Mapping[str, str]]
 
 
-class ModelAccess:
-    """The headers that prove it, request by request."""
+class SettingNames(NamedTuple):
+    """What the operator sets a model server's address and our key by."""
 
-    def __init__(self, api_key: str | None = None, caller_key: str | None = None, sign: Sign | None = None) -> None:
+    url: str
+    key: str
+
+
+OF_VARIABLES = SettingNames("TURNSTONE_MODEL_URL", "TURNSTONE_MODEL_API_KEY")
+
+
+class ModelAccess:
+    """The headers that prove it, request by request.
+
+    Attributes:
+        names: what the operator sets the server by, for errors.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        caller_key: str | None = None,
+        sign: Sign | None = None,
+        names: SettingNames = OF_VARIABLES,
+    ) -> None:
         """Take what there is to prove it with.
 
         Args:
@@ -23,8 +44,8 @@ class ModelAccess:
         """
         self._api_key = (api_key or "").strip()
         if not is_sendable(self._api_key):
-            named = "TURNSTONE_MODEL_API_KEY, or what its provider names"
-            raise ValueError(f"the model's API key ({named}) has characters that are not valid in an HTTP header")
+            raise ValueError(f"the model's API key ({names.key}) has characters that are not valid in an HTTP header")
+        self.names = names
         self._caller_key = caller_key
         self._sign = sign
 
@@ -32,6 +53,11 @@ class ModelAccess:
     def is_signed(self) -> bool:
         """Whether a signature takes the place of a key, as at Bedrock."""
         return self._sign is not None
+
+    def key_name(self, key: str) -> str:
+        """Return where the key of a request came from: the operator's setting, or the caller's own data."""
+        is_ours = self._caller_key is None or key == self._api_key
+        return self.names.key if is_ours else f"{self._caller_key!r} of the provider data"
 
     def key(self, handed_on: ProviderData) -> str:
         """Return the key to ask with, empty if there is none. Raises ModelFailed for one that can't be sent."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from urllib3 import BaseHTTPResponse, Timeout
@@ -22,7 +23,7 @@ from urllib3.exceptions import (
 from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
-from turnstone.adapters.model_access import ModelAccess
+from turnstone.adapters.model_access import ModelAccess, SettingNames
 from turnstone.adapters.model_responses import READ_BYTES, error_text_of, retry_after_s, settle, wait_before_retry
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of
 from turnstone.adapters.openai_completions import (
@@ -126,7 +127,11 @@ class OpenAICompatibleInference:
             ModelTimedOut: it was silent for too long.
         """
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
+        with (
+            (request.stop or StopSignal()).heeded_by(line.cut),
+            asking_over(line),
+            self._failures_logged(line, request.about),
+        ):
             if request.prompt is None:
                 yield from self._chatted(request, line)
             else:
@@ -180,7 +185,11 @@ class OpenAICompatibleInference:
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
         """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line), self._failures_logged(line):
+        with (
+            (request.stop or StopSignal()).heeded_by(line.cut),
+            asking_over(line),
+            self._failures_logged(line, request.about),
+        ):
             asking = replace(self._asking(request, line), path=path)
             response = self._opened(json.dumps(body).encode(), asking)
             try:
@@ -216,13 +225,16 @@ class OpenAICompatibleInference:
         return partial(quoted, messages=messages, secrets=(key,), redacted=redacted)
 
     @contextmanager
-    def _failures_logged(self, line: Line) -> Iterator[None]:
-        """Within the block, log what goes wrong with the server's address, which its callers do not learn."""
+    def _failures_logged(self, line: Line, about: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+        """Within the block, log what goes wrong, and note in the error the server's address, which no caller learns."""
         try:
             yield
         except ModelError as error:
+            error.server = self._shown_url
             if not line.is_cut:
-                log.warning("the model server at %s failed: %s", self._shown_url, error.reason)
+                log.info(
+                    "the model server at %s failed: %s", self._shown_url, error.reason, extra={"fields": dict(about)}
+                )
             raise
 
     def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
@@ -259,7 +271,8 @@ class OpenAICompatibleInference:
         except ReadTimeoutError as exc:
             return Refusal(ModelTimedOut("the model server did not answer in time"), None, exc)
         except NewConnectionError as exc:
-            error_text = "can't connect to the model server; is it running, and is TURNSTONE_MODEL_URL its address?"
+            where = f"is it running, and is {self._access.names.url} its address?"
+            error_text = f"can't connect to the model server; {where}"
             return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
         except ConnectTimeoutError as exc:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
@@ -282,7 +295,8 @@ class OpenAICompatibleInference:
         said = asking.quote(text)
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
         is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
-        message = f"{_meaning_of(status, asking.model)} (HTTP {status})"
+        named = SettingNames(self._access.names.url, self._access.key_name(asking.key))
+        message = f"{_meaning_of(status, asking.model, named)} (HTTP {status})"
         if status == 429:
             retry_s = retry_after_s(response)
             whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
@@ -290,7 +304,8 @@ class OpenAICompatibleInference:
             return Refusal(busy, wait_s)
         if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
             return Refusal(ModelNotFound(message, quote=said, status=status))
-        kind = ModelRefused if status in (400, 413, 422) else ModelFailed
+        is_invalid = asking.model is not None and status in (400, 413, 422)  # a list of models is our own request
+        kind = ModelRefused if is_invalid else ModelFailed
         return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
@@ -310,8 +325,8 @@ class OpenAICompatibleInference:
         except EventTooLarge as exc:
             raise ModelFailed(f"the model server sent {exc}") from exc
         if not has_events and "event-stream" not in content_type:
-            error_text = "the model server does not answer as an OpenAI-compatible API; check TURNSTONE_MODEL_URL"
-            raise ModelFailed(error_text)
+            error_text = "the model server does not answer as an OpenAI-compatible API; check"
+            raise ModelFailed(f"{error_text} {self._access.names.url}")
 
     def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
         """Yield the body's bytes as soon as they arrive. Raises ModelError."""
@@ -334,14 +349,14 @@ def _new_logprobs() -> "Logprobs":
     return Logprobs()
 
 
-def _meaning_of(status: int, model: str | None) -> str:
+def _meaning_of(status: int, model: str | None, named: SettingNames) -> str:
     if 300 <= status < 400:
-        return "the model server redirects; set TURNSTONE_MODEL_URL to the final URL"
+        return f"the model server redirects; set {named.url} to the final URL"
     if status in (401, 403):
-        return "the model server does not accept the key; check TURNSTONE_MODEL_API_KEY"
+        return f"the model server does not accept the key; check {named.key}"
     if status == 404:
         wanted = "the list of models" if model is None else f"model {model!r}"
-        return f"{wanted} not found by the model server; check the agent's model and TURNSTONE_MODEL_URL"
+        return f"{wanted} not found by the model server; check the agent's model and {named.url}"
     if status == 429:
         return "the model server takes no more requests now; try again later"
     return "the model server refused or failed"

@@ -52,7 +52,7 @@ class RoutedInference:
                     self._note(target, error, request)
                     if target is targets[-1] or _is_unwanted(request):
                         raise
-                    warn_of_fallback(target, error)
+                    warn_of_fallback(target, error, request.about)
                     continue
                 yield from self._told(target, chain((first,), answer), request)
             return
@@ -93,7 +93,8 @@ class RoutedInference:
 
     def _note(self, target: Target, error: ModelError | InvalidRequest, request: InferenceRequest) -> None:
         if isinstance(error, ModelError):
-            note_failure(self._breaker, target, error, is_wanted=not _is_unwanted(request))
+            is_wanted = not _is_unwanted(request)
+            note_failure(self._breaker, target, error, is_wanted=is_wanted, about=request.about)
 
     def _provider(self, target: Target) -> Inference:
         made = self._made.get(target.provider_id)

@@ -73,7 +73,9 @@ class AwsPorts:
     def _means(self) -> Means:
         from turnstone.bootstrap.models import Means
 
-        return Means(self._settings.model_timeout_seconds, self._key, self._aws)
+        has_variables = self._settings.model_url is not None
+        timeout_s = self._settings.model_timeout_seconds
+        return Means(timeout_s, self._key, self._aws, "api_key_secret", has_variables=has_variables)
 
     def _model_url(self) -> str:
         if self._settings.model_url is None:

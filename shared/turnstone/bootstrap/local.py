@@ -1,11 +1,13 @@
 """A server on one machine, over SQLite."""
 
 import logging
+import os
 import time
 from datetime import datetime, timedelta
 from threading import Thread
 
 from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.folders import make_private_folder
 from turnstone.adapters.local_jobs import LocalJobs
 from turnstone.adapters.local_supervisor import LocalSupervisor
 from turnstone.adapters.repeated import Repeated
@@ -20,6 +22,7 @@ from turnstone.bootstrap.local_models import local_models
 from turnstone.bootstrap.local_shields import local_shields
 from turnstone.bootstrap.operated_place import DATABASE
 from turnstone.bootstrap.tools import local_tool_kinds
+from turnstone.config import InvalidSettings, variable_of
 from turnstone.domain.refs import TurnRef
 from turnstone.local_settings import LocalSettings
 from turnstone.services.places import QueueLimits
@@ -39,6 +42,7 @@ class LocalServer:
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
+        _make_data_folder(settings)
         self._reserve = Reserve(settings.data_dir)
         self._sqlite = SqliteRangeStore(settings.data_dir / DATABASE, settings.store_wait_seconds, self._reserve)
         blobs = FileBlobStore(settings.data_dir / PAYLOADS)
@@ -130,3 +134,16 @@ class LocalServer:
 
     def _attend(self, turn: TurnRef) -> datetime | None:
         return self.core.recovery.attend(turn).look_again_at
+
+
+def _make_data_folder(settings: LocalSettings) -> None:
+    """Make the data directory if it is missing. Raises InvalidSettings if it can't be used."""
+    folder, why = settings.data_dir, ""
+    try:
+        make_private_folder(folder)
+    except OSError as problem:
+        why = problem.strerror or type(problem).__name__
+    if not why and not os.access(folder, os.W_OK | os.X_OK):
+        why = "this user may not write to it"
+    if why:
+        raise InvalidSettings(f"{variable_of('data_dir')}: {str(folder)!r} can't be used: {why}")

@@ -29,6 +29,20 @@ class LocalModels(NamedTuple):
     embeddings: RoutedEmbeddings
 
 
+class ModelToTry(NamedTuple):
+    """A model for somebody new, and where the models come from.
+
+    Attributes:
+        model: one that answers, None if the settings name none.
+        providers: those that the operator's file names.
+        is_of_file: whether the file names models or providers.
+    """
+
+    model: str | None
+    providers: tuple[str, ...] = ()
+    is_of_file: bool = False
+
+
 def local_models(settings: LocalSettings) -> LocalModels:
     """Return the models of this server. Raises InvalidSettings."""
     catalogue = read_catalogue(settings)
@@ -48,7 +62,8 @@ def local_models(settings: LocalSettings) -> LocalModels:
 
 def local_means(settings: LocalSettings) -> Means:
     """Return what making the providers of the file takes here."""
-    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients)
+    is_set = "model_url" in settings.model_fields_set
+    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients, KEY_FIELD, has_variables=is_set)
 
 
 def read_catalogue(settings: LocalSettings) -> Catalogue | None:
@@ -87,17 +102,15 @@ def _aws_clients() -> AwsClients:
     return AwsClients()
 
 
-def model_to_try(settings: LocalSettings) -> tuple[str | None, bool]:
-    """Return a model that answers, if the settings name one, and whether the operator's file names models or providers.
-
-    Raises InvalidSettings.
-    """
+def model_to_try(settings: LocalSettings) -> ModelToTry:
+    """Return what to show of the models to somebody new. Raises InvalidSettings."""
     catalogue = read_catalogue(settings)
     if catalogue is None:
-        return (OFFLINE if settings.model_url == OFFLINE else None), False
-    is_of_file = bool(catalogue.models) or bool(catalogue.providers.keys() - {MODELS})
-    talking = [name for name, entry in catalogue.models.items() if entry.embedding_dimension is None]
-    if talking:
-        return talking[0], is_of_file
+        return ModelToTry(OFFLINE if settings.model_url == OFFLINE else None)
     default = catalogue.providers.get(catalogue.known().default or "")
-    return (OFFLINE if default is not None and default.type == "offline" else None), is_of_file
+    offline = OFFLINE if default is not None and default.type == "offline" else None
+    is_of_variables = "model_url" in settings.model_fields_set or offline is not None
+    providers = tuple(name for name in catalogue.providers if name != MODELS or not is_of_variables)
+    talking = [name for name, entry in catalogue.models.items() if entry.embedding_dimension is None]
+    model = talking[0] if talking else offline
+    return ModelToTry(model, providers, is_of_file=bool(catalogue.models or providers))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from turnstone.adapters.listed_models import ModelServer
 from turnstone.adapters.model_access import ModelAccess
 from turnstone.bootstrap.local_models import local_means, read_catalogue
-from turnstone.config import OFFLINE, variable_of
+from turnstone.config import OFFLINE
 from turnstone.domain.catalogue import Catalogue, OpenAIProvider
 from turnstone.domain.routing import MODELS
 from turnstone.local_settings import LocalSettings
@@ -34,27 +34,16 @@ def check_models(settings: LocalSettings) -> None:
 
 
 def _servers(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[tuple[str, ModelServer]]:
-    url_name, key_name = variable_of("model_url"), variable_of("model_api_key")
     if catalogue is None:
         if settings.model_url != OFFLINE:
             access = ModelAccess(settings.model_api_key)
-            yield MODELS, ModelServer(settings.model_url, access, url_name, key_name)
+            yield MODELS, ModelServer(settings.model_url, access, *access.names)
         return
     means = local_means(settings)
     for name, entry in catalogue.providers.items():
         if isinstance(entry, OpenAIProvider) and entry.auth == "bearer":
             url, access = means.openai_access(name, entry)
-            of_file = f"providers.{name}."
-            is_of_environment = name == MODELS
-            yield (
-                name,
-                ModelServer(
-                    url,
-                    access,
-                    url_name if is_of_environment else f"{of_file}url",
-                    key_name if is_of_environment else entry.api_key_env or f"{of_file}api_key_env",
-                ),
-            )
+            yield name, ModelServer(url, access, access.names.url, entry.api_key_env or access.names.key)
 
 
 def _named(provider: str, catalogue: Catalogue | None) -> set[str]:

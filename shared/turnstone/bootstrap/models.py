@@ -28,22 +28,29 @@ class Means(NamedTuple):
         timeout_s: how long a model may be silent, where its provider says nothing else.
         key: returns the key of a provider, None if it has none.
         aws: returns what makes clients of AWS.
+        key_field: what names the key of a provider in the file.
+        has_variables: whether variables, and not the file, name the provider `default`.
     """
 
     timeout_s: float
     key: Callable[[str, OpenAIProvider], str | None]
     aws: Callable[[], AwsClients]
+    key_field: str = "api_key_env"
+    has_variables: bool = False
 
     def openai_access(self, name: str, entry: OpenAIProvider) -> tuple[str, ModelAccess]:
         """Return the address of a provider, and what proves to it who we are."""
-        from turnstone.adapters.model_access import ModelAccess
+        from turnstone.adapters.model_access import OF_VARIABLES, ModelAccess, SettingNames
 
+        names = SettingNames(f"providers.{name}.url", f"providers.{name}.{self.key_field}")
+        if name == MODELS and self.has_variables:
+            names = OF_VARIABLES
         if entry.auth == "bearer":
             caller_key = entry.caller_key or f"{name.replace('-', '_')}_api_key"
-            return str(entry.url), ModelAccess(self.key(name, entry), caller_key)
+            return str(entry.url), ModelAccess(self.key(name, entry), caller_key, names=names)
         signer = self.aws().signer("bedrock", entry.region)
         url = entry.url or f"https://bedrock-runtime.{signer.region}.amazonaws.com/openai/v1"
-        return url, ModelAccess(sign=signer)
+        return url, ModelAccess(sign=signer, names=names._replace(key="the AWS credentials of this server"))
 
 
 def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:

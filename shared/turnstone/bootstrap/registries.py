@@ -115,7 +115,7 @@ class Registries:
             try:
                 self._ports.shields.build(shield)
             except InvalidRequest as wrong:
-                raise InvalidFile(f"shields.{name}: {wrong}") from wrong
+                raise InvalidFile(f"shields.{name}{_in_file(wrong)}") from wrong
         return KnownShields(self.directory, configured)
 
     @cached_property
@@ -138,3 +138,10 @@ class Registries:
             kind = "offline" if self._settings.model_url == OFFLINE else "openai"
             return KnownModels({MODELS: kind}, MODELS)
         return self._ports.catalogue.known()
+
+
+def _in_file(wrong: InvalidRequest) -> str:
+    """Return the message with the key of the operator's file in the place of the request's field."""
+    field = ".".join(map(str, wrong.location))
+    keys = ["provider" if place == "provider_id" else str(place) for place in wrong.location]
+    return "".join(f".{key}" for key in keys) + f": {str(wrong).removeprefix(f'{field}: ')}"

@@ -1,13 +1,16 @@
 """Why turns end without an answer: as their streams say it, and as the turns themselves show it afterwards."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal, get_args
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.model import Frozen
 
 FailureKind = Literal[
     "model_failed",
+    "model_busy",
     "model_timed_out",
     "limit_reached",
     "tools_unavailable",
@@ -23,6 +26,7 @@ FailureKind = Literal[
 ]
 FAILURE_CODES: Mapping[FailureKind, ErrorCode] = {
     "model_failed": ErrorCode.MODEL_FAILED,
+    "model_busy": ErrorCode.MODEL_BUSY,
     "model_timed_out": ErrorCode.MODEL_TIMED_OUT,
     "limit_reached": ErrorCode.TURN_LIMIT_REACHED,
     "tools_unavailable": ErrorCode.TOOLS_UNAVAILABLE,
@@ -39,11 +43,36 @@ FAILURE_CODES: Mapping[FailureKind, ErrorCode] = {
 UnansweredStatus = Literal["failed", "expired", "cancelled"]
 
 
+# what earlier versions, which can't read records with later kinds, take these for
+EARLIER_KINDS: Mapping[FailureKind, FailureKind] = {"model_busy": "model_failed"}
+
+
 class Failure(Frozen):
-    """Why a turn ended without an answer: a kind for programs, a sentence for people."""
+    """Why a turn ended without an answer: a kind for programs, a sentence for people.
+
+    Attributes:
+        provider_status: HTTP status of the model's provider, None if it gave none.
+        retry_after_s: when the provider accepts requests again, None if it does not say.
+    """
 
     kind: FailureKind
     message: str
+    provider_status: int | None = None
+    retry_after_s: int | None = None
+
+    @model_serializer(mode="wrap")
+    def stored(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the fields, with a later kind beside the one that earlier versions know."""
+        fields: dict[str, Any] = fields_of(self)
+        earlier = EARLIER_KINDS.get(self.kind)
+        return fields if earlier is None else {**fields, "kind": earlier, "later_kind": self.kind}
+
+    @model_validator(mode="before")
+    @classmethod
+    def with_later_kind(cls, fields: Any) -> Any:
+        if isinstance(fields, dict) and fields.get("later_kind") in get_args(FailureKind):
+            return {**fields, "kind": fields["later_kind"]}
+        return fields
 
     @property
     def code(self) -> ErrorCode:
@@ -63,6 +92,7 @@ class TurnFailure(Frozen):
 # in the place of messages that quote a provider
 IN_OUR_WORDS: dict[FailureKind, str] = {
     "model_failed": "its model gave no usable answer",
+    "model_busy": "its model's server takes no more requests now",
     "model_timed_out": "its model was silent for too long",
     "tools_unavailable": "the tools of one of its toolgroups are not available",
     "content_lost": "its stored content is lost",
@@ -77,6 +107,14 @@ def turn_failure(turn_id: str, status: UnansweredStatus, failure: Failure | None
     if failure is not None and kind in OURS_ALREADY:
         message = failure.message
     else:
-        why = IN_OUR_WORDS.get(kind)
+        why = None if failure is None else _why(failure)
         message = f"turn {turn_id!r} is {status}" + (f": {why}" if why else "")
     return TurnFailure(status=status, kind=kind, code=FAILURE_CODES[kind], message=message)
+
+
+def _why(failure: Failure) -> str | None:
+    """Return the reason in words of this server; of a provider's own answer they contain the status alone."""
+    why, status = IN_OUR_WORDS.get(failure.kind), failure.provider_status
+    if failure.kind == "model_failed" and status is not None:
+        return f"its model's server answered HTTP {status}"
+    return f"{why} (HTTP {status})" if failure.kind == "model_busy" and status is not None else why

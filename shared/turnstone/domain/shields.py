@@ -4,6 +4,7 @@ Source: the hazard categories S1 to S14 are those of MLCommons' taxonomy, as Lla
 categories and entities of checks without a guardrail are those of Bedrock's InvokeGuardrailChecks.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
@@ -110,13 +111,27 @@ def params_of(shield: Shield) -> AnyParams:
     """Return what the shield was told. Raises InvalidRequest, naming what its kind does not take."""
     kind = PARAMS.get(shield.provider_id)
     if kind is None:
-        raise InvalidRequest(
-            f"provider_id: this server has no shield provider {shield.provider_id!r}", ("provider_id",)
-        )
+        *others, last = sorted(PARAMS)
+        must = f"must be {', '.join(others)} or {last}{_nearest(shield.provider_id, PARAMS)}"
+        raise InvalidRequest(f"provider_id: {must}", ("provider_id",))
     try:
         return kind.model_validate(shield.params or {})
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False)[0]
         location = ("params", *problem["loc"])
         said = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            said = _unknown(str(problem["loc"][-1]), Checks if len(problem["loc"]) > 1 else kind)
         raise InvalidRequest(f"{'.'.join(map(str, location))}: {said}", location) from None
+
+
+def _unknown(name: str, table: type[NullMeansDefault]) -> str:
+    known = sorted(table.model_fields)
+    return f"there is no such key{_nearest(name, known)} (known here: {', '.join(known)})"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only where something is wrong
+
+    near = get_close_matches(name, known, 1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -30,6 +30,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
         targets=deps.targets,
         provider_data=deps.provider_data,
         stop=deps.stop,
+        about=deps.about,
     )
 
 

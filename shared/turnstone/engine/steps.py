@@ -1,7 +1,8 @@
 """What the engine is given, and what it answers."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from turnstone.domain.agents import AgentConfig, ToolGroup
@@ -73,6 +74,7 @@ class EngineDeps(NamedTuple):
         stop: given when the run has no right to go on.
         targets: who is asked for the configuration's model, in this order.
         provider_data: keys of the caller, for this run only.
+        about: ids of the turn, for the log.
     """
 
     config: AgentConfig
@@ -88,6 +90,7 @@ class EngineDeps(NamedTuple):
     max_turn_tokens: int | None = None
     targets: tuple[Target, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
+    about: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

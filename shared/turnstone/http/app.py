@@ -55,6 +55,7 @@ NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 NO_METHOD = "this path has no such method; the header Allow lists those that it has"
 STOPPING = "the server is shutting down; send the request again"
 DISCONNECTED = "the client closed the connection"
+SLASHES = ":path}"  # how a pattern ends whose last parameter takes all that follows
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
@@ -79,7 +80,9 @@ def build_app(
         endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served: list[BaseRoute] = [_Served(path, _ByMethod(methods, surroundings)) for path, methods in by_path.items()]
+    served: list[BaseRoute] = [
+        _Served(path, _ByMethod(path, methods, surroundings)) for path, methods in by_path.items()
+    ]
     if rare := [route for route in routes if route.is_rare]:
         lane = _lane("rare routes", surroundings)
 
@@ -88,7 +91,7 @@ def build_app(
                 method: _Endpoint(route, application, max_body_bytes, surroundings, lane)
                 for method, route in methods.items()
             }
-            return _Served(path, _ByMethod(made, surroundings))
+            return _Served(path, _ByMethod(path, made, surroundings))
 
         served.append(RareRoutes(rare, serve))
     # a router alone: the layers of a whole Starlette application catch what is caught here already
@@ -96,7 +99,7 @@ def build_app(
 
 
 def _pattern(route: Route, path: str) -> str:
-    return path.removesuffix("}") + ":path}" if route.takes_slashes else path
+    return path.removesuffix("}") + SLASHES if route.takes_slashes else path
 
 
 class RoutedApp(Router):
@@ -140,7 +143,8 @@ class _Served(StarletteRoute):
 class _ByMethod:
     """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
 
-    def __init__(self, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+    def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+        self._path = path.replace(SLASHES, "}")
         self._endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else endpoints
         self._surroundings = surroundings
         self.methods = list(self._endpoints)
@@ -155,11 +159,11 @@ class _ByMethod:
             refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.envelope_of(scope["method"]))
             await _send_refusal(refusal, scope, send, self._surroundings)
         else:
-            await endpoint(scope, receive, send)
+            await endpoint.answer(self._path, scope, receive, send)
 
 
 class _Endpoint:
-    """One route as an ASGI app."""
+    """One route, below one or more paths."""
 
     def __init__(
         self,
@@ -177,9 +181,10 @@ class _Endpoint:
         self._max_body_bytes = max_body_bytes
         self.envelope = route.envelope
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request to this one of the route's paths."""
         request_id = self._surroundings.request_id(scope)
-        with RequestLine(self._route.method, self._route.path, request_id, dict(scope["path_params"])) as line:
+        with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
             caller = await self._caller(scope)
             answer: Answer
             if isinstance(caller, Reply):

@@ -36,6 +36,7 @@ STATUS: dict[type[Exception], int] = {
     errors.LimitReached: 429,
     errors.NotServed: 501,
     errors.ModelBusy: 429,
+    errors.ModelRefused: 400,
     errors.ModelTimedOut: 504,
     errors.ModelError: 502,
     errors.CredentialsMissing: 401,
@@ -47,6 +48,7 @@ STATUS: dict[type[Exception], int] = {
 }
 FAILURE_STATUS: dict[FailureKind, int] = {
     "model_failed": 502,
+    "model_busy": 429,
     "model_timed_out": 504,
     "lease_lost": 409,
     "ended": 409,
@@ -71,9 +73,9 @@ REFUSED: dict[ErrorCode, int] = {
     ErrorCode.HEAD_TOO_LARGE: 431,
     ErrorCode.INTERNAL_ERROR: 500,
     ErrorCode.ANSWER_TOO_LARGE: 500,
+    ErrorCode.CLIENT_DISCONNECTED: 499,
     ErrorCode.NOT_IMPLEMENTED: 501,
     ErrorCode.SERVER_STOPPING: 503,
-    ErrorCode.CLIENT_DISCONNECTED: 503,
     ErrorCode.TOO_MANY_CONNECTIONS: 503,
     ErrorCode.TURN_CONTINUES: 503,
 }
@@ -171,7 +173,7 @@ def message_of(error: BaseException) -> str:
 def failure_reply(failure: Failure) -> Reply:
     """Return the reply for a turn without an answer. A repetition finds the same turn, which helps if it will go on."""
     status = FAILURE_STATUS[failure.kind]
-    headers = RETRY_SOON if status == 503 else NO_RETRY
+    headers = RETRY_SOON if status == 503 else {**NO_RETRY, **_retry_after(failure.retry_after_s)}
     return Reply(DETAIL.refusal(status, failure.message, failure.code), status, headers, about={"error": failure.kind})
 
 
@@ -194,20 +196,22 @@ def _status(error: BaseException, envelope: ErrorEnvelope) -> int:
 
 
 def _headers(error: BaseException, status: int) -> dict[str, str]:
-    if isinstance(error, errors.DayLimitReached):
-        return {**NO_RETRY, "retry-after": str(error.retry_after_s)}
-    if isinstance(error, errors.ModelBusy):
-        return {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
-    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated:
-        return NO_RETRY
-    if isinstance(error, errors.Overloaded):
-        return {"retry-after": str(error.retry_after_s)}
-    if isinstance(error, errors.TurnRunning):
-        return RETRY_SOON
+    headers = _retry_after(_wait_s(error, status))
+    if isinstance(error, errors.TurnstoneError) and not error.may_be_repeated and status != 400:  # which nobody repeats
+        return {**NO_RETRY, **headers}
     if isinstance(error, errors.Unauthenticated) and error.scheme:
         return {**NO_RETRY, "www-authenticate": error.scheme}
-    if status in (401, 409, 500):
-        return NO_RETRY
     if status == 413:
         return HANG_UP
-    return RETRY_SOON if status == 503 else {}
+    return NO_RETRY if status in (401, 409, 500) and not headers else headers
+
+
+def _wait_s(error: BaseException, status: int) -> int | None:
+    """Return the seconds after which a request may succeed, None where waiting does not help or nobody knows."""
+    if isinstance(error, errors.DayLimitReached | errors.ModelBusy | errors.Overloaded):
+        return error.retry_after_s
+    return 1 if isinstance(error, errors.TurnRunning) or status == 503 else None
+
+
+def _retry_after(seconds: int | None) -> dict[str, str]:
+    return {} if seconds is None else {"retry-after": str(seconds)}

@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 from itertools import chain
 from typing import Any
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from turnstone.domain.errors.codes import ErrorCode, code_of
@@ -28,7 +29,7 @@ async def answered(
     """Return the whole answer, why there is none, or what to send of it while it is given.
 
     A stream begins with the answer or, so that nobody takes the line for dead, after a silence. What then goes wrong is
-    noted for the log in `about`.
+    noted for the log in `about`. Raises ClientDisconnect if the client leaves before.
     """
     told = _heard(reply.answering, receive)
     begins = False
@@ -47,7 +48,7 @@ async def answered(
     finally:
         if not begins:
             await told.aclose()
-    return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection", None, envelope)
+    raise ClientDisconnect
 
 
 async def _chunks(

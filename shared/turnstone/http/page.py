@@ -212,7 +212,8 @@ def _rules(schema: Part) -> str:
     shown = [json.dumps(example, ensure_ascii=False) for example in examples]
     told = [_text(schema["description"])] if "description" in schema else []
     rules += (f"such as {_code(text)}" for text in shown if len(text) <= MOST_OF_EXAMPLE)
-    return " ".join([*told, "; ".join(rules)])
+    sentence = "; ".join(rules)
+    return " ".join([*told, f"{sentence[0].upper()}{sentence[1:]}."] if sentence else told)
 
 
 def _resolved(part: Part, document: Part) -> Part:

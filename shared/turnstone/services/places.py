@@ -64,6 +64,7 @@ class Places:
         self._capacity = capacity
         self._share = share
         self.limits = limits
+        self._has_tenants = share < capacity or limits.requests_of_tenant < limits.requests
         self._lock = Lock()
         self._taken_by: Counter[str] = Counter()
         self._taken = 0
@@ -136,7 +137,7 @@ class Places:
         full: Overloaded = Overloaded(self._capacity)
         if self._taken_by[waiter.tenant] >= self._share < self._capacity:
             full = TenantOverloaded(self._share, self._capacity)
-        return self._told(full, f"none of them ended within {self.limits.wait_s:g} s")
+        return self._told(full, f"no place became free within {self.limits.wait_s:g} s (TURNSTONE_PLACE_WAIT_SECONDS)")
 
     def _take(self, tenant: str) -> None:
         if self._is_stopping:
@@ -156,10 +157,15 @@ class Places:
             return
         own = self._queues.get(waiter.tenant)
         own_requests, own_bytes = (own.requests, own.size_bytes) if own else (0, 0)
-        if own_requests >= self.limits.requests_of_tenant or _is_over(own_bytes, waiter, TENANT_QUEUE_BYTES):
-            raise self._told(full, f"{own_requests} requests of this tenant wait for one of them to end")
-        if self._queued >= self.limits.requests or _is_over(self._queued_bytes, waiter, QUEUE_BYTES):
-            raise self._told(full, f"{self._queued} requests wait for one of them to end")
+        own_waiting = _waiting(own_requests, " of this tenant" if self._has_tenants else "")
+        if self._has_tenants and own_requests >= self.limits.requests_of_tenant:
+            raise self._told(full, f"{own_waiting} (the limit TURNSTONE_MAX_TENANT_WAITING_REQUESTS)")
+        if self._queued >= self.limits.requests:
+            raise self._told(full, f"{_waiting(self._queued)} (the limit TURNSTONE_MAX_WAITING_REQUESTS)")
+        if _is_over(own_bytes, waiter, TENANT_QUEUE_BYTES):
+            raise self._told(full, f"{own_waiting}, with as many bytes as may wait")
+        if _is_over(self._queued_bytes, waiter, QUEUE_BYTES):
+            raise self._told(full, f"{_waiting(self._queued)}, with as many bytes as may wait")
 
     def _told(self, full: Overloaded, why: str) -> Overloaded:
         """Return the error with why the request did not wait on, and when whatever waits now has been answered."""
@@ -239,6 +245,10 @@ class _Queue:
 
     def _part_of(self, waiter: Waiter) -> OrderedDict[Waiter, None]:
         return self._begun if waiter.comes_first else self._new
+
+
+def _waiting(requests: int, whose: str = "") -> str:
+    return f"1 request{whose} waits for a place" if requests == 1 else f"{requests} requests{whose} wait for a place"
 
 
 def _is_over(queued_bytes: int, waiter: Waiter, limit_bytes: int) -> bool:

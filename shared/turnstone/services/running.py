@@ -14,6 +14,7 @@ from turnstone.domain.errors import (
     InvalidRequest,
     LeaseLost,
     LimitReached,
+    ModelBusy,
     ModelError,
     ModelTimedOut,
     NotFound,
@@ -39,7 +40,7 @@ from turnstone.services.launch import Launch, RunnerDeps
 from turnstone.services.leases import Lease
 from turnstone.services.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.transitions import closed, paused
-from turnstone.services.turn_failures import warn_of_failure
+from turnstone.services.turn_failures import ids_of, warn_of_failure
 from turnstone.store.turns import Change
 
 log = logging.getLogger(__name__)
@@ -231,6 +232,7 @@ class _Run:
             stop=self.lease.stop,
             targets=route.targets,
             provider_data=self.launch.provider_data,
+            about=ids_of(self.launch.ref),
         )
 
     def _out_of_time(self) -> TurnTimeReached:
@@ -276,8 +278,7 @@ class _Run:
                 assert_never(following)
 
     def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
-        failure = Failure(kind=_kind_of(error), message=str(error))
-        failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
+        failed = state.given_up(TurnStatus.FAILED, _failure_of(error), self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
         warn_of_failure(self.launch.ref, failed, error)
         self._steps_at_end = len(failed.turn.steps)
@@ -300,6 +301,15 @@ def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
     return () if step is None else (step_completed(step),)
 
 
+def _failure_of(error: TurnstoneError) -> Failure:
+    return Failure(
+        kind=_kind_of(error),
+        message=str(error),
+        provider_status=error.status if isinstance(error, ModelError) else None,
+        retry_after_s=error.retry_after_s if isinstance(error, ModelBusy) else None,
+    )
+
+
 def _kind_of(error: TurnstoneError) -> FailureKind:
     if isinstance(error, LimitReached):
         return "limit_reached"
@@ -309,6 +319,8 @@ def _kind_of(error: TurnstoneError) -> FailureKind:
         return "tools_refuse_credentials"
     if isinstance(error, ToolgroupUnavailable):
         return "tools_unavailable"
+    if isinstance(error, ModelBusy):
+        return "model_busy"
     return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 

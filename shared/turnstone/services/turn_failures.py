@@ -24,5 +24,9 @@ def warn_of_failure(ref: TurnRef, ended: TurnState, problem: BaseException | Non
     if problem is not None:
         told = {"error": type(problem).__name__, **(problem.told if isinstance(problem, ModelError) else {})}
     kind = ended.failure.kind
-    fields = {"tenant": ref.tenant, "agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
-    log.warning("turn failed: %s", kind, extra={"fields": {**fields, **told}, "in_message": {"kind": kind}})
+    log.warning("turn failed: %s", kind, extra={"fields": {**ids_of(ref), **told}, "in_message": {"kind": kind}})
+
+
+def ids_of(ref: TurnRef) -> dict[str, str]:
+    """Return the fields by which the log names the turn."""
+    return {"tenant": ref.tenant, "agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}

@@ -227,7 +227,9 @@ class Overloaded(TurnstoneError):
         self.retry_after_s = 1
 
     def __str__(self) -> str:
-        return f"{self.limit} turns are running, which is all this server takes{self._later}; try again shortly"
+        running = "1 turn is running" if self.limit == 1 else f"{self.limit} turns are running"
+        all_taken = f"{running}, which is all this server takes (the limit TURNSTONE_MAX_RUNNING_TURNS)"
+        return f"{all_taken}{self._later}; try again shortly"
 
     @property
     def _later(self) -> str:
@@ -242,9 +244,10 @@ class TenantOverloaded(Overloaded):
         self.share = share
 
     def __str__(self) -> str:
+        running, are = ("1 turn or question", "is") if self.share == 1 else (f"{self.share} turns and questions", "are")
         return (
-            f"this tenant runs {self.share} turns and direct model calls, which is the share of this tenant of the "
-            f"{self.limit} that this server runs (the limit max_tenant_turns){self._later}; "
+            f"{running} of this tenant {are} running, which is the share of this tenant of the "
+            f"{self.limit} places of this server (the limit TURNSTONE_MAX_TENANT_TURNS){self._later}; "
             "try again when one of them has ended"
         )
 

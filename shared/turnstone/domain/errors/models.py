@@ -13,17 +13,20 @@ class ModelError(TurnstoneError):
         status: the provider's status of HTTP, None if it gave none.
         code: the provider's own word for it, None if it has none.
         provider_id: who was asked, once that is known.
+        server: the address that was asked, for the log only.
     """
 
     is_outage = False
     status: int | None = None
     code: str | None = None
     provider_id: str | None = None
+    server: str | None = None
 
     @property
     def told(self) -> dict[str, Any]:
         """What the log may tell of it by name: words of this server's or of a protocol's, none of a message's."""
         told = {"provider": self.provider_id, "provider_status": self.status, "provider_code": self.code}
+        told["model_server"] = self.server
         cause = None if self.__cause__ is None else type(self.__cause__).__name__
         return {name: value for name, value in {**told, "cause": cause}.items() if value is not None}
 
