@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from turnstone.dialects.openai.chat_replies import DONE, USAGE_FIELDS, CompletionUsage
 from turnstone.dialects.openai.chat_requests import Penalty, Seed, StreamOptions
-from turnstone.dialects.openai.strict import Open, refuse
+from turnstone.dialects.openai.strict import OpenBody, refuse
 from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopP
 from turnstone.domain.content import text_of
 from turnstone.domain.inference import Continuations, Continued, ModelAnswer, TextsToContinue, TokenLikelihood
@@ -37,7 +37,7 @@ NEEDED = ("frequency_penalty", "guided_choice", "logit_bias", "presence_penalty"
 PASSED_ON = (*NEEDED, "user")
 
 
-class CreateCompletion(Open):
+class CreateCompletion(OpenBody):
     """A text, or some, that a model shall continue. Fields that are unknown here are for the provider."""
 
     model: Annotated[str, Field(description="The model that continues the text.", examples=["llama3.2:3b"])]
