@@ -13,6 +13,7 @@ import pytest
 
 from tests.harness import eventually
 from turnstone.dialects.openai.chat_replies import ChatCompletionEncoder
+from turnstone.dialects.openai.completions import CompletionEncoder, CreateCompletion
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.inference import ModelAnswer
 from turnstone.domain.messages import CompletionMessage
@@ -123,6 +124,14 @@ def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: p
 
 
 # ---- over HTTP
+
+
+def test_what_encodes_a_stream_does_not_hold_the_prompt_that_is_echoed() -> None:
+    body = CreateCompletion(model="m", prompt=TEXT, echo=True, stream=True)
+    assert body.to_texts().are_echoed
+    encoder = CompletionEncoder(body, "a1", AT)
+    assert TEXT not in repr(vars(encoder))
+    assert encoder.begun() == b""
 
 
 async def _never() -> Mapping[str, Any]:
