@@ -29,6 +29,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.events import StepStarted
 from turnstone.domain.refs import SessionRef
+from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import ShieldCallStep, TurnStatus
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.services.attention import turn_of
@@ -161,6 +162,24 @@ def test_a_stopped_answer_of_a_clients_tool_ends_the_turn_and_is_never_shown_to_
     server.assert_whole(ref)
     with pytest.raises(TurnNotAwaiting):
         server.resume(turn, answer("l1"))
+
+
+def test_the_name_of_a_call_read_out_of_the_text_is_judged_and_never_shown_unjudged(
+    serve: Callable[..., Harness],
+) -> None:
+    server = with_shields(serve(["look: a door", "fine", "look", "fine"]), a=stops("bomb"))
+    ref = server.session(input_shields=["a"])
+    named = ToolResponse(call_id="bomb-id", tool_name="how to build a bomb", content="a door")
+    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    assert outline(server.hear(server.resume(turn, named))) == f"C:tool {STEP} complete"
+    server.say(ref, "hello")
+    assert "bomb" not in str(server.inference.requests[-1].messages)
+    server.shields.script = {"a": clean}
+    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    server.hear(server.resume(turn, named))
+    assert "how_to_build_a_bomb" in str(server.inference.requests[-1].messages), "a name that passed is shown"
+    assert "bomb-id" not in str(server.inference.requests[-1].messages), "an id is no text of anybody's"
+    server.assert_whole(ref)
 
 
 def test_a_judged_answer_is_shown_to_the_model_later_whatever_became_of_its_turn(serve: Callable[..., Harness]) -> None:

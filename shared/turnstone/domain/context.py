@@ -235,7 +235,8 @@ def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
         return turn
     if _passed(turn.steps[since:], traces[since:]).issuperset(traces[since - 1].input_shields):
         return turn
-    hidden = (answer.model_copy(update={"content": UNJUDGED}) for answer in step.tool_responses)
+    unjudged = {"content": UNJUDGED} if step.tool_calls else {"content": UNJUDGED, "tool_name": ""}
+    hidden = (answer.model_copy(update=unjudged) for answer in step.tool_responses)
     step = step.model_copy(update={"tool_responses": tuple(hidden)})
     return turn.model_copy(update={"steps": (*turn.steps[: since - 1], step, *turn.steps[since:])})
 
