@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from pydantic import ValidationError
 
 from functions.chat.client import ChatError, Client, Refused
+from functions.chat.machine_secret import machine_secret
 from functions.chat.session import open_session
 from functions.chat.wire import Json
 from turnstone.domain.agents import AgentConfig
@@ -55,12 +56,16 @@ def open_own_session(client: Client, model: str | None, config: Json) -> OwnSess
 
 
 def identity_of(api_key: str | None) -> str:
-    """Return what stays the same of a caller: the key, or issuer and subject of a token, of which each is used once."""
+    """Return what stays the same of a caller, and that nobody else knows.
+
+    It is the key; or, of a token, each of which is used once, issuer and subject with a secret of this machine: who
+    knows those two must not be able to make the agent in which the caller's chats would then be.
+    """
     parts = (api_key or "").split(".")
     with suppress(ValueError, RecursionError, IndexError):
         claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
         if isinstance(claims, dict) and "sub" in claims:
-            return json.dumps([claims.get("iss"), claims["sub"]])
+            return json.dumps([claims.get("iss"), claims["sub"], machine_secret()])
     return api_key or ""
 
 

@@ -3,13 +3,14 @@
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.dialects.openai.stored_completions import MESSAGES_QUERY, StoredMessages, completion_id_in, messages_in
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileReply, Request, Route, wire_json
+from turnstone.http.routes import FileReply, Request, Route, restored, wire_json
 
 
 def list_chat_completion_messages(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
-    wire = request.application.stored_completions.wire(request.caller, completion_id)
-    return FileReply(wire_json(messages_in(wire, request.query)))
+    stored = request.application.stored_completions
+    wire, restore = stored.without_long_texts(request.caller, completion_id)
+    return restored(FileReply(wire_json(messages_in(wire, request.query))), restore)
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}/messages"

@@ -8,14 +8,14 @@ from turnstone.dialects.openai.stored_completions import (
     with_metadata,
 )
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.routes import FileReply, Request, Route, parse
+from turnstone.http.routes import FileReply, Request, Route, json_reply, parse
 
 
 def update_chat_completion(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
     metadata = parse(request, UpdateChatCompletion).metadata or {}
     stored = request.application.stored_completions
-    return FileReply(stored.update(request.caller, completion_id, metadata, with_metadata))
+    return json_reply(stored.update(request.caller, completion_id, metadata, with_metadata))
 
 
 ROUTE = Route(

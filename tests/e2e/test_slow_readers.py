@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.attack.slow_readers import HOST, TURN_BYTES, Session, get_request, noise, unread
+from tests.attack.slow_readers import HOST, TURN_BYTES, Session, get_request, has_begun, noise, unread
+from tests.fakes.openai_answers import Item, encoded, text_answer, text_chunk
+from tests.fakes.openai_answers import ending as ended
+from tests.fakes.openai_server import ModelServer
 from tests.servers import ServerProcess, wait_until
 
 LIMIT_S = 1.0
@@ -68,6 +74,24 @@ def test_a_client_that_only_closes_its_own_half_is_waited_for_no_longer(served: 
         assert received(reader) < TURN_BYTES
 
 
+def chat(text: str) -> bytes:
+    return json.dumps({"model": "m", "stream": True, "messages": [{"role": "user", "content": text}]}).encode()
+
+
+def chat_request(text: str) -> bytes:
+    body = chat(text)
+    return f"POST {CHAT} HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def asked(server: ServerProcess, text: str) -> int:
+    """Return the status of a chat that is read."""
+    with closing(http.client.HTTPConnection(HOST, server.port, timeout=PATIENCE_S)) as connection:
+        connection.request("POST", CHAT, chat(text), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+
+
 def received(reader: socket.socket) -> int:
     """Return how many bytes still come until the connection's end."""
     size_bytes = 0
@@ -88,6 +112,36 @@ def test_a_connection_of_which_a_little_is_read_now_and_then_is_kept(served: Ser
         while rest < TURN_BYTES // 4:
             rest += len(reader.recv(TURN_BYTES))
     assert served.ended() == before
+
+
+CHAT = "/v1/openai/v1/chat/completions"
+ANSWER = [encoded(text_chunk("x" * 60_000))] * 200
+
+
+@pytest.mark.parametrize("ending", ["leaves", "is cut off", "server ends"])
+def test_a_stream_of_which_nothing_is_read_keeps_its_place_until_it_is_ended(tmp_path: Path, ending: str) -> None:
+    limit_s = LIMIT_S if ending == "is cut off" else 10 * PATIENCE_S
+    places = {"max_running_turns": 1, "place_wait_seconds": 0}
+
+    def reply(body: Mapping[str, Any]) -> tuple[Item, ...]:
+        is_long = body["messages"][0]["content"] == "long"
+        return (*ANSWER, *ended("stop")) if is_long else text_answer("ok")
+
+    with (
+        ModelServer(reply) as model,
+        ServerProcess(tmp_path, model_url=model.url, unread_seconds=limit_s, drain_seconds=1, **places) as server,
+        unread(server, chat_request("long")) as reader,
+    ):
+        wait_until(lambda: has_begun([reader]), PATIENCE_S, "the stream does not begin")
+        time.sleep(LIMIT_S / 2)
+        assert asked(server, "short") == 503
+        if ending == "server ends":
+            server.terminate()
+            assert server.wait(PATIENCE_S) in (0, -signal.SIGTERM)
+            return
+        if ending == "leaves":
+            reader.close()
+        wait_until(lambda: asked(server, "short") == 200, PATIENCE_S, "the place is not given back")
 
 
 def test_an_idle_connection_is_kept(served: Served) -> None:

@@ -7,7 +7,7 @@ import socket
 import ssl
 import time
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from tests.integration.bedrock_asking import KEY, QUESTION, SECRET, Asking, aski
 from tests.integration.model_client import texts_of
 from turnstone.adapters.bedrock_wire import BedrockOptions
 from turnstone.domain.agents import SamplingParams
-from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelRefused, ModelTimedOut
+from turnstone.domain.errors import InvalidRequest, ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.stopping import StopSignal
 from turnstone.domain.tools import ToolDef
@@ -263,6 +263,27 @@ def assert_the_signal_frees(
         assert failed.wait(AT_ONCE_S)
         waiting.join()
         assert len(server.requests) == server.connections == 1
+
+
+def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnstone.adapters.bedrock.FIRST_BACKOFF_S", 8.0)
+    stop = StopSignal()
+    given_at: list[float] = []
+
+    def give() -> None:
+        given_at.append(time.monotonic())
+        stop.give()
+
+    def reply(_: object) -> HttpAnswer:
+        Timer(0.3, give).start()
+        return frames.refusal(429, "ThrottlingException", "busy")
+
+    with BedrockServer(reply) as server, pytest.raises(ModelBusy):
+        list(asking.inference(server.url).stream(request(stop=stop)))
+    assert time.monotonic() - given_at[0] < 2
+    assert len(server.requests) == 1
 
 
 def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there(asking: Asking) -> None:

@@ -70,6 +70,19 @@ def test_each_prompt_is_continued_by_itself_and_echoed_where_wanted(tmp_path: Pa
     assert [choice["index"] for choice in choices] == sorted(choice["index"] for choice in choices)
 
 
+def test_the_echo_of_a_long_prompt_is_streamed_in_pieces_and_no_sooner_than_the_answer(tmp_path: Path) -> None:
+    prompt = "a long way \U0001f600 " * 20_000
+    with world(tmp_path, lambda body: continues(body) if body["prompt"] == prompt else HttpAnswer(400, {})) as (
+        serving,
+        _,
+    ):
+        body = asked(OPENAI, prompt, echo=True, stream=True)
+        choices = [choice for event in events_of(serving.client.post(OPENAI, body)) for choice in event["choices"]]
+        assert serving.client.post(OPENAI, body | {"prompt": "no"}).status >= 400
+    assert "".join(choice["text"] for choice in choices) == f"{prompt} after {prompt}"
+    assert max(len(choice["text"]) for choice in choices[:-3]) < 20_000
+
+
 def test_what_such_servers_take_is_passed_on_to_them(tmp_path: Path) -> None:
     fields = {
         "suffix": " The end.",

@@ -106,7 +106,13 @@ def test_what_only_such_servers_take_is_passed_on_to_them(tmp_path: Path) -> Non
 
 
 SCORE = {"token": "o", "logprob": -0.25, "bytes": [111], "top_logprobs": [{"token": "O", "logprob": -2, "bytes": None}]}
-ODD = [SCORE | {"logprob": float("-inf")}, SCORE | {"token": 7}, "x", SCORE | {"bytes": [300], "top_logprobs": "x"}]
+ODD = [
+    SCORE | {"logprob": -(10**400)},
+    SCORE | {"logprob": float("-inf")},
+    SCORE | {"token": 7},
+    "x",
+    SCORE | {"bytes": [300], "top_logprobs": "x"},
+]
 UNLIKELY = SCORE | {"logprob": -9999.0}
 
 
@@ -126,12 +132,12 @@ def test_logprobs_are_answered_where_they_are_asked_for(tmp_path: Path, stream: 
         )
     choices = [choice for event in (events_of(wanted) if stream else [wanted.json()]) for choice in event["choices"]]
     told = [entry for choice in choices if choice["logprobs"] for entry in choice["logprobs"]["content"]]
-    assert told == [SCORE, SCORE, UNLIKELY, SCORE | {"bytes": None, "top_logprobs": []}]
+    assert told == [SCORE, SCORE, UNLIKELY, UNLIKELY, SCORE | {"bytes": None, "top_logprobs": []}]
     if stream:
         assert [(c["delta"].get("content"), len(c["logprobs"]["content"])) for c in choices if c["logprobs"]] == [
             ("", 1),
             ("ok", 1),
-            ("!", 2),
+            ("!", 3),
         ]
     assert b"-0.25" not in not_wanted.body
     assert [(sent.get("logprobs"), sent.get("top_logprobs")) for sent in model.requests] == [(True, 1), (None, None)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asgi_client import Answered, Raw, Served, scope_of, served
-from tests.fakes.openai_answers import call_answer, text_answer
+from tests.fakes.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
 from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
@@ -49,9 +51,9 @@ class World:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
+def world(folder: Path, more: Sequence[Answer] = ()) -> Iterator[World]:
     """Serve an ended turn of four steps, with a long question, a long answer of a tool and a long answer."""
-    script = [call_answer(("look", "{}")), text_answer(ANSWER)]
+    script = [call_answer(("look", "{}")), text_answer(ANSWER), *more]
     with ModelServer(script) as model, served(folder, model_url=model.url) as serving:
         config = {"model": "m", "instructions": "Be brief.", "client_tools": [TOOL]}
         agent_id = serving.client.post("/v1/agents", {"agent_config": config}).json()["agent_id"]
@@ -131,6 +133,76 @@ def test_a_file_of_any_size_comes_as_it_was_made(large: World, size: int) -> Non
     assert answer.headers["content-type"] == "application/octet-stream"
     assert answer.headers["cache-control"] == "private, max-age=0"
     assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''a.bin"
+
+
+CHATS = "/v1/openai/v1/chat/completions"
+HELD_BYTES = 1_000_000
+LONG = NOISE + ' is "a question"\\ of \u2603 \U0001f600\n'
+
+
+def stored_chat(there: World, text: str) -> tuple[str, bytes]:
+    """Return the path of a stored chat completion with the text in its question, and its JSON."""
+    parts = [{"type": "text", "text": text}, {"type": "text", "text": "short"}]
+    messages = [{"role": "user", "content": parts}, {"role": "user", "content": text}]
+    made = there.serving.client.post(CHATS, {"model": "m", "store": True, "messages": messages}).json()
+    return f"{CHATS}/{made['id']}", json.dumps(messages).encode()
+
+
+@pytest.mark.parametrize("text", ["short", LONG])
+def test_a_stored_chat_completion_of_any_size_is_read_as_it_was_asked(tmp_path: Path, text: str) -> None:
+    with world(tmp_path, [text_answer("ok")]) as there:
+        path, asked = stored_chat(there, text)
+        read, messages = there.get(path), there.get(f"{path}/messages?order=desc")
+        changed = there.serving.client.post(path, {"metadata": {"a": "b"}})
+        assert there.get(f"{path}/messages?after={messages.json()['first_id']}").json()["data"] == []
+    assert read.json()["input_messages"] == json.loads(asked)
+    assert changed.json() == read.json() | {"metadata": {"a": "b"}}
+    plain, parted = messages.json()["data"]
+    assert (plain["content"], parted["content_parts"]) == (text, json.loads(asked)[0]["content"])
+    for answer in (read, messages, changed):
+        assert answer.headers["content-type"] == "application/json"
+        assert ("content-length" in answer.headers) == (text == "short")
+
+
+@pytest.mark.parametrize("of", ["", "/messages", "change"])
+def test_a_reader_that_stands_still_holds_little_of_a_stored_chat_completion(tmp_path: Path, of: str) -> None:
+    with world(tmp_path, [text_answer("ok")]) as there:
+        path, _ = stored_chat(there, LONG)
+        there.get(path + of.removeprefix("change"))
+        body = b'{"metadata": {"a": "b"}}' if of == "change" else b""
+        raw = Raw("POST", path.encode(), body=(body,)) if body else Raw("GET", (path + of).encode())
+        bodies: list[bytes] = []
+
+        async def receive() -> Mapping[str, Any]:
+            if bodies:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def stand_still() -> int:
+            stands = asyncio.Event()
+
+            async def send(message: Mapping[str, Any]) -> None:
+                if "body" in message:
+                    bodies.append(message["body"])
+                    stands.set()
+                    await asyncio.Event().wait()
+
+            gc.collect()
+            tracemalloc.start()
+            try:
+                reading = asyncio.create_task(there.serving.client.app(scope_of(raw), receive, send))
+                await asyncio.wait_for(stands.wait(), 20)
+                gc.collect()
+                held, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+            return held
+
+        assert there.serving.client._loop.run_until_complete(stand_still()) < HELD_BYTES
+        assert bodies
 
 
 @pytest.mark.parametrize("of", ["turn", "events"])

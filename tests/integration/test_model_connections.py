@@ -2,16 +2,16 @@
 
 import socket
 import time
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
 import pytest
 
-from tests.fakes.openai_answers import Item, Pause, ending, text_answer, text_chunk
+from tests.fakes.openai_answers import HttpAnswer, Item, Pause, ending, text_answer, text_chunk
 from tests.fakes.openai_server import ModelServer
 from turnstone.adapters import openai_compatible
 from turnstone.adapters.connections import SEND_TIMEOUT_S, PatientHTTPConnection
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.domain.errors import ModelFailed
+from turnstone.domain.errors import ModelBusy, ModelFailed
 from turnstone.domain.messages import UserMessage
 from turnstone.domain.stopping import StopSignal
 from turnstone.ports import InferenceRequest
@@ -74,6 +74,24 @@ def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_ag
         assert failed.wait(AT_ONCE_S)
         waiting.join()
         assert len(server.requests) == 1
+
+
+def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again() -> None:
+    stop = StopSignal()
+    given_at: list[float] = []
+
+    def give() -> None:
+        given_at.append(time.monotonic())
+        stop.give()
+
+    def reply(_: object) -> HttpAnswer:
+        Timer(0.3, give).start()
+        return HttpAnswer(429, {"error": "busy"}, {"Retry-After": "4"})
+
+    with ModelServer(reply) as server, pytest.raises(ModelBusy):
+        list(OpenAICompatibleInference(server.url, None).stream(question(stop)))
+    assert time.monotonic() - given_at[0] < 2
+    assert len(server.requests) == 1
 
 
 def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there() -> None:

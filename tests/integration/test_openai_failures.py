@@ -1,5 +1,6 @@
 """How OpenAICompatibleInference fails: what it says, what it repeats, and what it keeps to itself."""
 
+import json
 import logging
 import re
 import socket
@@ -24,9 +25,11 @@ from tests.integration.model_client import KEY, QUESTION, asked, request, texts_
 from turnstone.adapters.model_access import ModelAccess, SettingNames
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.adapters.quoting import without_address
+from turnstone.domain.content import TextItem
 from turnstone.domain.errors import ModelBusy, ModelFailed, ModelNotFound, ModelTimedOut
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
+from turnstone.domain.tools import call_from_json
 
 
 def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: float = 5) -> tuple[str, int]:
@@ -244,6 +247,26 @@ def test_neither_the_key_nor_a_message_gets_into_an_error_or_a_log(wrap: Any, ca
         told += repr(error)
         error = error.__cause__ or error.__context__
     assert not [secret for secret in (KEY[:9], "question that", context) if secret in told]
+
+
+@pytest.mark.parametrize("wrap", [str, json.dumps, lambda body: json.dumps(json.dumps(body))])
+def test_no_part_of_a_repeated_request_gets_into_an_error_however_it_is_escaped(wrap: Any):
+    asked_for = {"place": 'a "private" street', "at": ["the 7th of \u2603 in private"]}
+    made = call_from_json("c1", "look", json.dumps(asked_for))
+    messages = (
+        UserMessage(content='my "private"\nquestion \u2603'),
+        UserMessage(content=(TextItem(text="one private\tpart"), TextItem(text="two private parts"))),
+        CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(made,)),
+        ToolResponseMessage(call_id="c1", content='{"private": "answer \\ of a tool"}'),
+    )
+
+    def repeats(body: Any) -> HttpAnswer:
+        return HttpAnswer(400, {"error": f"bad: {wrap(body['messages'])}"})
+
+    with ModelServer(repeats) as server, pytest.raises(ModelFailed) as caught:
+        asked(server, request(*messages))
+    assert "bad: " in str(caught.value)
+    assert "private" not in str(caught.value)
 
 
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown():

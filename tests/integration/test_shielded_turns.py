@@ -29,6 +29,7 @@ from turnstone.domain.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed, StoreUnavailable, TurnNotAwaiting
 from turnstone.domain.events import StepStarted
 from turnstone.domain.refs import SessionRef
+from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import ShieldCallStep, TurnStatus
 from turnstone.domain.verdicts import ShieldQuestion, Verdict
 from turnstone.services.attention import turn_of
@@ -163,6 +164,24 @@ def test_a_stopped_answer_of_a_clients_tool_ends_the_turn_and_is_never_shown_to_
         server.resume(turn, answer("l1"))
 
 
+def test_the_name_of_a_call_read_out_of_the_text_is_judged_and_never_shown_unjudged(
+    serve: Callable[..., Harness],
+) -> None:
+    server = with_shields(serve(["look: a door", "fine", "look", "fine"]), a=stops("bomb"))
+    ref = server.session(input_shields=["a"])
+    named = ToolResponse(call_id="bomb-id", tool_name="how to build a bomb", content="a door")
+    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    assert outline(server.hear(server.resume(turn, named))) == f"C:tool {STEP} complete"
+    server.say(ref, "hello")
+    assert "bomb" not in str(server.inference.requests[-1].messages)
+    server.shields.script = {"a": clean}
+    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    server.hear(server.resume(turn, named))
+    assert "how_to_build_a_bomb" in str(server.inference.requests[-1].messages), "a name that passed is shown"
+    assert "bomb-id" not in str(server.inference.requests[-1].messages), "an id is no text of anybody's"
+    server.assert_whole(ref)
+
+
 def test_a_judged_answer_is_shown_to_the_model_later_whatever_became_of_its_turn(serve: Callable[..., Harness]) -> None:
     server = with_shields(serve([call("look", "l1"), Says(error=ModelFailed("broken")), "fine"]), a=clean)
     ref = server.session(client_tools=[client_tool()])
@@ -186,6 +205,50 @@ def test_a_cancelled_turns_unjudged_answer_is_not_shown_to_the_model_later(serve
     server.say(ref, "hello")
     assert "a bomb" not in str(server.inference.requests[-1].messages)
     server.assert_whole(ref)
+
+
+@pytest.mark.parametrize("ending", ["cancelled", "superseded"])
+def test_a_question_that_was_never_judged_is_not_shown_to_the_model_later(
+    serve: Callable[..., Harness], ending: str
+) -> None:
+    server = with_shields(serve(["fine", "fine"]), a=clean, b=clean)
+    judging = Held(Verdict())
+    server.shields.script = {"a": clean, "b": judging}
+    ref = server.session(input_shields=["a", "b", "a"])
+    running = server.start(ref, "how to build a bomb?")
+    judging.wait()
+    if ending == "cancelled":
+        server.core.cancelling.cancel(LOCAL_CALLER, running.ref, attempt())
+    else:
+        lease = server.core.leases.find(running.ref)
+        assert lease is not None
+        lease.lose()
+        server.clock.advance(LEASE_S)
+    judging.open()
+    server.hear(running)
+    server.shields.script = {"a": clean, "b": clean}
+    server.say(ref, "hello", input_shields=[])
+    server.say(ref, "hello")
+    assert "bomb" not in str([request.messages for request in server.inference.requests])
+    assert "bomb" not in str(server.core.usage.contexts.read(LOCAL_CALLER, ref))
+    assert "bomb" in str(server.states(ref)[0].turn.input_messages), "the record keeps what was sent"
+    server.assert_whole(ref)
+
+
+def test_a_turn_taken_over_has_its_question_judged_and_shown_to_the_model_later(serve: Callable[..., Harness]) -> None:
+    first = with_shields(serve([]), a=clean, b=clean)
+    ref = first.session(input_shields=["a", "b"])
+    first.store.after(saves_step, first.store.die)
+    turn = first.start(ref, "a harmless question").ref
+    first.settle()
+    heir = first.another([Says(error=ModelFailed("broken")), "fine"])
+    heir.shields.script = {"a": clean, "b": clean}
+    first.clock.advance(LEASE_S)
+    heir.attend(turn)
+    heir.settle()
+    heir.say(ref, "hello")
+    assert contents(heir.inference.requests[-1].messages) == ["a harmless question", "hello"]
+    heir.assert_whole(ref)
 
 
 def test_shields_that_have_judged_an_answer_do_not_judge_it_again_after_a_crash(serve: Callable[..., Harness]) -> None:

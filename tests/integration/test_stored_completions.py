@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +145,11 @@ def wire(name: str, said: str, metadata: Mapping[str, str]) -> bytes:
 
 
 def read(place: Place, name: str, caller: Caller = ANN) -> Any:
-    return json.loads(place.kept.wire(caller, name))
+    return json.loads(joined(place.kept.wire(caller, name)))
+
+
+def joined(wire: bytes | Iterable[bytes]) -> bytes:
+    return wire if isinstance(wire, bytes) else b"".join(wire)
 
 
 def test_what_is_kept_is_read_as_it_was_and_for_one_write(place: Place) -> None:

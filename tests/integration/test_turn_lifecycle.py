@@ -447,7 +447,7 @@ def test_the_log_is_what_follows_from_the_turns_after_a_mixed_life(serve: Serve,
     assert len(list((tmp_path / "blobs").glob("*/*"))) >= len(LARGE)
 
     server.say(ref, "and now?")
-    told = [message for state in states for message in told_afterwards(state.turn, state.status)]
+    told = [message for state in states for message in told_afterwards(state)]
     assert (*told, UserMessage(content="and now?")) == server.inference.requests[-1].messages
 
 

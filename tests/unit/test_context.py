@@ -60,7 +60,7 @@ def waiting(*asked: ToolCall) -> TurnState:
 
 def answers_seen_after(ended: TurnState) -> list[tuple[str, Content]]:
     """Return the tool answers that the next turn shows to a model which refuses a call without one."""
-    engine = Engine("fine", history=told_afterwards(ended.turn, ended.status))
+    engine = Engine("fine", history=told_afterwards(ended))
     engine.run(new_turn("go on", "t2"))
     (request,) = engine.inference.requests
     return [(m.call_id, m.content) for m in request.messages if isinstance(m, ToolResponseMessage)]
@@ -107,12 +107,12 @@ def test_of_mixed_calls_only_the_unanswered_are_told_as_not_executed(status: Tur
 
 def test_a_turn_whose_calls_are_all_answered_is_told_as_it_was() -> None:
     ended = completed(calls(PRICE, STOCK), "done")
-    assert told_now(ended.turn) == told_afterwards(ended.turn, ended.status)
+    assert told_now(ended.turn) == told_afterwards(ended)
     assert answers_seen_after(ended) == [("c1", "3 coins"), ("c2", "sold out")]
 
 
 def test_an_inference_that_said_nothing_is_not_told() -> None:
-    assert (UserMessage(content="hello"),) == told_afterwards(completed("").turn, TurnStatus.COMPLETED)
+    assert (UserMessage(content="hello"),) == told_afterwards(completed(""))
 
 
 def test_unanswered_calls_are_those_of_the_last_inference_that_no_step_answers() -> None:
@@ -229,14 +229,14 @@ def test_the_log_rebuilt_from_the_turns_is_the_log_as_it_grew(lengths: list[int]
 def test_a_turn_is_kept_in_the_log_itself_up_to_four_kilobytes(excess_bytes: int, is_inline: bool) -> None:
     frame = len(MESSAGES.dump_json((UserMessage(content=""),)))
     ended = new_turn("x" * (INLINE_BYTES - frame + excess_bytes)).model_copy(update={"status": TurnStatus.COMPLETED})
-    messages = told_afterwards(ended.turn, TurnStatus.COMPLETED)
+    messages = told_afterwards(ended)
     expected = Entry(order="t1", tokens=tokens_of(messages), messages=messages if is_inline else None)
     assert expected == entry_of(ended)
 
 
 def test_an_entry_is_what_is_told_of_the_turn_afterwards() -> None:
     ended = given_up(waiting(ASK), TurnStatus.EXPIRED, NOW)
-    messages = told_afterwards(ended.turn, ended.status)
+    messages = told_afterwards(ended)
     assert Entry(order="t1", tokens=tokens_of(messages), messages=messages) == entry_of(ended)
 
 

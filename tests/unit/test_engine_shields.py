@@ -182,7 +182,8 @@ def afterwards(ending: Any, status: TurnStatus = TurnStatus.COMPLETED) -> list[t
     turn = ending.state.turn.model_copy(
         update={"output_message": getattr(ending, "output", ending.state.turn.output_message)}
     )
-    return [(message.role, str(message.content)) for message in told_afterwards(turn, status)]
+    ended = ending.state.model_copy(update={"turn": turn, "status": status})
+    return [(message.role, str(message.content)) for message in told_afterwards(ended)]
 
 
 def test_of_a_stopped_question_later_turns_show_nothing() -> None:
@@ -199,7 +200,7 @@ def test_of_a_stopped_pause_calls_that_ran_stay_and_those_of_the_client_go() -> 
     engine = guarded(calls(PRICE, ASK, text="a secret"), outputs=("a",), a=stops("secret"))
     ending = engine.run(new_turn("hello"))
     assert isinstance(ending, Blocked)
-    told = told_afterwards(ending.state.turn.model_copy(update={"output_message": ending.output}), TurnStatus.COMPLETED)
+    told = told_afterwards(ending.state.completed(ending.output, ending.state.turn.started_at))
     assert [(message.role, str(message.content)) for message in told] == [
         ("user", "hello"),
         ("assistant", "stopped"),
@@ -219,6 +220,17 @@ def test_an_answer_that_nobody_came_to_judge_is_not_shown(status: TurnStatus) ->
     stored = engine.move(new_turn("hello"))
     assert isinstance(stored, RunAgain)
     assert afterwards(stored, status) == [("user", "hello")]
+
+
+@pytest.mark.parametrize("status", [TurnStatus.FAILED, TurnStatus.CANCELLED, TurnStatus.EXPIRED])
+@pytest.mark.parametrize(("judged_by", "is_shown"), [((), True), (("a",), True), (("a", "b"), False), (("b",), False)])
+def test_a_question_is_shown_once_each_of_its_shields_passed_it(
+    status: TurnStatus, judged_by: tuple[str, ...], is_shown: bool
+) -> None:
+    engine = guarded("never", inputs=("a",), a=lambda _: found("warn"))
+    judged = engine.move(new_turn("hello").model_copy(update={"input_shields": judged_by}))
+    assert isinstance(judged, RunAgain)
+    assert afterwards(judged, status) == ([("user", "hello")] if is_shown else [])
 
 
 def test_a_model_is_asked_the_question_that_was_judged() -> None:

@@ -28,7 +28,7 @@ from turnstone.domain.content import Image, ImageItem, TextItem
 from turnstone.domain.context import told_afterwards
 from turnstone.domain.messages import text_said
 from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolResult
-from turnstone.domain.turns import TokenUsage, ToolExecutionStep, TurnState, TurnStatus
+from turnstone.domain.turns import TokenUsage, ToolExecutionStep, TurnState
 from turnstone.domain.verdicts import Verdict
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish
 
@@ -110,7 +110,7 @@ def test_an_answer_that_is_stopped_is_kept_nowhere_and_ends_the_turn() -> None:
     saved = [entry.state.model_dump_json() for entry in engine.journal if isinstance(entry, Saved)]
     assert [text for text in saved if SECRET in text] == []
     ended = ending.state.completed(ending.output, ending.state.turn.started_at)
-    assert SECRET not in str(told_afterwards(ended.turn, TurnStatus.COMPLETED))
+    assert SECRET not in str(told_afterwards(ended))
 
 
 def of_a_file(mime_type: str, body: bytes) -> ToolResult:

@@ -15,6 +15,7 @@ from turnstone.adapters.openai_wire import request_body
 from turnstone.adapters.prompted_tools import prompted
 from turnstone.dialects.openai.chat_replies import ChatCompletionEncoder
 from turnstone.dialects.openai.chat_requests import EXTRAS, REFUSED, CreateChatCompletion
+from turnstone.dialects.openai.completions import CreateCompletion
 from turnstone.dialects.openai.embeddings import CreateEmbedding, embeddings_frame
 from turnstone.domain.inference import Embedded, ModelAnswer, Question, TokenLikelihood
 from turnstone.domain.messages import CompletionMessage
@@ -172,12 +173,56 @@ def test_a_field_that_a_server_could_read_as_one_of_ours_is_refused(name: str) -
         question(**{name: "other"})
 
 
-@pytest.mark.parametrize("name", ["api_base", "API-Key", "base_url", "extra_headers", "Authorization"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("api_base", "API-Key", "base_url", "extra_headers", "Authorization", "Base-URL", "apiBase", "__base__url"),
+        *("fallbacks", "model_list", "user_config", "litellm_params", "remote_host"),
+        *("endpoint", "azure_endpoint", "aws_bedrock_runtime_endpoint", "aws-sts-endpoint", "langsmith_base_url"),
+    ],
+)
 def test_who_is_asked_and_with_whose_key_is_no_field_of_a_body(name: str) -> None:
     with pytest.raises(ValidationError, match=f"{name}: is set by this server"):
         question(**{name: "http://elsewhere"})
     with pytest.raises(ValidationError, match=f"{name}: is set by this server"):
         CreateEmbedding.model_validate({"model": "m", "input": "x", name: "http://elsewhere"})
+
+
+INNER: Any = [
+    {"kv_transfer_params": {"do_remote_prefill": True, "remoteHost": "elsewhere"}},
+    {"router": [[{"deployments": {"litellmParams": {}}}]]},
+    {"options": {"metadatas": {"api-base": None}}},
+]
+
+
+@pytest.mark.parametrize("further", INNER)
+def test_who_is_asked_is_nowhere_within_a_further_field(further: dict[str, Any]) -> None:
+    (name,) = further
+    told = f"{name}: has '(remoteHost|litellmParams|api-base)', which is this server's to choose"
+    with pytest.raises(ValidationError, match=told):
+        question(**further)
+    for body in (CreateEmbedding, CreateCompletion):
+        with pytest.raises(ValidationError, match=told):
+            body.model_validate({"model": "m", "input": "x", "prompt": "x", **further})
+
+
+SCHEMA = {"type": "object", "properties": {"endpoint": {"const": {"api_key": 1}}, "organization": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        {"guided_json": SCHEMA},
+        {"structured_outputs": {"json": {"$defs": {"headers": SCHEMA}, "default": {"proxy": 1}}}},
+        {"chat_template_kwargs": {"organization": "ours"}, "documents": [{"endpoint": "GET /"}]},
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": SCHEMA}}]},
+        {"metadata": {"endpoint": "x"}},
+        {"messages": [HELLO, {"role": "assistant", "content": "api_base", "parsed": {"organization": "ours"}}]},
+        {"provider": {"order": ["base_url"]}},
+    ],
+)
+def test_words_of_a_schema_or_of_a_text_are_no_fields(further: dict[str, Any]) -> None:
+    assert question(**further)
 
 
 def test_a_further_field_is_nested_no_deeper_than_others() -> None:

@@ -10,7 +10,7 @@ from turnstone.domain.agents import AgentConfig, JsonSchemaFormat, SamplingParam
 from turnstone.domain.context import tokens_of, told_afterwards
 from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.tools import ToolDef
-from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.domain.turns import TurnState
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.ports import InferenceRequest
 
@@ -64,7 +64,7 @@ def test_context_of_a_user_message_is_shown_in_its_turn_and_never_after() -> Non
     ending = engine.run(with_context("the shop is open"))
     shown = UserMessage(content="hello", context="the shop is open")
     assert [shown, shown] == [request.messages[1] for request in engine.inference.requests]
-    told = told_afterwards(ending.state.turn, TurnStatus.COMPLETED)
+    told = told_afterwards(ending.state)
     assert [UserMessage(content="hello")] == [message for message in told if isinstance(message, UserMessage)]
 
 

@@ -129,6 +129,7 @@ def states(draw: st.DrawFn, statuses: st.SearchStrategy[TurnStatus] = STATUSES) 
         status=draw(statuses),
         pending_calls=draw(CALL_TUPLES),
         overrides=draw(OVERRIDES),
+        input_shields=draw(st.lists(TEXT, max_size=2).map(tuple)),
         failure=draw(st.none() | FAILURES),
         takeovers=draw(COUNTS),
         rev=draw(COUNTS),

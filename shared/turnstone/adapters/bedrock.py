@@ -1,7 +1,5 @@
 """The models of Amazon Bedrock, asked through Converse and ConverseStream."""
 
-import random
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from turnstone.adapters.bedrock_answer import ConverseAnswer, Event, events_of
 from turnstone.adapters.bedrock_errors import FAILURES, Asked, Refusal, broken_off, refusal_of
 from turnstone.adapters.bedrock_wire import BedrockOptions, ConverseRequest, converse_request
 from turnstone.adapters.connections import Line, asking_over
+from turnstone.adapters.model_responses import jittered
 from turnstone.adapters.openai_answer import call_ids_of
 from turnstone.adapters.quoting import quoted
 from turnstone.domain.routing import Target
@@ -90,9 +89,10 @@ class BedrockInference:
             begun = self._attempt(question, asked)
             if isinstance(begun, Begun):
                 return begun
-            if begun.wait_s is None or not attempts_left or line.is_cut:
+            if begun.wait_s is None or not attempts_left:
                 raise begun.error from begun.cause
-            time.sleep(max(begun.wait_s, backoff_s * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter, not a secret
+            if line.is_cut_within(max(begun.wait_s, jittered(backoff_s))):
+                raise begun.error from begun.cause
             attempts_left -= 1
             backoff_s *= 2
 

@@ -23,7 +23,15 @@ class Line:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sock: socket.socket | None = None
-        self.is_cut = False
+        self._cut = threading.Event()
+
+    @property
+    def is_cut(self) -> bool:
+        return self._cut.is_set()
+
+    def is_cut_within(self, seconds: float) -> bool:
+        """Wait so long; return True at once when the line is cut."""
+        return self._cut.wait(seconds)
 
     def hold(self, sock: socket.socket) -> None:
         with self._lock:
@@ -40,7 +48,7 @@ class Line:
     def cut(self) -> None:
         """End the wait for an answer, in the thread that waits by an error."""
         with self._lock:
-            self.is_cut = True
+            self._cut.set()
             if self._sock is not None:
                 _shut(self._sock)
 

@@ -1,6 +1,7 @@
 """What a model server's response says beside its answer: why there is none, when to ask again."""
 
 import json
+import random
 from contextlib import suppress
 
 from urllib3 import BaseHTTPResponse, Retry
@@ -37,6 +38,11 @@ def wait_before_retry(response: BaseHTTPResponse) -> float | None:
         return None
     wait_s = retry_after_s(response) or 0.0
     return wait_s if wait_s <= LONGEST_WAIT_S else None
+
+
+def jittered(backoff_s: float) -> float:
+    """Return between half and all of the time, so that not all who were refused at once come back at once."""
+    return backoff_s * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
 
 
 def retry_after_s(response: BaseHTTPResponse) -> float | None:

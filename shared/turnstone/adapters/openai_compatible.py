@@ -2,8 +2,6 @@
 
 import json
 import logging
-import random
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +22,14 @@ from urllib3.util import parse_url
 
 from turnstone.adapters.connections import Line, asking_over, patient_pools
 from turnstone.adapters.model_access import ModelAccess, SettingNames
-from turnstone.adapters.model_responses import READ_BYTES, error_text_of, retry_after_s, settle, wait_before_retry
+from turnstone.adapters.model_responses import (
+    READ_BYTES,
+    error_text_of,
+    jittered,
+    retry_after_s,
+    settle,
+    wait_before_retry,
+)
 from turnstone.adapters.openai_answer import AnswerReader, call_ids_of
 from turnstone.adapters.openai_completions import (
     COMPLETIONS,
@@ -247,9 +252,10 @@ class OpenAICompatibleInference:
                 if answer.status == 200:
                     return answer
                 answer = self._refused(answer, asking)
-            if answer.wait_s is None or not attempts_left or asking.line.is_cut:
+            if answer.wait_s is None or not attempts_left:
                 raise answer.error from answer.cause
-            time.sleep(max(answer.wait_s, backoff_s * random.uniform(0.5, 1.0)))  # noqa: S311 - jitter, not a secret
+            if asking.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
+                raise answer.error from answer.cause
             attempts_left -= 1
             backoff_s *= 2
 

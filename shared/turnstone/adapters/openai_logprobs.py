@@ -4,7 +4,7 @@ Source: the OpenAI API reference, `choices[].logprobs`. -9999 stands for a token
 and here for what no JSON can hold, such as the minus infinity of some servers.
 """
 
-import math
+import sys
 from typing import Any
 
 from turnstone.adapters.openai_answer import mended
@@ -64,7 +64,7 @@ class Logprobs:
             return None
         return {
             "token": mended(entry["token"]),
-            "logprob": float(logprob) if abs(logprob) < math.inf else UNLIKELY,
+            "logprob": float(logprob) if abs(logprob) <= sys.float_info.max else UNLIKELY,
             "bytes": _bytes(entry.get("bytes")),
         }
 

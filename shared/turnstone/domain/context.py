@@ -81,7 +81,7 @@ def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...
 
 def entry_of(ended: TurnState) -> Entry:
     """Return the ended turn's place in the log."""
-    messages = told_afterwards(ended.turn, ended.status, ended.traces)
+    messages = told_afterwards(ended)
     is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
     return Entry(
         order=ended.order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None
@@ -124,10 +124,12 @@ def told_of(summary: Summary) -> Message:
     return UserMessage(content=f"[Summary of the earlier conversation]\n{summary.text}")
 
 
-def told_afterwards(turn: Turn, status: TurnStatus, traces: Sequence[StepTrace] = ()) -> tuple[Message, ...]:
+def told_afterwards(ended: TurnState) -> tuple[Message, ...]:
     """Return the ended turn's messages: without passing context and what shields stopped, every call with an answer."""
-    judged = _without_stopped(_without_unjudged(turn, traces), status)
-    return answered(_messages(judged, with_context=False), _reason_unanswered(turn, status))
+    if _is_question_unjudged(ended):
+        return ()
+    judged = _without_stopped(_without_unjudged(ended.turn, ended.traces), ended.status)
+    return answered(_messages(judged, with_context=False), _reason_unanswered(ended.turn, ended.status))
 
 
 def told_now(turn: Turn) -> tuple[Message, ...]:
@@ -209,6 +211,19 @@ def _tokens(message: Message) -> int:
     return MESSAGE_TOKENS + -(-size // 4) + images * IMAGE_TOKENS
 
 
+def _is_question_unjudged(ended: TurnState) -> bool:
+    """Tell whether the turn ended before each of its input shields passed its messages, and before the model did."""
+    if any(isinstance(step, InferenceStep) for step in ended.turn.steps):
+        return False
+    return not _passed(ended.turn.steps, ended.traces).issuperset(ended.input_shields)
+
+
+def _passed(steps: Sequence[Step], traces: Sequence[StepTrace]) -> set[str | None]:
+    """Return the shields that let pass what they judged in these steps."""
+    judged = zip(steps, traces, strict=False)
+    return {trace.shield_id for step, trace in judged if isinstance(step, ShieldCallStep) and not step.has_stopped}
+
+
 def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
     """Return the turn without the client's last answers if a shield stopped them, or was to judge them and never did.
 
@@ -218,13 +233,10 @@ def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
     step = turn.steps[since - 1] if since else None
     if not isinstance(step, ToolExecutionStep):
         return turn
-    after = list(zip(turn.steps, traces, strict=False))[since:]
-    passed = {
-        trace.shield_id for judged, trace in after if isinstance(judged, ShieldCallStep) and not judged.has_stopped
-    }
-    if passed.issuperset(traces[since - 1].input_shields):
+    if _passed(turn.steps[since:], traces[since:]).issuperset(traces[since - 1].input_shields):
         return turn
-    hidden = (answer.model_copy(update={"content": UNJUDGED}) for answer in step.tool_responses)
+    unjudged = {"content": UNJUDGED} if step.tool_calls else {"content": UNJUDGED, "tool_name": ""}
+    hidden = (answer.model_copy(update=unjudged) for answer in step.tool_responses)
     step = step.model_copy(update={"tool_responses": tuple(hidden)})
     return turn.model_copy(update={"steps": (*turn.steps[: since - 1], step, *turn.steps[since:])})
 

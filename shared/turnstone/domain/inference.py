@@ -74,12 +74,14 @@ class TextsToContinue:
     Attributes:
         prompts: one or more. One with images, or whose answer is bound to a format, is a message of a chat.
         config: as of a `Question`; its extras and needed extras likewise.
+        are_echoed: each text comes before its continuation, in parts, while the answer is given.
     """
 
     prompts: tuple[Content, ...]
     config: AgentConfig
     extras: Mapping[str, Any] = field(default_factory=dict)
     needed_extras: tuple[str, ...] = ()
+    are_echoed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

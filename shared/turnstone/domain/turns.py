@@ -225,6 +225,7 @@ class TurnState(Frozen):
         status: where its life stands.
         pending_calls: the calls a client has still to answer.
         overrides: what this turn changes of its agent, remembered over resume.
+        input_shields: the shields that judge its messages before the model sees them, as far as this was stored.
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
         summary: what was written at its end of earlier turns.
@@ -242,6 +243,7 @@ class TurnState(Frozen):
     status: TurnStatus = TurnStatus.IN_PROGRESS
     pending_calls: tuple[ToolCall, ...] = ()
     overrides: TurnOverrides = TurnOverrides.model_construct()
+    input_shields: tuple[str, ...] = ()
     traces: tuple[StepTrace, ...] = ()
     failure: Failure | None = None
     summary: Summary | None = None

@@ -7,9 +7,11 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
+from turnstone.domain.content import Content, TextItem, items_of
 from turnstone.domain.events import StepStarted, TurnEvent, step_completed
 from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
 from turnstone.domain.moments import strictly_after
+from turnstone.domain.tools import ToolResponse
 from turnstone.domain.turns import (
     InferenceStep,
     SafetyViolation,
@@ -52,11 +54,25 @@ def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -
 
 
 def _answers_of_client(state: TurnState) -> tuple[Message, ...]:
-    """Return the answers that resumed the turn last, as the model will see them; none if its messages are newer."""
+    """Return the answers that resumed the turn last, as the model will see them; none if its messages are newer.
+
+    Of calls that the client read out of the model's text, the names are the client's own, too.
+    """
     since = newest_from_client(state.turn.steps, state.traces)
     step = state.turn.steps[since - 1] if since else None
-    responses = step.tool_responses if isinstance(step, ToolExecutionStep) else ()
-    return tuple(ToolResponseMessage(call_id=answer.call_id, content=answer.content) for answer in responses)
+    if not isinstance(step, ToolExecutionStep):
+        return ()
+    return tuple(
+        ToolResponseMessage(call_id=answer.call_id, content=answer.content if step.tool_calls else _named(answer))
+        for answer in step.tool_responses
+    )
+
+
+def _named(answer: ToolResponse) -> Content:
+    """Return the answer's content with the name of its tool before it."""
+    if isinstance(answer.content, str):
+        return f"{answer.tool_name}\n{answer.content}"
+    return (TextItem(text=answer.tool_name), *items_of(answer.content))
 
 
 def judge_kept(shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps) -> Judging:

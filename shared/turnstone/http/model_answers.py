@@ -69,7 +69,8 @@ async def _chunks(
 def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Iterator[bytes]:
     if not told.parts and told.error is None:
         yield PING
-    for part in told.parts:
+    while told.parts:
+        part = told.parts.popleft()
         if isinstance(part, WHOLE):
             yield encoder.ended(part)
         elif isinstance(part, RatedText):
@@ -84,7 +85,7 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
 async def _heard(answering: Answering, receive: Receive) -> AsyncGenerator[Told]:
     """Yield what the model says as it comes, nothing after a silence; broken off when nobody listens any more."""
     loop = asyncio.get_running_loop()
-    departure = Departure()
+    departure = Departure(answering.stop)
     ready = departure.changed
 
     def wake() -> None:
@@ -102,6 +103,8 @@ async def _heard(answering: Answering, receive: Receive) -> AsyncGenerator[Told]
                     silence.ends()
                 if told.is_over:
                     return
+                if told.has_more:
+                    continue
                 await ready.wait()
                 ready.clear()
     finally:

@@ -260,6 +260,7 @@ ALIASES = {
     "/v1/docs": "/docs",
 }
 Model = TypeVar("Model", bound=BaseModel)
+AnyReply = TypeVar("AnyReply", bound=Reply)
 # fields of bodies, answers and queries whose values are ids; those of paths are all
 NAMING = frozenset(
     {"agent_id", "session_id", "turn_id", "step_id", "toolgroup_id", "tool_group_id", "tool_name", "shield_id"}
@@ -322,9 +323,14 @@ def reply(value: BaseModel, **headers: str) -> Reply:
     return Reply(wire_json(value), headers=named, about=ids_in(value.__dict__))
 
 
-def restored(reply: Reply, restore: Restore | None) -> Reply:
+def restored(reply: AnyReply, restore: Restore | None) -> AnyReply:
     """Return the reply, with long texts restored as it is sent if it has none of its own."""
     return reply if restore is None else reply._replace(body=b"", pieces=restore((reply.body,)))
+
+
+def json_reply(wire: bytes | Iterable[bytes]) -> FileReply:
+    """Return JSON as the whole answer, which may be long."""
+    return FileReply(wire) if isinstance(wire, bytes) else FileReply(b"", pieces=iter(wire))
 
 
 def done() -> Reply:

@@ -1,12 +1,13 @@
 """Asking a model directly, outside of any turn: no tool is run, and only what shall be kept is stored."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from turnstone.domain.caller import Caller
+from turnstone.domain.content import text_of
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
 from turnstone.domain.inference import (
     Continuations,
@@ -31,6 +32,7 @@ from turnstone.services.refusals import supported_offer
 from turnstone.services.routing import Routing
 
 OPENAI = "openai"
+ECHO_CHARACTERS = 16 * 1024
 Keep = Callable[[str, datetime, ModelAnswer], None]  # takes an answer's id, the time of its question, and the answer
 
 
@@ -83,7 +85,7 @@ class Inferring:
             for prompt in wanted.prompts
         ]
         answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
-        return self._begun(caller, Answering(answer_id, now, self._continued(requests), stop))
+        return self._begun(caller, Answering(answer_id, now, self._continued(requests, wanted.are_echoed), stop))
 
     def _begun(self, caller: Caller, answering: Answering) -> Answering:
         """Have a thread draw the answer. Raises Overloaded."""
@@ -164,11 +166,13 @@ class Inferring:
                     kept(whole)
                 yield whole
 
-    def _continued(self, requests: Sequence[InferenceRequest]) -> Generator[Part, None, None]:
+    def _continued(self, requests: Sequence[InferenceRequest], are_echoed: bool) -> Generator[Part, None, None]:
         answers = []
         for request in requests:
             with closing(self._parts(request)) as parts:
-                for part in parts:
+                for number, part in enumerate(parts):
+                    if are_echoed and number == 0:  # not before the model answers, so that a refusal is a status
+                        yield from _echo(request)
                     if isinstance(part, ModelAnswer):
                         answers.append(part)
                         yield Continued(part)
@@ -182,3 +186,11 @@ class Inferring:
             raise Unsupported(
                 f"{needed[0]}: the provider of {route.model_id!r} does not take it; leave it out", (needed[0],)
             )
+
+
+def _echo(request: InferenceRequest) -> Iterator[str]:
+    """Yield the text that is continued, in parts that are small enough to be sent one after the other."""
+    (message,) = request.messages
+    text = text_of(message.content)
+    for begin in range(0, len(text), ECHO_CHARACTERS):
+        yield text[begin : begin + ECHO_CHARACTERS]

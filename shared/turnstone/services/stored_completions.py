@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
+from typing import TypeVar
 
 from turnstone.domain.access import stamp_of
 from turnstone.domain.caller import Caller
+from turnstone.domain.content import Restore
 from turnstone.domain.errors import ContentLost, NotFound, StoreUnavailable
 from turnstone.domain.lists import Wanted
 from turnstone.domain.stored_completions import CompletionsQuery, StoredCompletion
@@ -15,13 +17,21 @@ from turnstone.services.access import AccessRules
 from turnstone.services.listing import Listing
 from turnstone.store.idempotency import ATTEMPTS
 from turnstone.store.listing import Entry
-from turnstone.store.stored_completions import KIND, FoundCompletion, StoredCompletionStore, completion_in
+from turnstone.store.stored_completions import (
+    KIND,
+    LARGE_BYTES,
+    FoundCompletion,
+    ReadCompletion,
+    StoredCompletionStore,
+    completion_in,
+)
 from turnstone.store.wire_turns import WireTurn
 
 COMPLETIONS_AT_ONCE = 20
 # Source: the clients of OpenAI's API take an empty page for the end of a list, whatever `has_more` says
 MOST_BEFORE_FIRST = 10_000
 
+Found = TypeVar("Found", FoundCompletion, ReadCompletion)
 Rewrite = Callable[[bytes, Mapping[str, str]], bytes]
 
 
@@ -55,9 +65,17 @@ class StoredCompletions:
         )
         self._store.create(caller.tenant, completion, wire)
 
-    def wire(self, caller: Caller, completion_id: str) -> bytes:
+    def wire(self, caller: Caller, completion_id: str) -> WireTurn:
         """Return the completion as wire JSON. Raises NotFound, ContentLost."""
-        return self._found(caller, completion_id).wire
+        return self._seen(caller, completion_id, self._store.read).wire
+
+    def without_long_texts(self, caller: Caller, completion_id: str) -> tuple[bytes, Restore | None]:
+        """Return the completion as wire JSON, and what restores its long texts in JSON that is made of that.
+
+        Raises NotFound, ContentLost.
+        """
+        found = self._seen(caller, completion_id, self._store.without_long_texts)
+        return found.wire, found.restore
 
     def list(
         self, caller: Caller, query: CompletionsQuery
@@ -78,7 +96,7 @@ class StoredCompletions:
         listing = Listing(entries, Wanted(limit=query.limit, cursor=query.after), is_shown, MOST_BEFORE_FIRST)
         return listing, self._wires(caller.tenant, listing)
 
-    def update(self, caller: Caller, completion_id: str, metadata: Mapping[str, str], rewrite: Rewrite) -> bytes:
+    def update(self, caller: Caller, completion_id: str, metadata: Mapping[str, str], rewrite: Rewrite) -> WireTurn:
         """Give the completion other metadata, and return its wire JSON as `rewrite` makes it of that and them.
 
         Raises:
@@ -86,12 +104,12 @@ class StoredCompletions:
             StoreUnavailable: it changes too fast.
         """
         for _ in range(ATTEMPTS):
-            found = self._found(caller, completion_id)
+            found = self._seen(caller, completion_id, self._store.find)
             self._deps.rules.check_deletion(caller, found.completion.stamp, KIND, completion_id, "change")
             changed = found.completion.model_copy(update={"metadata": metadata})
             wire = rewrite(found.wire, metadata)
             if self._store.replace(caller.tenant, found, changed, wire):
-                return wire
+                return wire if len(wire) <= LARGE_BYTES else self.wire(caller, completion_id)
         raise StoreUnavailable("the chat completion changes too fast, try again")
 
     def delete(self, caller: Caller, completion_id: str) -> None:
@@ -107,9 +125,10 @@ class StoredCompletions:
 
             sent(self._deps.jobs(), job)
 
-    def _found(self, caller: Caller, completion_id: str) -> FoundCompletion:
+    def _seen(self, caller: Caller, completion_id: str, find: Callable[[str, str], Found]) -> Found:
+        """Return the completion as it is found. Raises NotFound, ContentLost."""
         try:
-            found = self._store.find(caller.tenant, completion_id)
+            found = find(caller.tenant, completion_id)
         except ContentLost:
             self._check_sight(caller, self._store.listed(caller.tenant, completion_id))
             raise

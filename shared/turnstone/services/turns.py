@@ -135,7 +135,7 @@ class Turns:
         if lock.order is not None and self._is_running(turn_of(ref, lock.order), lock, now):
             raise TurnRunning(lock.order)
         self._deps.limits.of_day.check(ref.tenant)
-        state = self._new_state(view.session, new, now)
+        state = self._new_state(view.session, new, config, now)
         session = view.session.used(now)
         change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
         segments = view.segments
@@ -271,7 +271,7 @@ class Turns:
             return given_up(state, TurnStatus.FAILED, now)
         return given_up(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
 
-    def _new_state(self, session: Session, new: NewTurn, now: datetime) -> TurnState:
+    def _new_state(self, session: Session, new: NewTurn, config: AgentConfig, now: datetime) -> TurnState:
         order = self._deps.ids.order_key(now, session.last_order)
         turn = Turn(
             turn_id=order,
@@ -280,7 +280,8 @@ class Turns:
             output_message=silent_output(),
             started_at=now,
         )
-        return TurnState(turn=turn, order=order, overrides=new.overrides)
+        shields = tuple(dict.fromkeys(config.input_shields))
+        return TurnState(turn=turn, order=order, overrides=new.overrides, input_shields=shields)
 
 
 def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:

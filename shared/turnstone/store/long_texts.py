@@ -14,7 +14,7 @@ from turnstone.domain.content import Restore
 from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.records import Record
 from turnstone.store.lost_records import LostRecord
-from turnstone.store.whole_turns import is_terminal
+from turnstone.store.whole_turns import STATUS, is_terminal
 
 LONG_BYTES = 64 * 1024  # as JSON writes it, between its quotes
 IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # up to its end, or what it has of a piece
@@ -22,14 +22,14 @@ QUOTE = b'"'
 
 
 def with_long_texts_left(record: Record) -> tuple[Record, Restore | None]:
-    """Return the record of a turn with its body, and what restores the long texts in JSON that is made of it.
+    """Return the record with its body, and what restores the long texts in JSON that is made of it.
 
-    There is nothing to restore, None, where none is long, or where the turn may still change.
+    There is nothing to restore, None, where none is long, or where the record is that of a turn that may still change.
     """
     if record.pieces is None:
         return record, None
     try:
-        if not is_terminal(record):
+        if STATUS in record.attributes and not is_terminal(record):
             return record._replace(body=record.pieces.read_by(b"".join), pieces=None), None
         body = record.pieces.read_by(_abridged)
     except ContentLost:

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.stored_completions import StoredCompletion
 from turnstone.ports import RangeStore
-from turnstone.records import Absent, Condition, Delete, Get, Operation, Put, RevIs
+from turnstone.records import Absent, Condition, Delete, Get, Operation, Put, Record, RevIs
 from turnstone.store.frames import frame, private_part, wire_part
 from turnstone.store.keys import completion_key, completion_list, completion_list_key
 from turnstone.store.listing import Entry, entries_of, entry_of, put_entry
-from turnstone.store.wire_turns import WireTurn, wire_of
+from turnstone.store.long_texts import with_long_texts_left
+from turnstone.store.wire_turns import WireTurn, opened, wire_of
 
 if TYPE_CHECKING:
+    from turnstone.domain.content import Restore
     from turnstone.domain.jobs import Job
 
 KIND = "chat completion"
@@ -28,11 +30,24 @@ HELD_BYTES = 128 * 1024
 
 
 class FoundCompletion(NamedTuple):
-    """A stored chat completion with its wire JSON, and the revision of its record."""
+    """A stored chat completion with its wire JSON.
+
+    Attributes:
+        rev: of its record.
+        restore: what restores long texts in JSON that is made of the wire JSON; None where it has all its texts.
+    """
 
     completion: StoredCompletion
     wire: bytes
     rev: int
+    restore: Restore | None = None
+
+
+class ReadCompletion(NamedTuple):
+    """A stored chat completion as it is sent: its wire JSON is read in pieces if it is large."""
+
+    completion: StoredCompletion
+    wire: WireTurn
 
 
 class StoredCompletionStore:
@@ -51,6 +66,23 @@ class StoredCompletionStore:
             raise NotFound(KIND, completion_id)
         completion = StoredCompletion.model_validate(private_part(record.body))
         return FoundCompletion(completion, wire_part(record.body), record.rev)
+
+    def without_long_texts(self, tenant: str, completion_id: str) -> FoundCompletion:
+        """Return the completion, its long texts left where they are stored. Raises as `find` does."""
+        record, restore = with_long_texts_left(self._record(tenant, completion_id))
+        completion = StoredCompletion.model_validate(private_part(record.body))
+        return FoundCompletion(completion, wire_part(record.body), record.rev, restore)
+
+    def read(self, tenant: str, completion_id: str) -> ReadCompletion:
+        """Return the completion to be sent as it is. Raises as `find` does."""
+        private, wire = opened(self._record(tenant, completion_id))
+        return ReadCompletion(StoredCompletion.model_validate(private), wire)
+
+    def _record(self, tenant: str, completion_id: str) -> Record:
+        (record,), _ = self._store.gather([Get(completion_key(tenant, completion_id), HELD_BYTES)], [])
+        if record is None:
+            raise NotFound(KIND, completion_id)
+        return record
 
     def listed(self, tenant: str, completion_id: str) -> StoredCompletion:
         """Return what the list knows of the completion, whose content may be lost. Raises NotFound."""

@@ -255,9 +255,7 @@ class TurnStore:
             if record is not None:
                 state = turn_state_of(record)
                 is_lost = (UserMessage(content=LOST),)
-                told[entry.order] = (
-                    is_lost if state.is_lost else told_afterwards(state.turn, state.status, state.traces)
-                )
+                told[entry.order] = is_lost if state.is_lost else told_afterwards(state)
         return [told[entry.order] for entry in entries]
 
     def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:

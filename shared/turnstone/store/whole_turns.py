@@ -9,6 +9,8 @@ from turnstone.store.keys import steps_of_turn
 from turnstone.store.ranges import all_records
 from turnstone.store.turn_records import order_of, turn_state_of
 
+STATUS = "status"
+
 
 def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState:
     """Return the turn with every step it has.
@@ -29,4 +31,4 @@ def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState
 
 
 def is_terminal(record: Record) -> bool:
-    return TurnStatus(str(record.attributes["status"])).is_terminal
+    return TurnStatus(str(record.attributes[STATUS])).is_terminal

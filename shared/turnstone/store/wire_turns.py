@@ -5,6 +5,7 @@ Why a turn has no answer is stored among what only we see, and is added to what 
 
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any
 
 from turnstone.domain.failures import Failure, UnansweredStatus, turn_failure
 from turnstone.domain.turns import UNANSWERED, TurnStatus
@@ -48,6 +49,21 @@ def wire_of(record: Record, status: UnansweredStatus | None = None) -> WireTurn:
         return _whole(record, first, status)
     tail = END if status is None else _tail(record, first, status)
     return LargeTurn(record.pieces, chain((first, second), pieces), tail)
+
+
+def opened(record: Record) -> tuple[dict[str, Any], WireTurn]:
+    """Return what only we see of a record, and its JSON, in pieces if it is large. Raises ContentLost, NotFound."""
+    if record.pieces is None:
+        return private_part(record.body), wire_part(record.body)
+    pieces = record.pieces()
+    beginning = next(pieces)
+    while b"\n" not in beginning:
+        beginning += next(pieces)
+    second = next(pieces, None)
+    private = private_part(beginning)
+    return private, wire_part(beginning) if second is None else LargeTurn(
+        record.pieces, chain((beginning, second), pieces)
+    )
 
 
 def _whole(record: Record, body: bytes, status: UnansweredStatus | None) -> bytes:

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.messages import AnySaid, NamedTool, Tool
 from turnstone.dialects.openai.stored_completions import Metadata
-from turnstone.dialects.openai.strict import Open, Strict, refuse
+from turnstone.dialects.openai.strict import OpenBody, Strict, refuse
 from turnstone.domain.agents import (
     MAX_TOOLS,
     AgentConfig,
@@ -101,7 +101,7 @@ Seed = Annotated[int, BeforeValidator(_no_text)]
 Penalty = Annotated[float, Field(ge=-2, le=2, strict=True)]
 
 
-class CreateChatCompletion(Open):
+class CreateChatCompletion(OpenBody):
     model: str
     messages: Annotated[Many[AnySaid], Field(min_length=1)]
     stream: Flag = False

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from turnstone.dialects.openai.chat_replies import DONE, USAGE_FIELDS, CompletionUsage
 from turnstone.dialects.openai.chat_requests import Penalty, Seed, StreamOptions
 from turnstone.dialects.openai.errors import openai_error
-from turnstone.dialects.openai.strict import Open, refuse
+from turnstone.dialects.openai.strict import OpenBody, refuse
 from turnstone.domain.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopP
 from turnstone.domain.content import text_of
 from turnstone.domain.errors.codes import ErrorCode
@@ -39,7 +39,7 @@ NEEDED = ("frequency_penalty", "guided_choice", "logit_bias", "presence_penalty"
 PASSED_ON = (*NEEDED, "user")
 
 
-class CreateCompletion(Open):
+class CreateCompletion(OpenBody):
     """A text, or some, that a model shall continue. Fields that are unknown here are for the provider."""
 
     model: Annotated[str, Field(description="The model that continues the text.", examples=["llama3.2:3b"])]
@@ -138,7 +138,8 @@ class CreateCompletion(Open):
         config = AgentConfig(model=self.model, instructions="", sampling_params=self._sampling())
         passed_on = self.model_dump(mode="json", exclude_none=True, include=set(PASSED_ON))
         needed = tuple(name for name in NEEDED if passed_on.get(name) or (name == "seed" and self.seed == 0))
-        return TextsToContinue(self.prompts, config, {**self.further, **passed_on}, needed)
+        are_echoed = bool(self.echo and self.stream)
+        return TextsToContinue(self.prompts, config, {**self.further, **passed_on}, needed, are_echoed)
 
     def _sampling(self) -> SamplingParams:
         """Return the sampling; of what is left out the model has a default of its own."""
@@ -195,7 +196,8 @@ class CompletionEncoder:
         self, body: CreateCompletion, answer_id: str, asked_at: datetime, *, ends_with_done: bool = True
     ) -> None:
         self._named = {"id": f"cmpl-{answer_id}", "created": int(asked_at.timestamp()), "model": body.model}
-        self._echoes = body.prompts if body.echo else ("",) * len(body.prompts)
+        # in a stream they come with the answer: it must not hold them as long as its client does not read
+        self._echoes = body.prompts if body.echo and not body.stream else ("",) * len(body.prompts)
         self._includes_usage = body.includes_usage
         self._ends_with_done = ends_with_done
         self._index = 0
@@ -208,14 +210,14 @@ class CompletionEncoder:
         return self._completion(choices, _usage(answer)).model_dump_json().encode()
 
     def begun(self) -> bytes:
-        return self._echo()
+        return b""
 
     def said(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         if isinstance(part, str):
             return self._piece(part)
         end = self._piece("", _reason(part.answer))
         self._index += 1
-        return end + (self._echo() if self._index < len(self._echoes) else b"")
+        return end
 
     def ended(self, answer: Continuations) -> bytes:
         return b"".join(self._ending(answer))
@@ -228,10 +230,6 @@ class CompletionEncoder:
             yield _data(self._completion((), _usage(answer)))
         if self._ends_with_done:
             yield DONE
-
-    def _echo(self) -> bytes:
-        echo = self._echoes[self._index]
-        return self._piece(echo) if echo else b""
 
     def _piece(self, text: str, finish_reason: Literal["stop", "length"] | None = None) -> bytes:
         choice = CompletionChoice(index=self._index, text=text, finish_reason=finish_reason)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import to_json
 
-from turnstone.dialects.openai.strict import Open
+from turnstone.dialects.openai.strict import OpenBody
 from turnstone.domain.inference import Embedded, TextsToEmbed
 from turnstone.domain.model import Frozen, Many
 from turnstone.domain.numbers import Count
@@ -21,7 +21,7 @@ MAX_TEXTS = 10_000
 TOKENS = "send texts, not tokens: this server does not know the model's tokenizer"
 
 
-class CreateEmbedding(Open):
+class CreateEmbedding(OpenBody):
     model: str
     input: str | Annotated[Many[str], Field(min_length=1, max_length=MAX_TEXTS)]
     encoding_format: Literal["float", "base64"] = "float"

@@ -1,6 +1,6 @@
 """What OpenAI's request bodies are made of: fields that mean nothing here are refused by name, or passed on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from pydantic import ConfigDict, ValidationInfo, model_validator
@@ -10,8 +10,16 @@ from turnstone.domain.model import NullMeansDefault, refuse_too_deep
 NOT_A_CALLERS = "is set by this server; leave it out"
 # which address is asked with whose key: some gateways read that from a body, and would send this server's key there
 OF_THE_CONNECTION = {
-    *("api_base", "api_key", "api_type", "api_version", "authorization", "base_url", "custom_llm_provider"),
-    *("default_headers", "extra_body", "extra_headers", "extra_query", "headers", "organization", "proxies", "proxy"),
+    *("apitype", "apiversion", "authorization", "customllmprovider", "defaultheaders", "extrabody", "extraheaders"),
+    *("extraquery", "fallbacks", "headers", "litellmparams", "modellist", "organization", "proxies", "proxy"),
+    *("remotehost", "userconfig"),
+}
+ENDS_OF_THE_CONNECTION = ("apibase", "apikey", "baseurl", "endpoint")
+# below these the names are a schema's or a text's own
+OF_DATA = {
+    *("$defs", "definitions", "dependentschemas", "patternproperties", "properties"),
+    *("const", "default", "enum", "examples"),
+    *("chattemplatekwargs", "documents", "metadata"),
 }
 
 
@@ -51,13 +59,48 @@ class Open(NullMeansDefault):
         for name, value in self.further.items():
             if name.casefold() in known:
                 raise ValueError(f"{name}: must be written {known[name.casefold()]}")
-            if name.casefold().replace("-", "_") in OF_THE_CONNECTION:
+            if _is_of_the_connection(name):
                 raise ValueError(f"{name}: {NOT_A_CALLERS}")
             try:
                 refuse_too_deep(value)
             except ValueError as exc:
                 raise ValueError(f"{name}: {exc}") from None
         return self
+
+
+class OpenBody(Open):
+    """The whole body of a request, whose further fields gateways look through for who is to be asked."""
+
+    @model_validator(mode="after")
+    def judge_within_further(self) -> Self:
+        for name, value in self.further.items():
+            if (inner := _first_of_the_connection(name, value)) is not None:
+                raise ValueError(f"{name}: has {inner!r}, which {NOT_A_CALLERS}")
+        return self
+
+
+def _is_of_the_connection(name: str) -> bool:
+    plain = _plain(name)
+    return plain in OF_THE_CONNECTION or plain.endswith(ENDS_OF_THE_CONNECTION)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "").replace("_", "")
+
+
+def _first_of_the_connection(name: str, value: Any) -> str | None:
+    """Return the name of a field within the value, which is not nested too deep, that says who is to be asked."""
+    inside: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, dict):
+        if _plain(name) in OF_DATA:
+            return None
+        for key in filter(_is_of_the_connection, value):
+            return str(key)
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = ((name, each) for each in value)
+    within = (_first_of_the_connection(key, each) for key, each in inside)
+    return next((found for found in within if found is not None), None)
 
 
 def refuse(value: Any, field: ValidationInfo, reasons: dict[str, str]) -> Any:
