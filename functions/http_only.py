@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from functions.connections import Connections, Phase
 from functions.http_limits import CHUNK_LINE_BYTES, MessageMeter
+from turnstone.dialects.openai.errors import SHARED
 from turnstone.http.errors import detail_reply
 
 PIECE_BYTES = 16_384  # parsed at once: the fields of an unfinished head are counted between two pieces
@@ -258,7 +259,7 @@ class HttpOnly(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def _last_answer(self, status: int, message: str) -> bytes:
-        body = detail_reply(status, message).body
+        body = detail_reply(status, message, None, SHARED).body  # no route is known yet
         fields = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),

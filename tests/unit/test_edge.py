@@ -23,6 +23,7 @@ from tests.fakes.scripted import Says, Scripted, call
 from tests.harness import Harness, Held, client_tool, eventually
 from turnstone.adapters.system import SystemClock
 from turnstone.bootstrap.core import Core
+from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.refs import SessionRef, TurnRef
@@ -551,6 +552,7 @@ def test_an_answer_is_passed_on_whole_or_told_to_be_too_large(place_of: MakePlac
     else:
         assert (told.status, told.headers["x-should-retry"]) == (500, "false")
         assert "6 MB" in told.json["detail"]
+        assert told.json == json.loads(SHARED.refusal(500, told.json["detail"]))
 
 
 def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:

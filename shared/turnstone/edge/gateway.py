@@ -89,6 +89,8 @@ def _within_limit(answer: dict[str, Any]) -> dict[str, Any]:
     # as the runtime writes it: characters as they are
     if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
         return answer
+    from turnstone.dialects.openai.errors import SHARED  # hardly ever
+
     headers = {"content-type": "application/json", "x-should-retry": "false"}
-    body = json.dumps({"detail": TOO_LARGE}, ensure_ascii=False)
+    body = SHARED.refusal(500, TOO_LARGE).decode()
     return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
