@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from functions.connections import Connections, Phase
 from functions.http_limits import CHUNK_LINE_BYTES, MessageMeter
+from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.errors import refusal_reply
 
@@ -261,7 +262,7 @@ class HttpOnly(HttpToolsProtocol):
         self.flow.resume_reading()
 
     def _last_answer(self, code: ErrorCode, message: str) -> bytes:
-        reply = refusal_reply(code, message)
+        reply = refusal_reply(code, message, None, SHARED)  # no route is known yet
         fields = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),

@@ -18,6 +18,7 @@ from tests.contract.dynamo_table import TABLE
 from tests.sam_expansion import load_source, local_path
 from turnstone.auth_settings import AuthorizerSettings
 from turnstone.config import PREFIX, LambdaSettings, load_settings
+from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.errors import error_reply
@@ -356,7 +357,7 @@ def headers(response: dict[str, Any]) -> dict[str, str]:
     ],
 )
 def test_the_gateway_refuses_as_the_functions_do(kind: str, error: Exception) -> None:
-    reply, response = error_reply(error), responses()[kind]
+    reply, response = error_reply(error, SHARED), responses()[kind]
     assert response["statusCode"] == str(reply.status)
     assert headers(response) == reply.headers
     if kind == "UNAUTHORIZED":
@@ -382,14 +383,14 @@ def test_the_gateway_answers_by_itself_with_what_clients_can_act_on(
 
 
 @pytest.mark.parametrize("auth", AUTHS)
-def test_whatever_the_gateway_says_is_in_our_envelope(auth: str) -> None:
+def test_whatever_the_gateway_says_is_in_the_envelope_of_either_api(auth: str) -> None:
     for kind, response in responses(**AUTHS[auth]).items():
         text = response["responseTemplates"]["application/json"]
         # Source: the developer guide of API Gateway: messageString is the message with quotes around it
         told = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
-        assert set(told) == {"detail", "code"}, kind
-        assert told["code"] in list(ErrorCode), kind
-        assert isinstance(told["detail"], str)
+        assert set(told) == {"detail", "code", "error"}, kind
+        status = int(response.get("statusCode") or {"DEFAULT_4XX": 400, "DEFAULT_5XX": 500}[kind])
+        assert told == json.loads(SHARED.refusal(status, told["detail"], ErrorCode(told["code"]))), kind
         assert "$context" not in json.dumps(told)
 
 

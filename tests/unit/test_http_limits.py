@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from uvicorn.server import ServerState
 from functions.connections import Connections
 from functions.http_limits import HttpLimits
 from functions.http_only import MAX_AHEAD, HttpOnly
+from turnstone.dialects.openai.errors import SHARED
+from turnstone.domain.errors.codes import ErrorCode
 
 LIMITS = HttpLimits(head_bytes=400, head_fields=5)
 STATUS = re.compile(rb"HTTP/1\.1 (\d\d\d)")
@@ -136,6 +139,20 @@ def head_of(size_bytes: int, first: bytes = b"GET /x HTTP/1.1\r\n", fields: int 
     head = first + lines + b"c: " + b"v" * rest + b"\r\n\r\n"
     assert len(head) == size_bytes
     return head
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (head_of(LIMITS.head_bytes + 1), 431),
+        (b"POST /x HTTP/1.1\r\ncontent-length: x\r\n\r\n", 400),
+        (CHUNKED + b"zz\r\n", 400),
+    ],
+)
+def test_a_refusal_before_any_route_is_in_the_envelope_of_either_api(data: bytes, status: int) -> None:
+    statuses, _, wire = exchanged([data])
+    told = json.loads(bytes(wire.written).partition(b"\r\n\r\n")[2])
+    assert (statuses, told) == ([status], json.loads(SHARED.refusal(status, told["detail"], ErrorCode(told["code"]))))
 
 
 SPLITS = st.lists(st.integers(0, 1_500), max_size=12)
