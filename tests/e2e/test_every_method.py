@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
+from tests.needs import need_clients
 from tests.servers import ROOT, ServerProcess
 
 METHODS = {"0.1.9": 77, "0.2.0": 77, "0.2.12": 98, "0.2.20": 109, "0.2.23": 113, "0.3.5": 114}
@@ -178,11 +178,8 @@ def test_every_method_of_openais_client_is_served_or_named(base: str, server: Se
 
 @pytest.mark.parametrize("version", rest_at_night(TYPESCRIPT, always=("0.3.0",)))
 def test_every_path_of_the_typescript_client_is_served_or_named(version: str, server: ServerProcess) -> None:
-    package = ROOT / ".clients" / f"typescript-{version}"
-    if not package.exists():
-        assert os.environ.get("TESTS_REQUIRE_ALL") != "1", package
-        pytest.skip("the client of TypeScript is not installed, for which npm is needed")
-    asked = requests_of_typescript(package)
+    need_clients(f"typescript-{version}")
+    asked = requests_of_typescript(ROOT / ".clients" / f"typescript-{version}")
     assert len(asked) == TYPESCRIPT[version]
     with httpx.Client(base_url=server.url, headers={"User-Agent": f"LlamaStackClient/JS {version}"}) as client:
         for method, path in asked:
