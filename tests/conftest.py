@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,43 @@ if (is_required := os.environ.pop("TURNSTONE_REQUIRE_ALL", None)) is not None:
     os.environ["TESTS_REQUIRE_ALL"] = is_required
 settings.register_profile("unhurried", deadline=None)  # a busy machine takes its time over anything
 settings.load_profile("unhurried")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, help="the seed of nightly tests; without it, each run takes a new one")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed before other processes start, which inherit the options."""
+    if config.option.seed is None:
+        config.option.seed = secrets.randbits(32)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Print the seed first, where nightly tests run; the other processes of a run have no terminal."""
+    config = session.config
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and "nightly" in config.option.markexpr.replace("not nightly", ""):
+        terminal.write_line(seed_line(config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Print the seed with each failure that may depend on it."""
+    report = yield
+    if report.failed and "fresh_seed" in getattr(item, "fixturenames", ()):
+        report.sections.append(("Seed", seed_line(item.config)))
+    return report
+
+
+def seed_line(config: pytest.Config) -> str:
+    return f"seed {config.option.seed}: --seed={config.option.seed} repeats the same cases"
+
+
+@pytest.fixture(scope="session")
+def fresh_seed(pytestconfig: pytest.Config) -> int:
+    """The seed of this run, for nightly tests."""
+    return int(pytestconfig.option.seed)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,16 +18,18 @@ from typing import Any
 from urllib.parse import parse_qs, quote, unquote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.local import ROUTES
+from tests.cases import generated
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.contract.tenant_world import attach
 from turnstone.domain.refs import SessionRef
 from turnstone.http.routes import Route
 
-CASES = 2_000
+CASES = 250
+CASES_AT_NIGHT = 2_000
 
 # How a value stands to the contract: wrong; written otherwise than it says, so that either answer is true; right.
 WRONG, UNSURE, RIGHT = 0, 1, 2
@@ -1111,6 +1113,8 @@ JUNK += ["", "x", "10", "yes", "²", "٣", "\x00", "\ud800", "\udfff\ud800", "�
 JUNK += [[], {}, [[]], [None], [{}], ["x"], {"": None}, {"type": "text"}, {"\ud800": 1}, {"role": "tool"}]
 LITERALS = {"@deep@": "[" * 10_000 + "]" * 10_000, "@deeper@": '{"a":' * 10_000 + "0" + "}" * 10_000}
 LITERALS |= {"@digits@": "9" * 5_000, "@endless@": "1e999", "@octal@": "010", "@word@": "undefined"}
+# one of each kind, for every run; the night takes them all
+SUBSTITUTES: list[Any] = [None, True, -1, 0.5, 10**400, float("nan"), "", "x", "\ud800", [None], {}, "@deep@"]
 PIECES = [b"\x00", b"\xff", b"\xc0\xae", b"\xed\xa0\x80", b",", b"}", b'"', b"\\", b"NaN", b"//", b"\xef\xbb\xbf", b" "]
 WAYS_TO_SPOIL = ["cut", "twice", "utf-16", "key twice", "quoted", "listed"]
 PARTS = r"""
@@ -1476,20 +1480,27 @@ def server(tmp_path: Path) -> Iterator[Served]:
         yield serving
 
 
-PROFILE = settings(
-    max_examples=CASES, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-
-
 def named(route: Route) -> str:
     return f"{route.method} {route.path}"
 
 
+WITH_BODIES = [route for route in ROUTES if BODIES.get((route.method, route.path), UNREAD).grade]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("route", [r for r in ROUTES if BODIES.get((r.method, r.path), UNREAD).grade], ids=named)
+@pytest.mark.parametrize("route", WITH_BODIES, ids=named)
 def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) -> None:
-    world = World(server, route)
-    changes = [("remove", None), ("wrap", None), *(("replace", value) for value in [*JUNK, *LITERALS])]
+    check_substitutes(World(server, route), route, SUBSTITUTES)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("route", WITH_BODIES, ids=named)
+def test_every_value_of_a_valid_body_is_looked_at_with_all_that_may_stand_there(server: Served, route: Route) -> None:
+    check_substitutes(World(server, route), route, [*JUNK, *LITERALS])
+
+
+def check_substitutes(world: World, route: Route, substitutes: Sequence[Any]) -> None:
+    changes = [("remove", None), ("wrap", None), *(("replace", value) for value in substitutes)]
     for valid in BODIES[route.method, route.path].valid:
         for where, _ in enumerate(places_in({"body": valid})):
             for way, value in changes:
@@ -1500,15 +1511,24 @@ def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) 
 @pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
-    world = World(server, route)
-    count = 0
+    check_cases(World(server, route), route, CASES)
 
-    @PROFILE
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_whatever_else_is_sent_is_answered_truly(server: Served, route: Route, fresh_seed: int) -> None:
+    check_cases(World(server, route), route, CASES_AT_NIGHT, fresh_seed)
+
+
+def check_cases(world: World, route: Route, count: int, seed: int | None = None) -> None:
+    made = 0
+
+    @generated(count, seed)
     @given(cases(route))
     def check(case: Case) -> None:
-        nonlocal count
-        count += 1
+        nonlocal made
+        made += 1
         world.check(case)
 
     check()
-    assert count >= CASES
+    assert made >= count

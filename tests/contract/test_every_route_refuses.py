@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -54,7 +54,14 @@ FOR_ALL: Mapping[tuple[str, str], int] = {
 # all of them are found in one table and refused by one function
 UNSERVED = EVERY_UNSERVED[::6]
 BY_BODY = {route.path for route in ROUTES if BODIES[route.method, route.path].names}
-EVERY = [(route, path) for route in (*ROUTES, *UNSERVED) for path in route.paths]
+EVERY = (*ROUTES, *UNSERVED)
+# what is tried at a time: a route under each of its paths, or all that is not served
+CASES = [pytest.param((route,), id=f"{route.method} {route.path}") for route in ROUTES]
+CASES += [pytest.param(UNSERVED, id="unserved")]
+
+
+def paths_of(routes: Sequence[Route]) -> list[tuple[Route, str]]:
+    return [(route, path) for route in routes for path in route.paths]
 
 
 @dataclass(frozen=True)
@@ -72,10 +79,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield Place(serving, **{mark: Tenant(serving, caller, f"mark-{mark}") for mark, caller in marks.items()})
 
 
-def told(case: tuple[Route, str]) -> str:
-    return f"{case[0].method} {case[1]}"
-
-
 def body_of(route: Route) -> object:
     return BODIES[route.method, route.path].valid[0] if (route.method, route.path) in BODIES else {}
 
@@ -85,18 +88,19 @@ def target(tenant: Tenant, path: str) -> str:
     return path.format_map({**dict.fromkeys(PARAMETER.findall(path), "anything"), **tenant.ids})
 
 
-@pytest.mark.parametrize("case", [case for case in EVERY if not case[0].is_open], ids=told)
-def test_nobody_gets_an_answer(place: Place, case: tuple[Route, str]) -> None:
-    route, path = case
-    before = place.served.marks()
-    answer = place.served.client.send(Raw(route.method, target(place.ann, path).encode(), (b"{}",)))
-    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
-    assert answer.refusal()
-    assert place.served.marks() == before
+@pytest.mark.parametrize("routes", CASES)
+def test_nobody_gets_an_answer(place: Place, routes: Sequence[Route]) -> None:
+    closed = [route for route in routes if not route.is_open]
+    for route, path in paths_of(closed):
+        before = place.served.marks()
+        answer = place.served.client.send(Raw(route.method, target(place.ann, path).encode(), (b"{}",)))
+        assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer"), path
+        assert answer.refusal()
+        assert place.served.marks() == before
 
 
 def test_what_is_open_tells_nothing_of_anybody_and_is_the_same_whoever_asks(place: Place) -> None:
-    opened = {path for route, path in EVERY if route.is_open}
+    opened = {path for route, path in paths_of(EVERY) if route.is_open}
     assert opened == {"/", "/v1/health", "/alpha/health", "/docs", "/v1/docs", "/openapi.json", "/v1/openapi.json"}
     headers: list[tuple[tuple[bytes, bytes], ...]] = [
         (),
@@ -122,29 +126,33 @@ def expected(route: Route, *, is_of_the_tenant: bool) -> set[int]:
     return REFUSED
 
 
-@pytest.mark.parametrize("case", EVERY, ids=told)
-def test_who_is_of_another_tenant_is_refused_what_is_anns(place: Place, case: tuple[Route, str]) -> None:
-    refuse(place, place.foreigner, case, is_of_the_tenant=False)
+@pytest.mark.parametrize("routes", CASES)
+def test_who_is_of_another_tenant_is_refused_what_is_anns(place: Place, routes: Sequence[Route]) -> None:
+    refuse_all(place, place.foreigner, routes, is_of_the_tenant=False)
 
 
-@pytest.mark.parametrize("case", [case for case in EVERY if not is_registry(case[0])], ids=told)
-def test_who_shares_no_group_with_ann_is_refused_what_is_hers(place: Place, case: tuple[Route, str]) -> None:
-    refuse(place, place.stranger, case, is_of_the_tenant=True)
+@pytest.mark.parametrize("routes", CASES)
+def test_who_shares_no_group_with_ann_is_refused_what_is_hers(place: Place, routes: Sequence[Route]) -> None:
+    refuse_all(place, place.stranger, [route for route in routes if not is_registry(route)], is_of_the_tenant=True)
 
 
-def refuse(place: Place, asker: Tenant, case: tuple[Route, str], *, is_of_the_tenant: bool) -> None:
-    route, path = case
+def refuse_all(place: Place, asker: Tenant, routes: Sequence[Route], *, is_of_the_tenant: bool) -> None:
     before = place.ann.snapshot()
+    for route, path in paths_of(routes):
+        refuse(place, asker, route, path, is_of_the_tenant=is_of_the_tenant)
+    assert place.ann.snapshot() == before
+    assert {seen.status for seen in before.values()} == {200}  # it is all there, for her
+
+
+def refuse(place: Place, asker: Tenant, route: Route, path: str, *, is_of_the_tenant: bool) -> None:
     # in its body or query, not in its path
     names_hers = (route.method, route.path) == RUN or route.path in BY_BODY
     query = QUERY_2024.get(path.removeprefix("/alpha"), "").format_map(place.ann.ids) if route.method == "GET" else ""
     body = place.ann.bodies[route.path] if names_hers else body_of(route)
     answer = asker.send(route.method, target(place.ann, path) + query, body)
-    assert answer.status in expected(route, is_of_the_tenant=is_of_the_tenant)
+    assert answer.status in expected(route, is_of_the_tenant=is_of_the_tenant), path
     if answer.status != 200:
         assert answer.refusal()
-    assert place.ann.snapshot() == before
-    assert {seen.status for seen in before.values()} == {200}  # it is all there, for her
 
 
 def test_whatever_a_stranger_may_ask_for_is_a_route_there_is() -> None:

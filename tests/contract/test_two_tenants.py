@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from functions.local import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
+from tests.cases import generated
 from tests.contract.asgi_client import Served, served
 from tests.contract.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
 from tests.contract.test_bad_input import BODIES, SOMETIMES
 from turnstone.domain.caller import Caller
 from turnstone.http.routes import Route
 
-WORLDS = 40
+WORLDS = 12
+WORLDS_AT_NIGHT = 40
 ANN = Caller(tenant="acme", principal="ann")
 FOREIGN_ANN = Caller(tenant="other", principal="ann")
 RED_ANN = Caller(tenant="acme", principal="ann", teams=("red",))
@@ -129,14 +131,20 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Serve
 
 @pytest.mark.slow
 def test_no_byte_of_anothers_is_told_and_nothing_of_theirs_changes(pair: tuple[Served, Caller, Caller]) -> None:
-    serving, one, two = pair
+    check_worlds(*pair, WORLDS)
+
+
+@pytest.mark.nightly
+def test_no_byte_of_anothers_is_told_in_other_worlds(pair: tuple[Served, Caller, Caller], fresh_seed: int) -> None:
+    check_worlds(*pair, WORLDS_AT_NIGHT, fresh_seed)
+
+
+def check_worlds(serving: Served, one: Caller, two: Caller, worlds: int, seed: int | None = None) -> None:
     are_of_one_tenant = one.tenant == two.tenant
     routes = [route for route in ROUTES if not (are_of_one_tenant and is_registry(route))]  # which a tenant shares
     asked: set[tuple[str, str]] = set()
 
-    @settings(
-        max_examples=WORLDS, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
+    @generated(worlds, seed)
     @given(asks(routes), st.text(max_size=20), st.text(max_size=20))
     def check(sequence: list[Ask], said: str, also_said: str) -> None:
         first = Tenant(serving, one, f"mark{next(NUMBERS):04}-one", said)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import Any, Self
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+from tests.needs import program
+
 TIMEOUT_S = 30.0
 
 
@@ -31,12 +31,13 @@ class Browser:
         self.complaints: list[str] = []
 
     def __enter__(self) -> Self:
-        assert PROGRAM is not None
+        chromium = program("chromium")
+        assert chromium is not None
         theirs_in, self._write = os.pipe()
         self._read, theirs_out = os.pipe()
         switches = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         switches += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-        command = [PROGRAM, *switches, "--remote-debugging-pipe", f"--user-data-dir={self._folder}", "about:blank"]
+        command = [chromium, *switches, "--remote-debugging-pipe", f"--user-data-dir={self._folder}", "about:blank"]
 
         def begin() -> None:
             os.dup2(theirs_in, 13)

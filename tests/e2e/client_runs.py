@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.client_columns import CLIENTS, Column, outcomes
+from tests.e2e.client_columns import Column, outcomes
 from tests.e2e.worded_model import LISTED, answer_by_words
 from tests.fakes.mcp_server import McpServers
 from tests.fakes.openai_server import ModelServer
+from tests.needs import need_clients, need_programs
 from tests.servers import ROOT, ServerProcess
 from tests.stores import server_over
 
@@ -42,7 +42,9 @@ class ColumnRun:
 
 def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ColumnRun:
     """Return what came of a column, which the first test of any worker that needs it runs."""
-    skip_without(column)
+    if column.is_javascript:
+        need_programs("node")
+    need_clients(column.folder)
     shared = folders.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else folders.getbasetemp()
     kept = shared / f"clients-{column.name}.json"
     with locked(kept.with_suffix(".lock")):
@@ -56,18 +58,6 @@ def run_of(column: Column, folders: pytest.TempPathFactory, request: pytest.Fixt
     told = json.loads(kept.read_text())
     assert "broken" not in told, told["broken"]
     return ColumnRun(**told)
-
-
-def skip_without(column: Column) -> None:
-    """Skip the test where the client can't run; fail it where nothing may be skipped."""
-    is_installed = (CLIENTS / column.folder / "ready").exists()
-    needed = (["node"] if is_installed else ["node", "npm"]) if column.is_javascript else []
-    missing = [program for program in needed if shutil.which(program) is None]
-    if missing:
-        reason = f"the TypeScript client needs {' and '.join(missing)}: install Debian's packages nodejs and npm"
-        assert os.environ.get("TESTS_REQUIRE_ALL") != "1", reason
-        pytest.skip(reason)
-    assert is_installed, f"make .clients/{column.folder}/ready installs {column.name}"
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
 from tests.fakes.openai_answers import Answer, built_in_answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
@@ -35,7 +36,7 @@ CONFIG = {
     "max_infer_iters": 5,
     "enable_session_persistence": True,
 }
-OLDER = ("0.0.53", "0.0.57")
+VERSIONS = ("0.0.53", "0.0.57", "0.0.63")
 SESSIONS = 101  # more than are looked through at once
 
 
@@ -201,7 +202,7 @@ def test_an_agent_of_that_time_is_one_of_todays(client: Client2024) -> None:
     assert client.get("/agents/turn/get", agent_id=session["agent_id"], turn_id=turn["turn_id"]) == turn
 
 
-@pytest.mark.parametrize("version", [*(pytest.param(v, marks=pytest.mark.nightly) for v in OLDER), "0.0.63"])
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.0.63",)))
 def test_a_client_of_alpha_talks_with_an_agent_and_answers_its_function(version: str, server: ServerProcess) -> None:
     told = run_script(version, "alpha_turn", server.url)
     assert told["events"] == [

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
 from tests.fakes.openai_answers import Pause, prompt_answer, prompt_chunk
 from tests.fakes.openai_server import ModelServer
@@ -25,7 +26,7 @@ def continues(_: dict[str, Any]) -> Any:
     return prompt_answer(*WORDS)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.2.23",)))
 def test_a_model_server_continues_texts_for_the_official_client(version: str, tmp_path: Path) -> None:
     with ModelServer(complete=continues) as model, ServerProcess(tmp_path, model_url=model.url) as server:
         told = run_script(version, "completions", server.url, "m")
@@ -70,7 +71,7 @@ def test_who_hangs_up_has_the_model_hang_up(tmp_path: Path) -> None:
             time.sleep(0.02)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.3.5",)))
 def test_stored_chat_completions_are_listed_and_read_by_the_official_client(version: str, tmp_path: Path) -> None:
     with ModelServer() as model, ServerProcess(tmp_path, model_url=model.url) as server:
         told = run_script(version, "stored_completions", server.url, "instant")
@@ -84,7 +85,7 @@ def test_stored_chat_completions_are_listed_and_read_by_the_official_client(vers
     assert told["missing"] == 404
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("prefix", rest_at_night(PREFIXES, always=PREFIXES[:1]))
 def test_openais_own_client_manages_stored_chat_completions(prefix: str, tmp_path: Path) -> None:
     with ModelServer() as model, ServerProcess(tmp_path, model_url=model.url) as server:
         told = run_script("openai", "openai_stored", server.url + prefix, "instant")

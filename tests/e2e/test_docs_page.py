@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,13 +12,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.browser import PROGRAM, Browser
+from tests.e2e.browser import Browser
 from tests.fakes.openai_answers import text_answer
 from tests.fakes.openai_server import ModelServer
+from tests.needs import need_programs
 from tests.servers import ServerProcess
 
-IS_OPTIONAL = os.environ.get("TESTS_REQUIRE_ALL") != "1"
-pytestmark = pytest.mark.skipif(PROGRAM is None and IS_OPTIONAL, reason="needs Chromium")
 FORM = "document.getElementById('%s').querySelector('.try')"
 HOSTILE = [
     "<img src=x onerror=\"document.title='owned'\">",
@@ -29,6 +27,11 @@ HOSTILE = [
     "x" * 100_000,
     "'\"><script>document.title='owned'</script>",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _program() -> None:
+    need_programs("chromium")
 
 
 @contextmanager

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
+from tests.needs import need_clients
 from tests.servers import ROOT, ServerProcess
 from turnstone.http.app import NO_METHOD, NO_PATH
 
 METHODS = {"0.1.9": 77, "0.2.0": 77, "0.2.12": 98, "0.2.20": 109, "0.2.23": 113, "0.3.5": 114}
 METHODS_OF_ALPHA = {"0.0.53": 57, "0.0.57": 57, "0.0.63": 61}
 METHODS_OF_OPENAI = 425
+BASES = ("/v1", "/v1/openai/v1")
 # requests of its resources' methods, some of which make the same one
 TYPESCRIPT = {"0.2.23": 111, "0.3.0": 111}
 OPENAI_MODELS = "/v1/openai/v1/models"
@@ -133,13 +135,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield running
 
 
-def versions(every: Iterable[str], *, nightly: Collection[str]) -> Any:
-    """Return a test's versions, of which some are only in the run of all clients."""
-    named = [pytest.param(v, marks=pytest.mark.nightly if v in nightly else []) for v in every]
-    return pytest.mark.parametrize("version", named)
-
-
-@versions(METHODS, nightly=("0.1.9", "0.2.0", "0.2.20"))
+@pytest.mark.parametrize("version", rest_at_night(METHODS, always=("0.2.23", "0.3.5")))
 def test_every_method_of_the_client_is_served_or_named(version: str, server: ServerProcess) -> None:
     told = run_script(version, "every_method", server.url, "llama_stack_client")
     assert len(told) == METHODS[version]
@@ -148,7 +144,7 @@ def test_every_method_of_the_client_is_served_or_named(version: str, server: Ser
         check(called.removeprefix("alpha."), exchange["requests"][-1], exchange["body"])
 
 
-@versions(METHODS_OF_ALPHA, nightly=("0.0.53", "0.0.57"))
+@pytest.mark.parametrize("version", rest_at_night(METHODS_OF_ALPHA, always=("0.0.63",)))
 def test_every_method_of_a_client_of_alpha_is_served_or_named(version: str, server: ServerProcess) -> None:
     told = run_script(version, "every_method", server.url, "llama_stack_client")
     assert len(told) == METHODS_OF_ALPHA[version]
@@ -162,7 +158,7 @@ def test_every_method_of_a_client_of_alpha_is_served_or_named(version: str, serv
             check_unserved(called, request, exchange["body"])
 
 
-@pytest.mark.parametrize("base", ["/v1", "/v1/openai/v1"])
+@pytest.mark.parametrize("base", rest_at_night(BASES, always=BASES[:1]))
 def test_every_method_of_openais_client_is_served_or_named(base: str, server: ServerProcess) -> None:
     told = run_script("openai", "every_method", server.url + base, "openai")
     assert len(told) == METHODS_OF_OPENAI
@@ -181,13 +177,10 @@ def test_every_method_of_openais_client_is_served_or_named(base: str, server: Se
             assert reason_in(body) not in NO_ROUTE, (called, request)
 
 
-@versions(TYPESCRIPT, nightly=("0.2.23",))
+@pytest.mark.parametrize("version", rest_at_night(TYPESCRIPT, always=("0.3.0",)))
 def test_every_path_of_the_typescript_client_is_served_or_named(version: str, server: ServerProcess) -> None:
-    package = ROOT / ".clients" / f"typescript-{version}"
-    if not package.exists():
-        assert os.environ.get("TESTS_REQUIRE_ALL") != "1", package
-        pytest.skip("the client of TypeScript is not installed, for which npm is needed")
-    asked = requests_of_typescript(package)
+    need_clients(f"typescript-{version}")
+    asked = requests_of_typescript(ROOT / ".clients" / f"typescript-{version}")
     assert len(asked) == TYPESCRIPT[version]
     with httpx.Client(base_url=server.url, headers={"User-Agent": f"LlamaStackClient/JS {version}"}) as client:
         for method, path in asked:

@@ -8,7 +8,6 @@ were listed in no order and are listed in that of their creation.
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.needs import need_programs
 from tests.servers import ServerProcess
 from tests.stores import STORES, server_over
 
@@ -58,7 +58,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def curl(*arguments: str) -> tuple[int, Any]:
     """Return the status and the JSON that curl gets, which goes through no proxy and reads no settings of its user."""
-    assert shutil.which("curl"), "there is no curl here"
+    need_programs("curl")
     command = ["curl", "--disable", "--noproxy", "*", "--silent", "--show-error", "--write-out", "\n%{http_code}"]
     ended = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     body, _, status = ended.stdout.rpartition("\n")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import random
-import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.disk_trace import STRACE, Disk, calls_in
+from tests.e2e.disk_trace import Disk, calls_in
 from tests.e2e.lost_power import lost_power
+from tests.needs import need_programs
 
 MOMENTS = 5
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which(STRACE[0]) is None, reason="strace is not installed")
 def test_nothing_that_was_told_is_lost_with_the_power(tmp_path: Path) -> None:
+    need_programs("strace")
     counts = lost_power(tmp_path, MOMENTS, sessions=2, seed=7)
     assert counts["losses of power"] == MOMENTS
     assert counts["told things looked for"] > MOMENTS

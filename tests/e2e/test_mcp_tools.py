@@ -10,13 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
 from tests.fakes.hostile_mcp_server import HostileMcpServer, Message, Reply, decent
 from tests.servers import ServerProcess
 
 Json = dict[str, Any]
 KEY = "Bearer key-of-the-caller"
-OTHERS = ("0.1.9", "0.2.0", "0.2.20")
+VERSIONS = ("0.1.9", "0.2.0", "0.2.12", "0.2.20", "0.2.23", "0.3.5")
 TURN = {"messages": [{"role": "user", "content": "echo()"}], "stream": False}
 
 
@@ -56,9 +57,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[KeyedMcpServer], ServerProcess]]
         server.__exit__()
 
 
-@pytest.mark.parametrize(
-    "version", [*(pytest.param(v, marks=pytest.mark.nightly) for v in OTHERS), "0.2.12", "0.2.23", "0.3.5"]
-)
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.2.23",)))
 def test_a_client_lists_and_calls_tools_with_its_key_and_is_told_what_it_lacks_without(
     version: str, mcp: KeyedMcpServer, serve: Callable[[KeyedMcpServer], ServerProcess]
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
 from tests.servers import ServerProcess
 
@@ -27,12 +28,10 @@ params = {words = ["rude"]}
 mcp_endpoint = "https://wiki.example/mcp"
 """
 BUILT_IN = ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
-OLDER = ("0.1.9", "0.2.0")
+VERSIONS = ("0.1.9", "0.2.0", "0.2.12", "0.2.23", "0.3.5")
 
 
-@pytest.mark.parametrize(
-    "version", [*(pytest.param(v, marks=pytest.mark.nightly) for v in OLDER), "0.2.12", "0.2.23", "0.3.5"]
-)
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.2.12",)))
 def test_what_comes_with_the_server_is_registered_and_unregistered_without_harm(version: str, tmp_path: Path) -> None:
     file = tmp_path / "turnstone.toml"
     file.write_text('default_provider = "offline"\n' + FILE)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import ROOT, Page, page, pages
 from tests.docs.runnable import CLIENTS, agrees, run_page, runs_of
+from tests.needs import need_clients, need_programs
 from tests.servers import ServerProcess
 
 PAGES = tuple(each.name for each in pages() if runs_of(each))
-NEEDED = ("bash", "curl")
 
 
 @pytest.fixture(autouse=True)
 def _programs() -> None:
     """Skip, with the name of the program or the client that is missing."""
-    missing = [name for name in NEEDED if shutil.which(name) is None]
-    missing += [client for client in CLIENTS if not (ROOT / client / "ready").exists()]
-    if missing:
-        reason = f"not here: {', '.join(missing)}"
-        assert os.environ.get("TESTS_REQUIRE_ALL") != "1", reason
-        pytest.skip(reason)
+    need_programs("bash", "curl")
+    need_clients(*(Path(client).name for client in CLIENTS))
 
 
 @pytest.mark.timeout(180)

@@ -3,14 +3,19 @@
 On either database: what clients were told is there, once; every turn ends or waits; the session goes on, and its
 context is what follows from its turns; what is told to be gone stays gone, and nothing is left of it in the end;
 nothing lies about that nobody can reach (`leftovers.py` says what may be left).
+
+DynamoDB's double takes ten times as long. There each run fails the calls of the store, which is what differs, and each
+night those of all ports.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import cycle, product
+from typing import Any
 
 import pytest
 
@@ -27,6 +32,17 @@ from turnstone.store import keys, oversize
 LARGE_FROM_BYTES = 2_000
 RECOVERIES = ("repeated", "attended to", "a new turn")
 CASES = [(scenario, port) for scenario, calls in SCENARIOS.items() for port in calls]
+CallsOf = Callable[[Scenario], list[PortCall]]
+
+
+def matrix(*kinds: str, ports: frozenset[str] = frozenset(PORTS)) -> list[Any]:
+    """Return what one test takes at a time: kind of database, scenario and port."""
+    return [
+        pytest.param(kind, scenario, port, id=f"{kind}-{scenario.__name__}-{port}")
+        for kind in kinds
+        for scenario, port in CASES
+        if port in ports
+    ]
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -44,20 +60,53 @@ def make(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def calls_of(make: Make) -> CallsOf:
+    """Count the calls of each scenario once, not for each of its ports."""
+
+    @cache
+    def counted(scenario: Scenario) -> list[PortCall]:
+        return calls_without_failure(make, scenario)
+
+    return counted
+
+
 @pytest.fixture(autouse=True)
 def silence(caplog: pytest.LogCaptureFixture) -> None:
     """Processes die with long last words."""
     caplog.set_level(logging.CRITICAL)
 
 
-@pytest.mark.parametrize(("scenario", "port"), CASES, ids=[f"{scenario.__name__}-{port}" for scenario, port in CASES])
-def test_a_failure_of_any_call_loses_nothing_told(make: Make, kind: str, scenario: Scenario, port: str) -> None:
-    found = [call for call in calls_of(make, scenario) if call.port == port]
+@pytest.mark.parametrize(
+    ("kind", "scenario", "port"),
+    [*matrix("sqlite"), *matrix("dynamodb", ports=frozenset({"store"}))],
+    indirect=["kind"],
+    scope="module",
+)
+def test_a_failure_of_any_call_loses_nothing_told(
+    make: Make, calls_of: CallsOf, kind: str, scenario: Scenario, port: str
+) -> None:
+    fail_each_call(make, calls_of(scenario), scenario, port, blow_in_turn if kind == "dynamodb" else every_blow)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize(("kind", "scenario", "port"), matrix("dynamodb"), indirect=["kind"], scope="module")
+def test_either_failure_of_any_call_loses_nothing_told(
+    make: Make, calls_of: CallsOf, scenario: Scenario, port: str
+) -> None:
+    fail_each_call(make, calls_of(scenario), scenario, port, every_blow)
+
+
+def fail_each_call(
+    make: Make, calls: list[PortCall], scenario: Scenario, port: str, blows: Callable[[int], tuple[Blow, ...]]
+) -> None:
+    found = [call for call in calls if call.port == port]
     assert len(found) >= SCENARIOS[scenario][port]
     print(f"{scenario.__name__}: {len(found)} calls of {port} x 2 = {2 * len(found)} crash points")
     recovery = cycle(RECOVERIES)
     for number, (call, moment) in enumerate(product(found, Moment)):
-        for blow in blows_at(kind, number):
+        for blow in blows(number):
             fault = Fault(call, moment, blow)
             if blow is Blow.ERROR:
                 went_on_after_a_failure(make, scenario, fault)
@@ -66,9 +115,8 @@ def test_a_failure_of_any_call_loses_nothing_told(make: Make, kind: str, scenari
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_no_port_is_called_that_the_matrix_does_not_fail(make: Make, scenario: Scenario) -> None:
-    calls = calls_of(make, scenario)
-    assert {call.port for call in calls} == set(SCENARIOS[scenario])
+def test_no_port_is_called_that_the_matrix_does_not_fail(calls_of: CallsOf, scenario: Scenario) -> None:
+    assert {call.port for call in calls_of(scenario)} == set(SCENARIOS[scenario])
 
 
 def test_the_matrix_does_not_shrink() -> None:
@@ -78,16 +126,19 @@ def test_the_matrix_does_not_shrink() -> None:
     assert {port for ports in SCENARIOS.values() for port in ports} == set(PORTS)
 
 
-def blows_at(kind: str, point: int) -> tuple[Blow, ...]:
-    """Return which failures to try at the point: both; in DynamoDB's much slower double one, in turns.
+def every_blow(_: int) -> tuple[Blow, ...]:
+    return tuple(Blow)
+
+
+def blow_in_turn(point: int) -> tuple[Blow, ...]:
+    """Return one of the failures to try at the point, in turns.
 
     Points come in pairs, before and after a call, so that the turns change with every pair.
     """
-    both = tuple(Blow)
-    return both if kind == "sqlite" else (both[(point + point // 2) % 2],)
+    return (tuple(Blow)[(point + point // 2) % 2],)
 
 
-def calls_of(make: Make, scenario: Scenario) -> list[PortCall]:
+def calls_without_failure(make: Make, scenario: Scenario) -> list[PortCall]:
     """Return the calls of the ports when nothing fails."""
     with over(make) as (world, client):
         scenario(world, client)
