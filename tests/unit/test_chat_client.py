@@ -198,7 +198,7 @@ def test_a_refusal_says_why_and_what_to_do(
 
 
 def test_a_client_without_a_key_learns_where_to_name_one(loopback: Loopback) -> None:
-    loopback.replies = [Reply(b'{"detail": "this route wants a key"}', 401, {"WWW-Authenticate": "Bearer"})]
+    loopback.replies = [Reply(b'{"detail": "this route wants a key", "code": "unauthenticated"}', 401)]
     client = Client(ClientSettings(url=loopback.url))
     with pytest.raises(Refused, match=r"wants a key\. Name a key with TURNSTONE_API_KEY or --api-key"):
         client.get("/models")

@@ -96,7 +96,7 @@ def test_the_gateway_sends_codes_of_the_table() -> None:
     answers = list(gateway_answers())
     assert {status for status, _ in answers} >= {"401", "403", "405", "413", "429", "503", "504"}
     for _, body in answers:
-        assert set(body) == {"detail", "code"}
+        assert set(body) == {"detail", "code", "error"}
         assert body["code"] in list(ErrorCode)
 
 

@@ -198,7 +198,7 @@ INNER: Any = [
 @pytest.mark.parametrize("further", INNER)
 def test_who_is_asked_is_nowhere_within_a_further_field(further: dict[str, Any]) -> None:
     (name,) = further
-    told = f"{name}: has '(remoteHost|litellmParams|api-base)', which is this server's to choose"
+    told = f"{name}: has '(remoteHost|litellmParams|api-base)', which is set by this server"
     with pytest.raises(ValidationError, match=told):
         question(**further)
     for body in (CreateEmbedding, CreateCompletion):

@@ -97,7 +97,7 @@ def test_a_turn_that_was_stored_without_a_reason_says_at_least_how_it_ended() ->
 @pytest.mark.parametrize(
     ("failure", "why"),
     [
-        (Failure(kind="model_failed", message=SECRET), "its model gave no answer that can be used"),
+        (Failure(kind="model_failed", message=SECRET), "its model gave no usable answer"),
         (Failure(kind="model_failed", message=SECRET, provider_status=401), "its model's server answered HTTP 401"),
         (Failure(kind="model_failed", message=SECRET, provider_status=500), "its model's server answered HTTP 500"),
         (

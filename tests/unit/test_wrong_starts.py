@@ -25,7 +25,7 @@ KINDS = "must be bedrock, llama-guard or pattern; did you mean pattern?"
             "shields.w.params.word: there is no such key; did you mean words? (known here: on_failure, patterns,",
         ),
         ('provider = "pattern"\nparams = {words = [""]}', "shields.w.params.words.0: "),
-        ('provider = "pattern"', "shields.w.params: name patterns or words"),
+        ('provider = "pattern"', "shields.w.params: name at least one pattern or word"),
         (
             'provider = "bedrock"\nparams = {checks = {content_filters = ["HATE"]}}',
             "shields.w.params.checks.content_filters: there is no such key; did you mean content_filter?",
