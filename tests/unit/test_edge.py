@@ -23,13 +23,16 @@ from tests.fakes.scripted import Says, Scripted, call
 from tests.harness import Harness, Held, client_tool, eventually
 from turnstone.adapters.system import SystemClock
 from turnstone.bootstrap.core import Core
+from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
+from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns import TurnStatus
-from turnstone.edge.gateway import MOST_ANSWER_BYTES, LambdaHandler
+from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
 from turnstone.edge.worker import TurnWorker
 from turnstone.http.app import NO_PATH
+from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
@@ -552,6 +555,20 @@ def test_an_answer_is_passed_on_whole_or_told_to_be_too_large(place_of: MakePlac
     else:
         assert (told.status, told.headers["x-should-retry"]) == (500, "false")
         assert ("6 MB" in told.json["detail"], told.json["code"]) == (True, "answer_too_large")
+
+
+@pytest.mark.parametrize("path", ["/v1/openai/v1/long", "/v1/long"])
+def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(place_of: MakePlace, path: str) -> None:
+    def endpoint(_: Request) -> Reply:
+        return Reply(b'"' + b"x" * LAMBDA_LIMIT_BYTES + b'"')
+
+    place = place_of()
+    openai = Route("GET", "/v1/openai/v1/long", endpoint, AgentConfig, envelope=OPENAI)
+    place.handler = LambdaHandler("another module", Route("GET", "/v1/long", endpoint, AgentConfig), openai)
+    told = answered(place.handler(event_of("GET", path, b"", {"identity": ANN}, {}), Context()))
+    envelope = OPENAI if "openai" in path else DETAIL
+    refusal = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE)
+    assert (told.status, told.json) == (500, json.loads(refusal))
 
 
 def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:

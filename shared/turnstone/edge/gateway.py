@@ -40,7 +40,7 @@ class LambdaHandler:
         """Return the answer to an event of a REST API's proxy integration."""
         if self._respond is None:
             self._respond = self._loaded()
-        return _within_limit(self._respond(_with_identity(event), context))
+        return self._within_limit(self._respond(_with_identity(event), context), event)
 
     def app(self, surroundings: Surroundings) -> ASGIApp:
         """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
@@ -62,6 +62,22 @@ class LambdaHandler:
                 import turnstone.http.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
 
+    def _within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer, or one that tells why it can't be returned: Lambda itself would answer without a word."""
+        if len(answer["body"]) * LONGEST_CHARACTER <= MOST_ANSWER_BYTES:
+            return answer
+        # as the runtime writes it: characters as they are
+        if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
+            return answer
+        path = str(event.get("path"))
+        # the longest, because a stage may stand before it, and the paths of one API end with those of another
+        asked = max(self._routes, key=lambda route: max(len(each) * path.endswith(each) for each in route.paths))
+        from turnstone.domain.errors.codes import ErrorCode  # hardly ever
+
+        headers = {"content-type": "application/json", "x-should-retry": "false"}
+        body = asked.envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE).decode()
+        return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
+
     def _loaded(self) -> Respond:
         with undisturbed():
             from mangum import Mangum
@@ -80,17 +96,3 @@ def _with_identity(event: dict[str, Any]) -> dict[str, Any]:
     identity = context.get("identity")
     known = {**context, "identity": identity if isinstance(identity, dict) else {}}
     return {**event, "requestContext": known}
-
-
-def _within_limit(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer, or one that tells why it can't be returned: Lambda itself would answer without a word."""
-    if len(answer["body"]) * LONGEST_CHARACTER <= MOST_ANSWER_BYTES:
-        return answer
-    # as the runtime writes it: characters as they are
-    if len(json.dumps(answer, ensure_ascii=False).encode()) <= MOST_ANSWER_BYTES:
-        return answer
-    from turnstone.domain.errors.codes import ErrorCode
-
-    headers = {"content-type": "application/json", "x-should-retry": "false"}
-    body = json.dumps({"detail": TOO_LARGE, "code": ErrorCode.ANSWER_TOO_LARGE}, ensure_ascii=False)
-    return {"statusCode": 500, "headers": headers, "multiValueHeaders": {}, "body": body, "isBase64Encoded": False}
