@@ -11,7 +11,8 @@
 # make torture kill the server a hundred times in the midst of streams, and look for what was lost
 # make attack  attack a real server in every known way, at full size, and print which bars it meets
 # make clients run the whole table of clients: every version of every client, and what each of them sees
-# make nightly what takes longer than every run may: clients, attack, torture, lost-power and guards
+# make explore run what is drawn anew each time, and every version of every client over both stores
+# make nightly what takes longer than every run may, within an hour: explore, guards, torture, attack, lost-power, build
 # make lost-power  lose the power of a disk at forty moments, and look for what was lost
 # make docs   generate the API reference and the page of differences from Llama Stack
 # make rights  record anew what functions ask of AWS, for the test of their rights
@@ -45,6 +46,10 @@ NPM_BEFORE := 2026-11-22
 # What is measured is not kept there: see tests/benchmarks.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
 
+# One process for each processor; one that has nothing left to do takes tests of another.
+PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n logical --dist worksteal \
+	-o tmp_path_retention_policy=failed
+
 # The peer has an environment of its own, of Python 3.11 or 3.12, and a run configuration.
 PEER := .peer
 PEER_READY := $(PEER)/ready
@@ -52,14 +57,13 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check docs rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients nightly clean
+.PHONY: run test check docs rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
 
 test: $(DEV_READY) $(CLIENTS_READY)
-	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal -m "not alone and not nightly" \
-		-o tmp_path_retention_policy=failed $(ARGS)
+	$(PYTEST) -m "not alone and not nightly" $(ARGS)
 
 check: $(DEV_READY) $(SAM_READY)
 	$(BIN)/ruff format --check .
@@ -76,10 +80,12 @@ rights: $(DEV_READY)
 	$(BIN)/python -m tests.integration.rights
 
 build: $(SAM_READY) $(LAMBDA_READY)
-	@began=$$(date +%s) && PATH="$(CURDIR)/$(LAMBDA)/bin:$$PATH" SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build && \
+	@began=$$(date +%s) && PATH="$(CURDIR)/$(LAMBDA)/bin:$$PATH" SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build $(BUILT) && \
 		echo "built in $$(($$(date +%s) - began)) s; a function, and the layer for either kind of processor, unpacked:" && \
 		cd .aws-sam/build && du -sh CreateTurn Runtime*
 
+# The layer for the other kind of processor is built by `make build`, which `make nightly` runs.
+smoke: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
 smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
 	$(BIN)/python -m tests.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/test_real_table.py
 	$(BIN)/python -m pytest tests/smoke $(ARGS)
@@ -107,11 +113,15 @@ attack: $(DEV_READY)
 	$(BIN)/python -m tests.attack $(ARGS)
 
 clients: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
-	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal -o tmp_path_retention_policy=failed \
-		tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py \
-		tests/e2e/test_mcp_tools.py $(ARGS)
+	$(PYTEST) tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py \
+		tests/e2e/test_mcp_tools.py tests/e2e/test_official_clients.py tests/e2e/test_completions_clients.py \
+		tests/e2e/test_set_up_scripts.py $(ARGS)
 
-nightly: clients attack torture lost-power guards
+explore: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
+	$(PYTEST) -m nightly $(ARGS)
+
+nightly: $(DEV_READY)
+	@$(BIN)/python -m tests.nightly $(ARGS)
 
 lost-power: $(DEV_READY)
 	$(BIN)/python -m tests.e2e.lost_power $(ARGS)

@@ -32,9 +32,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed before other processes start, which inherit the options."""
+    """Choose the seed; processes of a run that share its tests are given that of the first."""
     if config.option.seed is None:
-        config.option.seed = secrets.randbits(32)
+        config.option.seed = getattr(config, "workerinput", {}).get("seed", secrets.randbits(32))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
