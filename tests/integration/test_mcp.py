@@ -138,7 +138,7 @@ def test_a_tool_that_fails_tells_the_model_why(box: McpToolbox) -> None:
 
 
 def test_a_tool_that_there_is_not_is_named(box: McpToolbox) -> None:
-    with pytest.raises(ToolFailed, match="no tool 'gone'"):
+    with pytest.raises(ToolFailed, match="no longer lists a tool 'gone'"):
         call(box, "gone")
 
 

@@ -180,7 +180,11 @@ def test_a_call_that_is_run_again_asks_for_the_same_image_and_another_call_for_a
         (NOVA, HttpAnswer(200, b"[]"), "holds no image"),
         (NOVA, HttpAnswer(200, b"no JSON"), "holds no image"),
         (NOVA, HttpAnswer(429, {"message": "wait"}, {"x-amzn-ErrorType": "ThrottlingException"}), "no more requests"),
-        (NOVA, HttpAnswer(403, {"message": "no"}, {"x-amzn-ErrorType": "AccessDeniedException"}), "let us ask"),
+        (
+            NOVA,
+            HttpAnswer(403, {"message": "no"}, {"x-amzn-ErrorType": "AccessDeniedException"}),
+            "let this server use",
+        ),
         (NOVA, HangUp(), "hung up"),
     ],
 )

@@ -119,7 +119,7 @@ def test_the_servers_key_and_address_are_for_the_engine_of_the_file_only(
     services: Services,
 ) -> None:
     box = searching(services, "brave", api_key_env="SEARCH_KEY")
-    with pytest.raises(ToolFailed, match=r"Bing.*no key.*'bing_search_api_key'"):
+    with pytest.raises(ToolFailed, match=r"Bing.*requires a key.*'bing_search_api_key'"):
         found(box, options=ToolOptions(engine="bing"))
     with pytest.raises(ToolFailed, match=r"bing.microsoft.com"):  # its usual address, which is not looked up here
         found(box, options=ToolOptions(engine="bing", api_key=KEY))
@@ -148,7 +148,7 @@ def test_who_hands_on_a_key_of_another_engine_and_names_none_is_searched_for_by_
     box = searching(services, "brave")
     with pytest.raises(ToolFailed, match=r"api.tavily.com"):
         found(box, provider_data={"tavily_search_api_key": KEY})
-    with pytest.raises(ToolFailed, match=r"no key"):
+    with pytest.raises(ToolFailed, match=r"requires a key"):
         found(box, provider_data={"tavily_search_api_key": KEY}, options=ToolOptions(engine="brave"))
 
 
@@ -250,7 +250,7 @@ def test_a_query_that_is_none_is_refused_before_anybody_is_asked(services: Servi
 
 
 def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(services: Services) -> None:
-    with pytest.raises(ToolFailed, match="no header") as caught:
+    with pytest.raises(ToolFailed, match="not valid in an HTTP header") as caught:
         found(searching(services, "brave"), options=ToolOptions(api_key="k\nX-Evil: 1"))
     assert "X-Evil" not in str(caught.value)
 

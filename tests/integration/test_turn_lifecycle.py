@@ -498,8 +498,11 @@ def test_tool_messages_that_answer_nothing_are_refused_where_they_stand(serve: S
     ("responses", "said"),
     [
         ((answer("c2"), answer("c2")), "tool_responses: a call is answered twice; answer each once"),
-        ((answer("c2"), answer("c9")), "no pending call has the id 'c9'"),
-        ((), "the pending call 'c2' is not answered"),
+        (
+            (answer("c2"), answer("c9")),
+            "tool_responses: no pending call has the id 'c9'; read the turn for those that are",
+        ),
+        ((), "tool_responses: the pending call 'c2' is not answered; answer all in one request"),
     ],
 )
 def test_answers_to_other_calls_than_those_that_wait_are_refused_with_the_reason(

@@ -240,6 +240,23 @@ def test_a_tunnel_is_refused() -> None:
     assert exchanged([b"CONNECT example:443 HTTP/1.1\r\nhost: example:443\r\n\r\n"])[0] == [501]
 
 
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [
+        (b"\x00\x01 nonsense\r\n\r\n", "malformed_http"),
+        (b"CONNECT example:443 HTTP/1.1\r\nhost: example:443\r\n\r\n", "not_implemented"),
+        (b"GET / HTTP/1.1\r\nlong: " + b"x" * LIMITS.head_bytes, "head_too_large"),
+        (GET * (3 * MAX_AHEAD), "too_many_requests"),
+        (b"GET / HT", "request_timed_out"),
+    ],
+)
+def test_a_refusal_of_the_protocol_has_a_code(sent: bytes, code: str) -> None:
+    limits = HttpLimits(head_bytes=LIMITS.head_bytes, head_fields=LIMITS.head_fields, head_s=SHORT_S)
+    _, _, wire = exchanged([sent], limits, code.encode())
+    told = json.loads(wire.written.rpartition(b"\r\n\r\n")[2])
+    assert (told["code"], bool(told["detail"])) == (code, True)
+
+
 def test_after_an_answer_that_came_before_the_whole_body_nothing_more_is_answered() -> None:
     head = b"POST /unread HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
     statuses, _, wire = exchanged([head, b"1\r\nx\r\n", b"1;" + b"e" * 1_000])

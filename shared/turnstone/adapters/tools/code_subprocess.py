@@ -75,7 +75,7 @@ class JailedCode:
         """Return if there can be jails here. Raises ToolFailed, which tells why not."""
         first = self.run(FIRST_CODE, CHECK_TIMEOUT_S, None)
         if first.status != "completed":
-            raise ToolFailed(f"code can't be run here: {first.note or first.stderr or first.status}")
+            raise ToolFailed(f"code can't be run on this server: {first.note or first.stderr or first.status}")
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
         """Return what came of it. It has ended by then, however it did, and nothing of it is left.
@@ -121,7 +121,7 @@ class _Running:
                 self._process = self._started(stdin, given.fileno())
             except OSError as failure:
                 self._result.close()
-                raise ToolFailed("code can't be run now: no process can be started here") from failure
+                raise ToolFailed("code can't be run now: this server can't start a process") from failure
 
     def _started(self, stdin: IO[bytes], result_fd: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(  # noqa: S603 # this Python, by its path
