@@ -50,7 +50,7 @@ def test_a_configured_shield_is_listed_judges_turns_and_stays(tmp_path: Path) ->
     ("text", "said"),
     [
         ('[shields.a]\nprovider = "nemo"', "shields.a.provider: must be bedrock, llama-guard or pattern"),
-        ('[shields.a]\nprovider = "pattern"', "shields.a.params: name patterns"),
+        ('[shields.a]\nprovider = "pattern"', "shields.a.params: name at least one pattern or word"),
         ('[shields.a]\nprovider = "pattern"\nparams = {patterns = ["("]}', "shields.a.params.patterns.0: "),
         ('[shields.a]\nprovider = "llama-guard"\nmodel = "m"', "shields.a.model"),
     ],

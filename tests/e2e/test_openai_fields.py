@@ -62,10 +62,10 @@ def test_openais_own_client_is_served_with_all_it_sends(tmp_path: Path, prefix: 
         ["NotFoundError", "invalid_request_error", "model_not_found", None],
         ["NotFoundError", "invalid_request_error", "model_not_found", None],
         ["RateLimitError", "rate_limit_error", "rate_limit_exceeded", "17"],
-        ["BadRequestError", "invalid_request_error", None, None],
-        ["InternalServerError", "server_error", None, None],
-        ["InternalServerError", "server_error", None, None],
-        ["APIError", "server_error", None, None],
+        ["BadRequestError", "invalid_request_error", "invalid_request", None],
+        ["InternalServerError", "server_error", "not_implemented", None],
+        ["InternalServerError", "server_error", "not_implemented", None],
+        ["APIError", "server_error", "model_failed", None],
     ]
     sentences = " ".join(each[4] for each in told["raised"])
     expected = ("model 'none' not found", "slow down", "n: ", "fine_tuning.jobs.list", "responses.create")

@@ -148,7 +148,7 @@ def test_a_turn_with_a_busy_model_is_429_and_says_so_when_it_is_read(tmp_path: P
     assert (answer.status, answer.headers.get("retry-after")) == (429, retry_after)
     assert answer.headers["x-should-retry"] == "false"
     assert (answer.headers["x-turn-status"], "slow down" in answer.refusal()) == ("failed", True)
-    assert b"takes no more requests now (HTTP 429): slow down" in streamed.body
+    assert b"takes no more requests now; try again later (HTTP 429): slow down" in streamed.body
     assert read["kind"] == "model_busy"
     assert read["message"].endswith("its model's server takes no more requests now (HTTP 429)")
 

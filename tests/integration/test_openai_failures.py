@@ -74,7 +74,7 @@ def test_a_failure_says_what_happened_and_is_not_repeated(answer: Answer, said: 
     [
         (HttpAnswer(401, {"error": "no"}), "the key; check providers.near.api_key_env"),
         (HttpAnswer(404, {"error": "no"}), "check the agent's model and providers.near.url"),
-        (HttpAnswer(307, b"", {"Location": "/v1"}), "redirects elsewhere; set providers.near.url"),
+        (HttpAnswer(307, b"", {"Location": "/v1"}), "redirects; set providers.near.url"),
         (HttpAnswer(200, b"<html>"), "check providers.near.url"),
     ],
 )
