@@ -44,6 +44,7 @@ FUNCTIONS = {
     "create_chat_completion": "Inference",
     "embed_contents": "Inference",
     "create_embedding": "Inference",
+    "list_chat_completions": "StoredCompletions",
     "list_tools": "Tools",
     "list_toolgroups": "Tools",
     "invoke_tool": "Tools",
