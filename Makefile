@@ -46,8 +46,8 @@ NPM_BEFORE := 2026-11-22
 # What is measured is not kept there: see tests/benchmarks.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print $$6}')
 
-# One process for each processor; one that has nothing left to do takes tests of another.
-PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n logical --dist worksteal \
+# A process that has nothing left to do takes tests of another.
+PYTEST = PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n 4 --dist worksteal \
 	-o tmp_path_retention_policy=failed
 
 # The peer has an environment of its own, of Python 3.11 or 3.12, and a run configuration.

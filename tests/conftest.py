@@ -50,6 +50,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         terminal.write_line(seed_line(config))
 
 
+@pytest.fixture(autouse=True)
+def own_log_handlers() -> Iterator[None]:
+    """Take away the handlers of a server or function that a test starts in this process: the next test has its own."""
+    root = logging.getLogger()
+    before = list(root.handlers)
+    yield
+    root.handlers[:] = before
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Print the seed with each failure that may depend on it."""

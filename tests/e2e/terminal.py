@@ -128,7 +128,7 @@ class Terminal:
         """Read what there is, waiting for it; return whether there may be more."""
         left_s = deadline - time.monotonic()
         assert left_s > 0, f"nothing more came after {self.shown[self._read_up_to :]!r}"
-        if select.select([self._terminal], [], [], left_s)[0]:
+        if is_readable(self._terminal, left_s):
             try:
                 read = os.read(self._terminal, READ_BYTES)
             except OSError:  # so Linux tells that nobody writes there any more
@@ -136,3 +136,10 @@ class Terminal:
             self.shown += read.decode(errors="replace").replace("\r\n", "\n")
             return bool(read)
         return True
+
+
+def is_readable(descriptor: int, within_s: float) -> bool:
+    """Wait until there is something to read. A descriptor may have any number, which `select` does not take."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(1_000 * within_s))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.plain_client import PlainClient
-from tests.e2e.terminal import CTRL_D, Terminal, chat_command, chat_environment, chatted
+from tests.e2e.terminal import CTRL_D, Terminal, chat_command, chat_environment, chatted, is_readable
 from tests.e2e.test_chat import RETURN
 from tests.fakes.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
@@ -174,7 +173,7 @@ def test_a_pipe_that_brings_nothing_is_named_and_what_comes_late_is_sent(
         assert chat.stdin
         assert chat.stdout
         assert chat.stderr
-        assert select.select([chat.stderr], [], [], TIMEOUT_S)[0]
+        assert is_readable(chat.stderr.fileno(), TIMEOUT_S)
         assert "waiting for standard input" in chat.stderr.readline()
         assert received == []
         chat.stdin.write("late")
