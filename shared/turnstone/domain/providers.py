@@ -17,7 +17,7 @@ PROVIDER_TYPES = {
 
 
 class Health(Frozen):
-    """How a provider is; nobody is asked for it, so it says only what this server knows of itself."""
+    """The state of a provider, as far as this server knows it without a request to the provider."""
 
     status: Literal["OK", "Not Implemented"]
     message: str | None = None

@@ -19,13 +19,20 @@ from starlette.routing import Route as StarletteRoute
 from starlette.types import Message, Receive, Scope, Send
 
 from turnstone.domain.caller import NOBODY, Caller
-from turnstone.domain.errors import BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
+from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.stopping import StopSignal
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
-from turnstone.http.errors import RETRY_SOON, answer_or_error, caller_or_error, error_reply, is_told_once, refusal_reply
+from turnstone.http.errors import (
+    RETRY_SOON,
+    answer_or_error,
+    caller_or_error,
+    error_reply,
+    is_told_once,
+    refusal_reply,
+)
 from turnstone.http.lane import Lane
 from turnstone.http.pieces import cut
 from turnstone.http.rare_routes import RareRoutes
@@ -53,8 +60,6 @@ JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 NO_METHOD = "this path has no such method; the header Allow lists those that it has"
-STOPPING = "the server is shutting down; send the request again"
-DISCONNECTED = "the client closed the connection"
 SLASHES = ":path}"  # how a pattern ends whose last parameter takes all that follows
 READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
@@ -238,7 +243,7 @@ class _Endpoint:
             return await self._answer_in_lane(request, receive)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
-            return refusal_reply(ErrorCode.SERVER_STOPPING, STOPPING, RETRY_SOON, self._route.envelope)
+            return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.envelope)
 
     async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
         """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
@@ -331,7 +336,8 @@ class _Endpoint:
     def _begun(self, request: Request) -> Answer:
         """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
         if request.stop is not None and request.stop.is_given:
-            return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, DISCONNECTED)  # while the request waited
+            # while the request waited
+            return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
         answer = self._route.endpoint(request)
         if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
             from turnstone.http.sse import past_events

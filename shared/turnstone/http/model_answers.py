@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
+from turnstone.domain.errors import SHUTTING_DOWN
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.inference import Continuations, ModelAnswer, RatedText
 from turnstone.http.departure import Departure
@@ -20,7 +21,6 @@ from turnstone.http.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.answering import Answering, Told
 
 WHOLE = (ModelAnswer, Continuations)
-STOPPING = "the server is shutting down; send the request again"
 
 
 async def answered(
@@ -44,7 +44,7 @@ async def answered(
                 if isinstance(part, WHOLE):
                     return Reply(reply.encoder.whole(part))
     except asyncio.CancelledError:
-        return refusal_reply(ErrorCode.SERVER_STOPPING, STOPPING, RETRY_SOON, envelope)
+        return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, envelope)
     finally:
         if not begins:
             await told.aclose()
@@ -63,7 +63,7 @@ async def _chunks(
                     yield piece
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over
-            yield encoder.failed(STOPPING, ErrorCode.SERVER_STOPPING)
+            yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
 
 
 def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Iterator[bytes]:

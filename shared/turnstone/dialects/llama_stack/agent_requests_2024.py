@@ -17,7 +17,7 @@ StrategyName = Literal["greedy", "top_p", "top_k"]
 
 
 class SamplingParams2024(NullMeansDefault):
-    """How the model chooses tokens: with a strategy told by its name, and its numbers beside it, or as today."""
+    """How the model chooses tokens: with the name of a strategy and its numbers beside it, or as today."""
 
     strategy: StrategyName | Strategy = Greedy.model_construct()
     temperature: Number | None = None
@@ -54,7 +54,7 @@ class SamplingParams2024(NullMeansDefault):
 
 
 class AgentConfig2024(AgentConfig):
-    """An agent's configuration, with sampling as it was told then."""
+    """An agent's configuration, with sampling as it was sent then."""
 
     # what it is made into before anybody reads it is what the wider class says
     sampling_params: SamplingParams2024 = SamplingParams2024.model_construct()  # type: ignore[assignment]

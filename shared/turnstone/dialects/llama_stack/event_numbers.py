@@ -8,7 +8,7 @@ from turnstone.domain.errors import InvalidRequest
 NUMBER = re.compile(r"[0-9]{1,15}")
 QUERY = {
     "after": {
-        "description": "The number of the last event that was heard; the header Last-Event-ID counts if it is larger.",
+        "description": "The number of the last event received; the header Last-Event-ID counts if it is larger.",
         "schema": {"type": "string", "pattern": f"^({NUMBER.pattern})?$"},
     }
 }

@@ -46,7 +46,7 @@ class ToolParamDefinition(NullMeansDefault):
 
 
 class ToolDefinition(NullMeansDefault):
-    """A tool as models are told of it here; elsewhere the dialect writes its parameters as a list."""
+    """A tool as these routes take it; elsewhere the dialect writes its parameters as a list."""
 
     tool_name: Annotated[str, Field(min_length=1)]
     description: str | None = None

@@ -35,7 +35,7 @@ class SessionWanted(SessionNamed):
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Return what the API's document tells of ids in a query."""
-    told = {"description": "What is asked for.", "schema": {"type": "string"}}
+    told = {"description": "The id to look up.", "schema": {"type": "string"}}
     return {name: {**told, "required": name not in optional} for name in (*names, *optional)}
 
 

@@ -171,8 +171,8 @@ class Completion(Frozen):
     object: Annotated[Literal["text_completion"], Field(description="What this is.", examples=["text_completion"])] = (
         "text_completion"
     )
-    created: Annotated[int, Field(description="When it was asked for, in seconds since 1970.", examples=[1767225600])]
-    model: Annotated[str, Field(description="The model that was asked.", examples=["llama3.2:3b"])]
+    created: Annotated[int, Field(description="When it was requested, in seconds since 1970.", examples=[1767225600])]
+    model: Annotated[str, Field(description="The requested model.", examples=["llama3.2:3b"])]
     choices: Annotated[
         tuple[CompletionChoice, ...],
         Field(

@@ -45,7 +45,7 @@ OF_LIST = Annotated[Literal["list"], Field(description="What this is.", examples
 
 
 class StoredChatCompletion(ChatCompletion):
-    """A chat completion with what was asked."""
+    """A chat completion with its request."""
 
     input_messages: Annotated[
         tuple[dict[str, Any], ...],

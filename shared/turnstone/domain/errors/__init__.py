@@ -70,6 +70,7 @@ from turnstone.domain.errors.models import (
 )
 from turnstone.domain.errors.root import TurnstoneError as TurnstoneError
 
+SHUTTING_DOWN = "the server is shutting down; send the request again"
 SIGN = "sign it with credentials that may call this API"
 
 
@@ -256,7 +257,7 @@ class Stopping(Overloaded):
     """The server stops, and takes no more turns."""
 
     def __str__(self) -> str:
-        return "the server is shutting down; send the request again"
+        return SHUTTING_DOWN
 
 
 class LimitReached(TurnstoneError):

@@ -61,15 +61,22 @@ def _location(problem: ErrorDetails, value: object) -> Place:
 
 def _path(parts: Place, value: object) -> Place:
     """Return those of the parts that lead into the value, as many as there are."""
-    if not parts:
-        return ()
-    first, rest = parts[0], parts[1:]
-    without = _path(rest, value)
-    if not _has(value, first):
-        return without
-    through = (first, *_path(rest, _at((first,), value)))
-    # a branch may have the name of a field beside it, which leads nowhere
-    return through if len(through) > len(without) else without
+    found: dict[tuple[int, int], Place] = {}
+
+    def longest(start: int, inner: object) -> Place:
+        if start == len(parts):
+            return ()
+        key = (start, id(inner))  # looked at once, as a name may stand in every object on the way
+        if key not in found:
+            without = longest(start + 1, inner)
+            through: Place = ()
+            if _has(inner, parts[start]):
+                through = (parts[start], *longest(start + 1, _at((parts[start],), inner)))
+            # a branch may have the name of a field beside it, which leads nowhere
+            found[key] = through if len(through) > len(without) else without
+        return found[key]
+
+    return longest(0, value)
 
 
 def _has(value: object, part: str | int) -> bool:
