@@ -1,10 +1,13 @@
 """Asking a loopback model server as Turnstone does."""
 
+import time
+from threading import Timer
 from typing import Any
 
 from tests.fakes.openai_server import ModelServer
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
 from turnstone.domain.messages import Message, UserMessage
+from turnstone.domain.stopping import StopSignal
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 QUESTION = UserMessage(content="a question that nobody else shall read")
@@ -21,3 +24,23 @@ def asked(server: ModelServer, question: InferenceRequest | None = None, timeout
 
 def texts_of(items: list[TextChunk | Inferred]) -> list[str]:
     return [item.text for item in items if isinstance(item, TextChunk)]
+
+
+class LateStop:
+    """A signal that is given a moment after something has begun."""
+
+    def __init__(self) -> None:
+        self.signal = StopSignal()
+        self._given_at_s = 0.0
+
+    def give_soon(self) -> None:
+        Timer(0.3, self._give).start()
+
+    @property
+    def since_s(self) -> float:
+        """Seconds since it was given."""
+        return time.monotonic() - self._given_at_s
+
+    def _give(self) -> None:
+        self._given_at_s = time.monotonic()
+        self.signal.give()

@@ -7,7 +7,7 @@ import socket
 import ssl
 import time
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from tests.fakes.bedrock_server import BedrockServer
 from tests.fakes.certificates import loopback_tls
 from tests.fakes.openai_answers import Answer, BreakOff, HangUp, HttpAnswer, Item, Pause
 from tests.integration.bedrock_asking import KEY, QUESTION, SECRET, Asking, asking, request
-from tests.integration.model_client import texts_of
+from tests.integration.model_client import LateStop, texts_of
 from turnstone.adapters.bedrock_wire import BedrockOptions
 from turnstone.domain.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
@@ -269,20 +269,15 @@ def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turnstone.adapters.bedrock.FIRST_BACKOFF_S", 8.0)
-    stop = StopSignal()
-    given_at: list[float] = []
-
-    def give() -> None:
-        given_at.append(time.monotonic())
-        stop.give()
+    stop = LateStop()
 
     def reply(_: object) -> HttpAnswer:
-        Timer(0.3, give).start()
+        stop.give_soon()
         return frames.refusal(429, "ThrottlingException", "busy")
 
     with BedrockServer(reply) as server, pytest.raises(ModelBusy):
-        list(asking.inference(server.url).stream(request(stop=stop)))
-    assert time.monotonic() - given_at[0] < 2
+        list(asking.inference(server.url).stream(request(stop=stop.signal)))
+    assert stop.since_s < 2
     assert len(server.requests) == 1
 
 

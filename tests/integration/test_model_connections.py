@@ -2,12 +2,13 @@
 
 import socket
 import time
-from threading import Event, Thread, Timer
+from threading import Event, Thread
 
 import pytest
 
 from tests.fakes.openai_answers import HttpAnswer, Item, Pause, ending, text_answer, text_chunk
 from tests.fakes.openai_server import ModelServer
+from tests.integration.model_client import LateStop
 from turnstone.adapters import openai_compatible
 from turnstone.adapters.connections import SEND_TIMEOUT_S, PatientHTTPConnection
 from turnstone.adapters.openai_compatible import OpenAICompatibleInference
@@ -77,20 +78,15 @@ def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_ag
 
 
 def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again() -> None:
-    stop = StopSignal()
-    given_at: list[float] = []
-
-    def give() -> None:
-        given_at.append(time.monotonic())
-        stop.give()
+    stop = LateStop()
 
     def reply(_: object) -> HttpAnswer:
-        Timer(0.3, give).start()
+        stop.give_soon()
         return HttpAnswer(429, {"error": "busy"}, {"Retry-After": "4"})
 
     with ModelServer(reply) as server, pytest.raises(ModelBusy):
-        list(OpenAICompatibleInference(server.url, None).stream(question(stop)))
-    assert time.monotonic() - given_at[0] < 2
+        list(OpenAICompatibleInference(server.url, None).stream(question(stop.signal)))
+    assert stop.since_s < 2
     assert len(server.requests) == 1
 
 
