@@ -16,12 +16,13 @@ from urllib.parse import parse_qs
 from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute, Match, Router
 from starlette.routing import Route as StarletteRoute
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from turnstone.domain.caller import NOBODY, Caller
 from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.stopping import StopSignal
+from turnstone.http.bodies import read_body
 from turnstone.http.clients import unknown_client
 from turnstone.http.departure import Departure
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
@@ -61,7 +62,6 @@ SSE = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
 NO_METHOD = "this path has no such method; the header Allow lists those that it has"
 SLASHES = ":path}"  # how a pattern ends whose last parameter takes all that follows
-READ_ON_FACTOR = 4
 ROUTE_THREADS = 8
 ROUTE_THREADS_OF_A_TENANT = 6
 PIECES_AT_ONCE = 3
@@ -213,7 +213,7 @@ class _Endpoint:
 
     async def _answer(self, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
         """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
-        body = await _body(receive, self._max_body_bytes)
+        body = await read_body(receive, self._max_body_bytes)
         if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
             # a pattern's end matches before a line feed, too
             return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.envelope)
@@ -368,25 +368,6 @@ def _lane(name: str, surroundings: Surroundings) -> Lane:
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
     """Return the next few pieces: a change of threads for each takes longer than to draw it."""
     return deque(islice(pieces, PIECES_AT_ONCE))
-
-
-async def _body(receive: Receive, limit: int) -> bytes | None:
-    """Return the request's body, None if it is over the limit. Raises ClientDisconnect if it does not come whole.
-
-    A body somewhat over the limit is read on to its end, so that a client that sends before it listens gets its 413.
-    """
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message: Message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        part = message.get("body", b"")
-        size += len(part)
-        if size <= limit:
-            parts.append(part)
-        if not message.get("more_body", False) or size > limit * READ_ON_FACTOR:
-            return b"".join(parts) if size <= limit else None
 
 
 def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
