@@ -25,7 +25,8 @@ from tests.golden.records import SHARDS, Left, lines_of
 from tests.golden.writing import body_lines, compact
 
 # added by libraries
-UNTOLD = frozenset({"host", "connection", "accept-encoding", "content-length", "transfer-encoding"})
+LIBRARY = re.compile(r"\b(python-[\w-]+)/[\d.]+")
+OF_LIBRARIES = frozenset({"host", "connection", "accept-encoding", "content-length", "transfer-encoding"})
 REQUEST_ID = re.compile(r"[0-9a-f]{24}")  # in every answer; the transcript has a line for any other value
 OF_THE_CONTENT = frozenset({"content-length", "content-security-policy", "etag"})
 SLEEP_S = 0.002
@@ -350,7 +351,7 @@ def _request_lines(exchange: Exchange, normalise: Normaliser) -> Iterator[str]:
     if exchange.is_brief:
         return
     for name, value in request.headers:
-        if name.lower().decode() not in UNTOLD:
+        if name.lower().decode() not in OF_LIBRARIES:
             yield normalise(f"{name.decode().lower()}: {value.decode('latin-1')}")
     yield from _body(b"".join(request.body), normalise)
 
@@ -358,8 +359,8 @@ def _request_lines(exchange: Exchange, normalise: Normaliser) -> Iterator[str]:
 def _upstream_lines(request: Upstream, normalise: Normaliser) -> Iterator[str]:
     yield f"... to {request.name}: {request.method} {normalise(request.target)}"
     for name in sorted(request.headers):
-        if name not in UNTOLD:
-            yield normalise(f"{name}: {request.headers[name]}")
+        if name not in OF_LIBRARIES:
+            yield LIBRARY.sub(r"\1/<version>", normalise(f"{name}: {request.headers[name]}"))
     yield from _body(request.body, normalise)
 
 

@@ -149,9 +149,6 @@ def mcp_server_with_credentials(world: World) -> None:
         world.turn(session, "call echo {}", x_llamastack_provider_data=json.dumps(headers))
         world.send("GET", f"/v1/tools?toolgroup_id=mcp::{name}")
         world.get(session)
-    world.is_parallel = True
-    world.send("POST", "/v1/tool-runtime/invoke", {"tool_name": "echo", "kwargs": {}})
-    world.send("GET", "/v1/tools")
 
 
 @scenario("tests/e2e/test_set_up_scripts.py", "tests/integration/test_registry.py")
