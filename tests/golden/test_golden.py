@@ -6,6 +6,7 @@ After an intended change, `make golden` writes the transcripts again; review the
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.golden.every_scenario import SCENARIOS
 from tests.golden.play import SETS, TRANSCRIPTS, Stage, differences, files_of, read, stage
 
 PARTS = 8
+FOLDER = Path(__file__).parent
 SEED = 7
 NAMES = sorted(SCENARIOS)
 
@@ -62,3 +64,8 @@ def test_every_transcript_has_a_scenario() -> None:
     }
     assert [path for path in TRANSCRIPTS.rglob("*.txt") if path not in expected] == []
     assert all(read(path) for path in TRANSCRIPTS.rglob("*.txt"))
+
+
+def test_one_module_imports_the_product() -> None:
+    imports = re.compile(r"(?m)^\s*(?:from|import) (?:turnstone|functions)\b")
+    assert [path.name for path in sorted(FOLDER.rglob("*.py")) if imports.search(path.read_text())] == ["product.py"]
