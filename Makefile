@@ -16,6 +16,7 @@
 # make lost-power  lose the power of a disk at forty moments, and look for what was lost
 # make docs   generate the API reference and the page of differences from Llama Stack
 # make rights  record anew what functions ask of AWS, for the test of their rights
+# make golden  write the golden transcripts of all scenarios again; review their diff
 # make mutants change engine, store and services in many small ways, and tell the changes that no test notices
 PYTHON ?= python3
 VENV := .venv
@@ -57,7 +58,7 @@ PEER_REQUIREMENTS ?= ../shared/peers/llama-stack-requirements.txt
 PEER_CONFIG ?= ../shared/peers/llama-stack-run.yaml
 PEER_PYTHON ?= $(PYTHON)
 
-.PHONY: run test check docs rights build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
+.PHONY: run test check docs rights golden build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
 	@$(BIN)/python -m functions.local
@@ -78,6 +79,9 @@ docs: $(DEV_READY)
 
 rights: $(DEV_READY)
 	$(BIN)/python -m tests.integration.rights
+
+golden: $(DEV_READY)
+	@$(BIN)/python -m tests.golden $(ARGS)
 
 build: $(SAM_READY) $(LAMBDA_READY)
 	@began=$$(date +%s) && PATH="$(CURDIR)/$(LAMBDA)/bin:$$PATH" SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam build $(BUILT) && \

@@ -8,11 +8,11 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp
@@ -83,6 +83,13 @@ class Answered:
         raise AssertionError(f"{self} is in no envelope")
 
 
+class Begun(NamedTuple):
+    """A request under way; `sent` are the messages of its answer so far."""
+
+    task: asyncio.Task[list[Mapping[str, Any]]]
+    sent: list[Mapping[str, Any]]
+
+
 class AsgiClient:
     """Asks an app, on one event loop that goes on from request to request. For one thread at a time."""
 
@@ -117,6 +124,24 @@ class AsgiClient:
         """Return the answer. An exception the app lets out is raised: a server would have broken off."""
         return answer_of(self._loop.run_until_complete(self._exchange(request)))
 
+    def begin(self, request: Raw) -> Begun:
+        """Send a request that goes on while others are sent; `finish` returns its answer."""
+        sent: list[Mapping[str, Any]] = []
+        return Begun(self._loop.create_task(self._exchange(request, sent)), sent)
+
+    def finish(self, begun: Begun) -> Answered:
+        return answer_of(self._loop.run_until_complete(begun.task))
+
+    def go_on_until(self, is_so: Callable[[], bool]) -> None:
+        """Let the app go on with what was begun until that is so."""
+
+        async def wait() -> None:
+            async with asyncio.timeout(SETTLED_WITHIN_S):
+                while not is_so():
+                    await asyncio.sleep(0.001)
+
+        self._loop.run_until_complete(wait())
+
     def is_unanswered(self, request: Raw) -> bool:
         """Tell whether the app has nothing to say to the request."""
         return not self._loop.run_until_complete(self._exchange(request))
@@ -127,14 +152,14 @@ class AsgiClient:
     def get(self, path: str) -> Answered:
         return self.send(Raw("GET", path.encode()))
 
-    async def _exchange(self, request: Raw) -> list[Mapping[str, Any]]:
+    async def _exchange(self, request: Raw, sent: list[Mapping[str, Any]] | None = None) -> list[Mapping[str, Any]]:
         parts = list(request.body) or [b""]
         incoming = [
             {"type": "http.request", "body": part, "more_body": request.hangs_up or index < len(parts) - 1}
             for index, part in enumerate(parts)
         ]
         incoming.reverse()
-        sent: list[Mapping[str, Any]] = []
+        sent = [] if sent is None else sent
 
         async def receive() -> dict[str, Any]:
             if not incoming and not request.hangs_up:

@@ -47,6 +47,7 @@ class ModelServer:
         headers: their headers, names in lower case.
         connections: how many connections were ever opened.
         tls: what to speak TLS with, set before the block; None for plain HTTP.
+        on_request: called with method, path, headers and body of each request before it is answered.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class ModelServer:
         self.headers: list[dict[str, str]] = []
         self.connections = 0
         self.tls: ssl.SSLContext | None = None
+        self.on_request: Callable[[str, str, dict[str, str], bytes], object] = lambda *_: None
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
@@ -152,6 +154,7 @@ class ModelServer:
         fields = (line.partition(":") for line in head[1:] if line)
         headers = {name.lower(): value.strip() for name, _, value in fields}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
+        self.on_request(method, path, headers, body)
         match method, path.partition("?")[0]:
             case "POST", "/v1/chat/completions":
                 answer = self._answer_to(body, headers)

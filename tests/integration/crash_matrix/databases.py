@@ -13,6 +13,7 @@ from tempfile import mkdtemp
 from typing import Any, Protocol
 
 import botocore.session
+import pytest
 from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
@@ -27,6 +28,11 @@ from turnstone.adapters.s3 import S3BlobStore
 from turnstone.adapters.sqlite import SqliteRangeStore
 from turnstone.ports import BlobStore, RangeStore
 from turnstone.records import Key, Record
+from turnstone.services import cleaning
+from turnstone.store import keys, oversize
+
+LARGE_FROM_BYTES = 2_000
+OPEN_SHARDS = 2
 
 
 class Database(Protocol):
@@ -109,6 +115,17 @@ def moto_databases(folder: Path) -> Iterator[Make]:
         s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
         dynamo = UnwiredDynamo()
         yield lambda: MotoDatabase(dynamo, s3, f"turnstone-{next(names)}")
+
+
+@contextmanager
+def small_limits() -> Iterator[None]:
+    """Have limits that few records reach: what takes many of them elsewhere takes a handful within the block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(oversize, "RECORD_BYTES", LARGE_FROM_BYTES)
+        patch.setattr(keys, "OPEN_SHARDS", OPEN_SHARDS)
+        patch.setattr(cleaning, "RECORDS_AT_ONCE", 4)
+        patch.setattr(cleaning, "SESSIONS_AT_ONCE", 1)
+        yield
 
 
 KINDS = {"sqlite": sqlite_databases, "dynamodb": moto_databases}

@@ -21,15 +21,12 @@ import pytest
 
 from tests.harness import ProcessDied
 from tests.integration.crash_matrix.client import Client
-from tests.integration.crash_matrix.databases import KINDS, Make
+from tests.integration.crash_matrix.databases import KINDS, Make, small_limits
 from tests.integration.crash_matrix.faults import PORTS, Blow, Fault, Moment, PortCall
 from tests.integration.crash_matrix.processes import LEASE_S
 from tests.integration.crash_matrix.scenarios import SCENARIOS, Scenario
 from tests.integration.crash_matrix.world import World
-from turnstone.services import cleaning
-from turnstone.store import keys, oversize
 
-LARGE_FROM_BYTES = 2_000
 RECOVERIES = ("repeated", "attended to", "a new turn")
 CASES = [(scenario, port) for scenario, calls in SCENARIOS.items() for port in calls]
 CallsOf = Callable[[Scenario], list[PortCall]]
@@ -52,11 +49,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def make(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
-    with KINDS[kind](tmp_path_factory.mktemp("matrix")) as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(oversize, "RECORD_BYTES", LARGE_FROM_BYTES)
-        patch.setattr(keys, "OPEN_SHARDS", 2)
-        patch.setattr(cleaning, "RECORDS_AT_ONCE", 4)
-        patch.setattr(cleaning, "SESSIONS_AT_ONCE", 1)
+    with KINDS[kind](tmp_path_factory.mktemp("matrix")) as made, small_limits():
         yield made
 
 

@@ -41,7 +41,7 @@ class Functions:
         self, method: str, path: str, body: Any = None, context: Context | None = None, **headers: str
     ) -> tuple[int, Any]:
         """Return status and body of the answer to a request, from the function that the API passes it on to."""
-        answer = self.invoke(self.function_of(method, path), _event(method, path, body, headers), context)
+        answer = self.invoke(self.function_of(method, path), event_of(method, path, body, headers), context)
         text = answer["body"]
         is_json = text and answer["headers"].get("content-type") == "application/json"
         return answer["statusCode"], json.loads(text) if is_json else text
@@ -98,7 +98,7 @@ def _takes(resource: str, path: str) -> bool:
     return re.fullmatch(pattern, path) is not None
 
 
-def _event(method: str, path: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+def event_of(method: str, path: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
     event = load_event("create_turn")
     bare, _, query = path.partition("?")
     asked = dict(part.split("=", 1) for part in query.split("&") if part)
