@@ -49,10 +49,10 @@ def running(world: World, hold: Hold, session: str, *, stream: bool) -> tuple[An
 @scenario(
     "tests/integration/test_openai_failures.py",
     "tests/e2e/test_unanswered_turns.py",
-    fails_by=("model_failed", "model_timed_out"),
+    fails_by=("model_failed", "model_busy", "model_timed_out"),
 )
 def of_models(world: World) -> None:
-    """`model_failed` and `model_timed_out`."""
+    """`model_failed`, `model_busy` and `model_timed_out`."""
     world.serve(model_url=world.model(failing), model_timeout_seconds=0.3)
     for model in ("refuses", "missing", "breaks", "silent", "busy", "out of order"):
         session = world.session(model=model)

@@ -32,12 +32,11 @@ def unshown(_: bytes) -> bytes:
 
 
 def shape(document: bytes) -> bytes:
-    """Return the routes of a document: of each its operation, parameters, bodies and answers."""
+    """Return the routes of a document: of each its parameters, bodies and answers."""
     values = json.loads(document)
     served = {(method, path) for method, path, _ in product.ROUTES}
     routes = {
         f"{method.upper()} {path}": [
-            operation.get("operationId"),
             [
                 parameter.get("$ref") or f"{parameter['in']} {parameter['name']}"
                 for parameter in parameters_of(operation)
