@@ -61,7 +61,7 @@ PEER_PYTHON ?= $(PYTHON)
 .PHONY: run test check docs rights golden build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
-	@$(BIN)/python -m functions.local
+	@$(BIN)/python -m functions.local.server
 
 test: $(DEV_READY) $(CLIENTS_READY)
 	$(PYTEST) -m "not alone and not nightly" $(ARGS)

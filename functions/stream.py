@@ -8,8 +8,8 @@ from turnstone.edge.loading import for_good
 with for_good():
     import uvicorn
 
-    from turnstone.config import LambdaSettings, load_settings
-    from turnstone.http.surroundings import BehindAdapter
+    from turnstone.http.server.surroundings import BehindAdapter
+    from turnstone.settings.config import LambdaSettings, load_settings
 
 HOST = "127.0.0.1"
 KEEP_ALIVE_S = 900  # the adapter closes first

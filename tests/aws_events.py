@@ -10,26 +10,26 @@ from typing import Any
 from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
-from turnstone.dialects.openai.stored_completions import stored_wire
-from turnstone.domain.access import Stamp
-from turnstone.domain.agents import Agent, AgentConfig
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.dialects.openai.chat.stored_completions import stored_wire
+from turnstone.domain.access.access import Stamp
+from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.models.stored_completions import StoredCompletion
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.registry import Model, Shield, Toolgroup
-from turnstone.domain.sessions import Session
-from turnstone.domain.stored_completions import StoredCompletion
-from turnstone.domain.tool_runs import ProducedFile
-from turnstone.domain.tools import ToolCall, ToolDef
-from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output
+from turnstone.domain.registry.registry import Model, Shield, Toolgroup
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.domain.tools.tools import ToolCall, ToolDef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
 from turnstone.ports import RangeStore
-from turnstone.services.transitions import closed, opened, paused
-from turnstone.store.agents import AgentStore, StoredAgent
-from turnstone.store.attachments import AttachmentStore
-from turnstone.store.registry import RegistryStore
-from turnstone.store.sessions import SessionStore
-from turnstone.store.stored_completions import StoredCompletionStore
-from turnstone.store.turns import TurnStore
+from turnstone.services.turns.transitions import closed, opened, paused
+from turnstone.store.agents.agents import AgentStore, StoredAgent
+from turnstone.store.files.attachments import AttachmentStore
+from turnstone.store.models.stored_completions import StoredCompletionStore
+from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.sessions.sessions import SessionStore
+from turnstone.store.sessions.turns import TurnStore
 
 FOLDER = Path(__file__).parents[1] / "events"
 ACCOUNT = "123456789012"

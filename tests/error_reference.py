@@ -13,7 +13,7 @@ from tests.cloudformation import template
 from turnstone.dialects.openai.errors import DOCUMENTED, OpenAIEnvelope
 from turnstone.domain.errors import NotFound
 from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
-from turnstone.domain.failures import FAILURE_CODES
+from turnstone.domain.turns.failures import FAILURE_CODES
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, STATUS
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "errors.md"

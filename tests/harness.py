@@ -20,37 +20,37 @@ from uuid import uuid4
 from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Reply, Scripted, ScriptedInference, ScriptedTools, ToolFunction
 from tests.fakes.shields import ScriptedShields
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.offline_embeddings import OfflineEmbeddings
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.system import RandomIds
+from turnstone.adapters.machine.system import RandomIds
+from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
-from turnstone.config import Settings
-from turnstone.domain.agents import AgentConfig, TurnOverrides
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.context import Segment, rebuilt
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
-from turnstone.domain.messages import InputMessage, Message, UserMessage
+from turnstone.domain.messages.messages import InputMessage, Message, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState, Session, SessionLock
-from turnstone.domain.tools import ToolDef, ToolResponse
-from turnstone.domain.turns import NewTurn, Step, Turn, TurnState, TurnStatus
-from turnstone.domain.usage import SpentToday, Tokens, spent_by
+from turnstone.domain.sessions.context import Segment, rebuilt
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.domain.tools.tools import ToolDef, ToolResponse
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
+from turnstone.domain.turns.turns import NewTurn, Step, Turn, TurnState, TurnStatus
+from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
 from turnstone.ports import Clock, RangeStore, Supervisor
 from turnstone.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.cleaning import LATE_PAYLOADS
-from turnstone.store.keys import all_turns, session_key, session_partition, steps_of_turn
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.ranges import all_records
-from turnstone.store.session_records import segment_of, session_of
-from turnstone.store.turn_records import order_of, turn_state_of
-from turnstone.store.turns import TurnStore
-from turnstone.store.usage import UsageStore
+from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.attention import turn_of
+from turnstone.settings.config import Settings
+from turnstone.store.layout.keys import all_turns, session_key, session_partition, steps_of_turn
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.layout.ranges import all_records
+from turnstone.store.sessions.session_records import segment_of, session_of
+from turnstone.store.sessions.turn_records import order_of, turn_state_of
+from turnstone.store.sessions.turns import TurnStore
+from turnstone.store.usage.usage import UsageStore
 
 LEASE_S = 30
 AWAIT_S = 3_600

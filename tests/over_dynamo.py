@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from functions import local
+from functions.local import server as local
 from tests.fakes.aws_server import BUCKET, AwsProcess
 from tests.servers import ServerProcess
-from turnstone.adapters.aws_clients import AwsClients
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.bootstrap import local as bootstrap
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.bootstrap.places import local as bootstrap
 
 
 class DynamoServerProcess(ServerProcess):

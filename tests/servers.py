@@ -24,7 +24,7 @@ SHOWN_LOG_CHARACTERS = 8_000
 
 
 class ServerProcess:
-    """`python -m functions.local` over a data directory; it may be killed and started again, at the same address.
+    """`python -m functions.local.server` over a data directory; it can be killed and restarted at the same address.
 
     Within the `with` block it runs, unless it was ended; what it logged is shown when the test fails.
     """
@@ -183,7 +183,7 @@ class ModelProcess:
 
 
 def server_command() -> list[str]:
-    return [sys.executable, "-m", "functions.local"]
+    return [sys.executable, "-m", "functions.local.server"]
 
 
 def server_environment(settings: dict[str, object]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """A server whose wall clock can be set while it runs, as an operator or a time service sets a machine's.
 
-Run as a module it is `python -m functions.local`, but for the wall clock, which reads from a file how far it is off.
+Run as a module it is `python -m functions.local.server` with a wall clock that reads its offset from a file.
 `time.monotonic` goes on as ever.
 """
 
@@ -47,8 +47,8 @@ class SteppedDatetime(datetime):
 
 
 def main() -> None:
-    from functions import local
-    from turnstone.adapters import system
+    from functions.local import server as local
+    from turnstone.adapters.machine import system
 
     system.datetime = SteppedDatetime  # type: ignore[misc] # the one place that reads a server's wall clock
     local.main()

@@ -22,18 +22,18 @@ from tests.aws_events import Context
 from tests.fakes.scripted import Scripted, ToolFunction
 from tests.harness import AWAIT_S, LEASE_S, Server
 from tests.machine import BUCKET, SHORT_S, TABLE, Bench, Execution, load_definition, shortened, wait_for
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.adapters.step_functions import StepFunctionsSupervisor
-from turnstone.config import Settings
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.aws.step_functions import StepFunctionsSupervisor
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.edge import worker
 from turnstone.edge.worker import TurnWorker
 from turnstone.ports import Clock
 from turnstone.records import Key
-from turnstone.store.keys import turn_key_of
-from turnstone.store.oversize import OversizeStore
+from turnstone.settings.config import Settings
+from turnstone.store.layout.keys import turn_key_of
+from turnstone.store.layout.oversize import OversizeStore
 
 Tools = Mapping[str, Mapping[str, ToolFunction]]
 ENOUGH_S = 900.0

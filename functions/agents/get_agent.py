@@ -1,6 +1,6 @@
 """GET /v1/agents/{agent_id}: an agent with its configuration."""
 
-from turnstone.domain.agents import Agent
+from turnstone.domain.agents.agents import Agent
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route
 

@@ -2,15 +2,15 @@
 
 from datetime import datetime
 
-from turnstone.dialects.openai.chat_replies import ChatCompletion, ChatCompletionChunk, ChatCompletionEncoder
-from turnstone.dialects.openai.chat_requests import CreateChatCompletion
+from turnstone.dialects.openai.chat.chat_replies import ChatCompletion, ChatCompletionChunk, ChatCompletionEncoder
+from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
+from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.dialects.openai.errors import OPENAI
-from turnstone.dialects.openai.stored_completions import stored_wire
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
-from turnstone.domain.inference import ModelAnswer
+from turnstone.domain.models.inference import ModelAnswer
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.clients import is_llama_stack_client
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+from turnstone.http.server.clients import is_llama_stack_client
 
 
 def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:

@@ -1,11 +1,11 @@
 """POST /v1/openai/v1/completions: have a model continue texts, as OpenAI's clients do; nothing is stored."""
 
-from turnstone.dialects.openai.completions import Completion, CompletionEncoder, CreateCompletion
+from turnstone.dialects.openai.chat.completions import Completion, CompletionEncoder, CreateCompletion
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.http.clients import is_llama_stack_client
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
+from turnstone.http.server.clients import is_llama_stack_client
 
 
 def create_completion(request: Request) -> ModelReply | ModelStreamReply:

@@ -1,6 +1,6 @@
 """GET /v1/providers/{provider_id}: one provider, and how it is."""
 
-from turnstone.domain.providers import Provider
+from turnstone.domain.registry.providers import Provider
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

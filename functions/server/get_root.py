@@ -5,7 +5,7 @@ from turnstone.http.routes import Reply, Request, Route
 
 
 def get_root(request: Request) -> Reply:
-    from turnstone.http.front import front_reply
+    from turnstone.http.server.front import front_reply
 
     return front_reply(request)
 

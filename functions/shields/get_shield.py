@@ -1,6 +1,6 @@
 """GET /v1/shields/{identifier}: a registered shield."""
 
-from turnstone.domain.registry import Shield
+from turnstone.domain.registry.registry import Shield
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

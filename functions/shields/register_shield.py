@@ -1,7 +1,7 @@
 """POST /v1/shields: register a shield, for agents to name."""
 
 from turnstone.dialects.llama_stack.shields import RegisterShield
-from turnstone.domain.registry import Shield
+from turnstone.domain.registry.registry import Shield
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 

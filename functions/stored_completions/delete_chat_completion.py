@@ -1,7 +1,7 @@
 """DELETE /v1/openai/v1/chat/completions/{completion_id}: delete a stored chat completion."""
 
+from turnstone.dialects.openai.chat.stored_completions import ChatCompletionDeleted, completion_id_in
 from turnstone.dialects.openai.errors import OPENAI
-from turnstone.dialects.openai.stored_completions import ChatCompletionDeleted, completion_id_in
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import FileReply, Request, Route, wire_json
 

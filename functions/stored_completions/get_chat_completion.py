@@ -1,7 +1,7 @@
 """GET /v1/openai/v1/chat/completions/{completion_id}: a stored chat completion with its question."""
 
+from turnstone.dialects.openai.chat.stored_completions import StoredChatCompletion, completion_id_in
 from turnstone.dialects.openai.errors import OPENAI
-from turnstone.dialects.openai.stored_completions import StoredChatCompletion, completion_id_in
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import FileReply, Request, Route, json_reply
 

@@ -1,7 +1,12 @@
 """GET /v1/openai/v1/chat/completions/{completion_id}/messages: the messages of a stored chat completion's question."""
 
+from turnstone.dialects.openai.chat.stored_completions import (
+    MESSAGES_QUERY,
+    StoredMessages,
+    completion_id_in,
+    messages_in,
+)
 from turnstone.dialects.openai.errors import OPENAI
-from turnstone.dialects.openai.stored_completions import MESSAGES_QUERY, StoredMessages, completion_id_in, messages_in
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import FileReply, Request, Route, restored, wire_json
 

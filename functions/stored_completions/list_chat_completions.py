@@ -1,7 +1,6 @@
 """GET /v1/openai/v1/chat/completions: the stored chat completions that the caller may see, newest first."""
 
-from turnstone.dialects.openai.errors import OPENAI
-from turnstone.dialects.openai.stored_completions import (
+from turnstone.dialects.openai.chat.stored_completions import (
     LIST_HEAD,
     LIST_QUERY,
     ChatCompletionList,
@@ -9,6 +8,7 @@ from turnstone.dialects.openai.stored_completions import (
     completions_in_query,
     list_tail,
 )
+from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined

@@ -1,12 +1,12 @@
 """POST /v1/openai/v1/chat/completions/{completion_id}: give a stored chat completion other metadata."""
 
-from turnstone.dialects.openai.errors import OPENAI
-from turnstone.dialects.openai.stored_completions import (
+from turnstone.dialects.openai.chat.stored_completions import (
     StoredChatCompletion,
     UpdateChatCompletion,
     completion_id_in,
     with_metadata,
 )
+from turnstone.dialects.openai.errors import OPENAI
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import FileReply, Request, Route, json_reply, parse
 

@@ -1,6 +1,6 @@
 """GET /v1/toolgroups/{toolgroup_id}: a toolgroup that comes with the server, or is registered."""
 
-from turnstone.domain.registry import Toolgroup
+from turnstone.domain.registry.registry import Toolgroup
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

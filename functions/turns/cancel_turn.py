@@ -1,6 +1,6 @@
 """POST …/turn/{turn_id}/cancel: end a turn that runs or waits; what it has finished stays."""
 
-from turnstone.domain.turns import Turn, TurnStatus
+from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

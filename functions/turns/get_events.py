@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.event_numbers import QUERY, heard_up_to
 from turnstone.dialects.llama_stack.stream import encode
-from turnstone.domain.turns import Turn
+from turnstone.domain.turns.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnStreamReply
 

@@ -1,6 +1,6 @@
 """GET …/turn/{turn_id}: a turn with every step that has finished; headers say where it stands and what it spent."""
 
-from turnstone.domain.turns import Turn, TurnStatus
+from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply, restored
 

@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_requests import ResumeTurn
-from turnstone.domain.turns import Turn, TurnStatus
+from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 

@@ -1,6 +1,6 @@
 """GET …/session/{session_id}/context: the turns, and the summary, that the session's next turn shows the model."""
 
-from turnstone.domain.session_context import SessionContext
+from turnstone.domain.sessions.session_context import SessionContext
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

@@ -2,7 +2,7 @@
 
 from turnstone.dialects.llama_stack.usage_requests import QUERY, usage_in_query
 from turnstone.domain.errors import NotFound, StoreUnavailable
-from turnstone.domain.usage_report import UsageReport
+from turnstone.domain.usage.usage_report import UsageReport
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply
 

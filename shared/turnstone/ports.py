@@ -11,25 +11,25 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
 
 if TYPE_CHECKING:  # who stores records needs none of these
-    from turnstone.domain.agents import (
+    from turnstone.domain.agents.agents import (
         ResponseFormat,
         SamplingParams,
         SystemMessageBehavior,
         ToolPromptFormat,
     )
-    from turnstone.domain.inference import Embedded, EmbeddingRequest, TokenLikelihood
     from turnstone.domain.jobs import Job
-    from turnstone.domain.messages import CompletionMessage, Message
+    from turnstone.domain.messages.messages import CompletionMessage, Message
+    from turnstone.domain.models.inference import Embedded, EmbeddingRequest, TokenLikelihood
+    from turnstone.domain.models.routing import Target
     from turnstone.domain.refs import TurnRef
-    from turnstone.domain.registry import Shield as RegisteredShield
-    from turnstone.domain.registry import Toolgroup
-    from turnstone.domain.routing import Target
-    from turnstone.domain.sessions import SessionLock
-    from turnstone.domain.stopping import StopSignal
-    from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
-    from turnstone.domain.tools import ToolDef
-    from turnstone.domain.turns import TokenUsage
-    from turnstone.domain.verdicts import ShieldQuestion, Verdict
+    from turnstone.domain.registry.registry import Shield as RegisteredShield
+    from turnstone.domain.registry.registry import Toolgroup
+    from turnstone.domain.sessions.sessions import SessionLock
+    from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+    from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+    from turnstone.domain.tools.tools import ToolDef
+    from turnstone.domain.turns.turns import TokenUsage
+    from turnstone.domain.values.stopping import StopSignal
 
 
 class RangeStore(Protocol):

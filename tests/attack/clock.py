@@ -13,11 +13,11 @@ from tests.attack.finding import Attack, Finding
 from tests.e2e.plain_client import PlainClient, said
 from tests.fakes.openai_server import ModelServer
 from tests.stepped_clock import SteppedServer
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.services.api_keys import ApiKeys
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.store.access.api_keys import ApiKeyStore
 
 HOUR = timedelta(hours=1)
 CACHE_S = 0.5

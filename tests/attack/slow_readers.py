@@ -18,16 +18,16 @@ from tests.attack.finding import Attack, Finding
 from tests.fakes.openai_answers import Pause, text_chunk
 from tests.fakes.openai_server import ModelServer
 from tests.servers import HOST, ServerProcess, wait_until
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.sqlite_failures import PAYLOADS
-from turnstone.bootstrap.operated_place import DATABASE
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
+from turnstone.bootstrap.places.operated_place import DATABASE
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
 from turnstone.records import Put
-from turnstone.store.frames import frame
-from turnstone.store.keys import attachment_key
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.frames import frame
+from turnstone.store.layout.keys import attachment_key
+from turnstone.store.layout.oversize import OversizeStore
 
 MB = 1_000_000
 MOST_EACH_MB = 1.0

@@ -7,21 +7,21 @@ from functools import cache
 from random import Random
 
 from tests.benchmarks.prose import prose
-from turnstone.domain.access import stamp_of
-from turnstone.domain.agents import Agent, AgentConfig
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.context import rebuilt
-from turnstone.domain.ids import milliseconds, uuid7
-from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.sessions import Session, SessionLock
-from turnstone.domain.tools import ToolDef
-from turnstone.domain.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
+from turnstone.domain.sessions.context import rebuilt
+from turnstone.domain.sessions.sessions import Session, SessionLock
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
+from turnstone.domain.values.ids import milliseconds, uuid7
 from turnstone.ports import RangeStore
-from turnstone.store.agents import AgentStore, StoredAgent
-from turnstone.store.sessions import SessionStore
-from turnstone.store.turns import Change, TurnStore
+from turnstone.store.agents.agents import AgentStore, StoredAgent
+from turnstone.store.sessions.sessions import SessionStore
+from turnstone.store.sessions.turns import Change, TurnStore
 
 TENANT = "local"
 QUESTION_CHARACTERS = 500

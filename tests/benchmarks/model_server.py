@@ -19,7 +19,7 @@ from typing import Any
 from tests.benchmarks.histories import answer
 from tests.fakes.openai_answers import BUILT_IN_MODELS, Answer, Item, built_in_answer, encoded, listed, text_answer
 from tests.fakes.openai_server import ModelServer, serve_until_told
-from turnstone.domain.context import MESSAGE_TOKENS
+from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16
 NAMED = tuple(sys.argv[1:]) if __name__ == "__main__" else ()

@@ -11,13 +11,13 @@ from tests.benchmarks.capacity import size_of_record
 from tests.benchmarks.counted_store import Bill, CountedStore
 from tests.benchmarks.histories import Past
 from tests.benchmarks.workload import Measure, Workload
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
-from turnstone.store.keys import all_turns
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.ranges import all_records
+from turnstone.store.layout.keys import all_turns
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.layout.ranges import all_records
 
 SMALL_BUDGET, DEFAULT_BUDGET = 4_000, 32_000
 BUDGETS = (SMALL_BUDGET, DEFAULT_BUDGET)

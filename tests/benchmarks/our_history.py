@@ -8,9 +8,9 @@ from random import Random
 from tests.benchmarks.histories import Past, answer
 from tests.benchmarks.operations_asked import Place, Sizes, furnished
 from tests.benchmarks.processes import Server
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.store.oversize import OversizeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 # So short that a whole history of 1,000 turns is sent to the model within the default budget.
 QUESTION, ANSWER = 32, 40

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tests.benchmarks.counts import DUE, MOST_READ_UNITS, MOST_WRITE_UNITS
 from tests.benchmarks.operations_counted import DEFAULT_BUDGET
-from turnstone.store.keys import OPEN_SHARDS
+from turnstone.store.layout.keys import OPEN_SHARDS
 
 MODEL_S = 3.0
 FUNCTION_GB = 1.0

@@ -11,10 +11,10 @@ from tests.benchmarks.figures import Figure, counted, of_times
 from tests.benchmarks.histories import Past, question
 from tests.benchmarks.http_client import Connection, Exchange, encoded
 from tests.benchmarks.processes import Server, model_server, turnstone
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 LENGTHS = (100, 1_000, 10_000)
 SMALL_BUDGET, FULL_BUDGET = 4_000, 32_000

@@ -12,27 +12,27 @@ from tests.fakes.jobs import RecordedJobs
 from tests.fakes.scripted import Scripted, ScriptedInference, call
 from tests.fakes.shields import ScriptedShields
 from tests.harness import Held
-from turnstone.adapters.local_supervisor import LocalSupervisor
-from turnstone.adapters.offline_embeddings import OfflineEmbeddings
+from turnstone.adapters.machine.local_supervisor import LocalSupervisor
+from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
 from turnstone.bootstrap.adapters import Ports
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.tools import local_tool_kinds
-from turnstone.config import Settings
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.events import TurnAwaitsInput, TurnCompleted
-from turnstone.domain.ids import milliseconds, order_key, uuid7
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import NewTurn, Turn
-from turnstone.local_settings import LocalSettings
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted
+from turnstone.domain.turns.turns import NewTurn, Turn
+from turnstone.domain.values.ids import milliseconds, order_key, uuid7
 from turnstone.ports import RangeStore
 from turnstone.records import Update
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
-from turnstone.store.keys import turn_key
-from turnstone.store.turn_records import TOKEN
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.attention import turn_of
+from turnstone.settings.config import Settings
+from turnstone.settings.local_settings import LocalSettings
+from turnstone.store.layout.keys import turn_key
+from turnstone.store.sessions.turn_records import TOKEN
 
 Measure = Callable[[str], AbstractContextManager[object]]
 LONGER_THAN_ANY_HISTORY = timedelta(days=1)

@@ -17,16 +17,16 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
-from functions.local import build_local_app
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.bootstrap.local import LocalServer
+from functions.local.server import build_local_app
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.bootstrap.places.local import LocalServer
 from turnstone.dialects.openai.errors import openai_codes
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.local_settings import LocalSettings
-from turnstone.services.api_keys import ApiKeys
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.settings.local_settings import LocalSettings
+from turnstone.store.access.api_keys import ApiKeyStore
 
 HOST = (b"host", b"127.0.0.1:8321")
 INSIDE = re.compile(rb"Traceback|pydantic|site-packages|sqlite|turnstone[./]|\.py\b|\.db\b")

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from turnstone.adapters.dynamodb_items import encoded_key
+from turnstone.adapters.aws.dynamodb_items import encoded_key
 from turnstone.domain.errors import Conflict
 from turnstone.ports import RangeStore
 from turnstone.records import AttributeIs, Condition, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update

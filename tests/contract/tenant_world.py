@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.routes import Route
 from turnstone.records import Put
-from turnstone.store.frames import frame
-from turnstone.store.keys import attachment_key
+from turnstone.store.layout.frames import frame
+from turnstone.store.layout.keys import attachment_key
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for, served
 from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.http.document.openapi import BEARER, openapi_document
 from turnstone.http.errors import ISSUER_MESSAGE
-from turnstone.http.openapi import BEARER, openapi_document
-from turnstone.services.authentication import Authenticator
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.services.access.authentication import Authenticator
+from turnstone.store.access.api_keys import ApiKeyStore
 
 AGENT = {"agent_config": {"model": "offline", "instructions": ""}}
 ANN = Caller(tenant="acme", principal="ann")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.contract.asgi_client import Raw, served
-from turnstone.config import InvalidSettings
+from turnstone.settings.config import InvalidSettings
 
 FILE = """
 [shields.words]

@@ -23,22 +23,22 @@ from tests.benchmarks.operations_counted import DEFAULT_BUDGET, Case, Counts, co
 from tests.contract.dynamo_table import create_table
 from tests.contract.recording_client import RecordingClient
 from tests.integration.test_lists import fill
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.dynamodb_items import encoded_key
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.dynamodb_items import encoded_key
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
 from turnstone.records import Absent, Key, Put
-from turnstone.services.access import AccessRules
-from turnstone.services.sessions import SessionDeps, Sessions
-from turnstone.store.agents import AgentStore
-from turnstone.store.keys import session_list, session_list_key
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.sessions import SessionStore
+from turnstone.services.access.access import AccessRules
+from turnstone.services.sessions.sessions import SessionDeps, Sessions
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.layout.keys import session_list, session_list_key
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.sessions.sessions import SessionStore
 
 LENGTHS = (0, 100)
 BUDGETS = (DEFAULT_BUDGET,)

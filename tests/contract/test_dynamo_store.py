@@ -14,9 +14,9 @@ from moto import mock_aws
 import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.contract.dynamo_table import create_table
 from tests.contract.range_store_suite import RangeStoreConformance
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.store.oversize import OversizeStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.store.layout.oversize import OversizeStore
 
 BUCKET = "turnstone-blobs"
 REGION = "eu-central-1"

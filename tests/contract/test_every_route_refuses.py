@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.contract.asgi_client import Raw, Served, served
 from tests.contract.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
 from tests.contract.test_bad_input import BODIES, RUN
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.http.routes import Route
 
 ANN = Caller(tenant="acme", principal="ann", teams=("red",))

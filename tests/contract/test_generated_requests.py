@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 
 from tests.contract.asgi_client import key_for, served, strict_json
 from tests.unit.test_openapi import named_validator
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 
 ADDRESS = "http://127.0.0.1:8321"
 PHASES = {"examples", "coverage", "fuzzing", "stateful"}

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.contract.range_store_reads import noise, read_all
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, ContentLost, StoreUnavailable
 from turnstone.records import Absent, Get, Key, Operation, Page, Put, Range, Record, RevIs, Update
-from turnstone.store.lost_records import LostRecord
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.oversize import OversizeStore
 
 A, B = Key("p", "a"), Key("p", "b")
 LARGE = noise(400_000)

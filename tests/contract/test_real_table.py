@@ -19,13 +19,13 @@ import pytest
 from tests.contract.dynamo_table import TABLE, PartOfTable, delete_items, shape
 from tests.contract.range_store_reads import noise
 from tests.contract.range_store_suite import RangeStoreConformance
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.s3 import S3BlobStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.ports import BlobStore
 from turnstone.records import Key, Put, Range
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 TABLE_NAME = os.environ.get("TURNSTONE_TEST_TABLE", "")
 BUCKET = os.environ.get("TURNSTONE_TEST_BUCKET", "")

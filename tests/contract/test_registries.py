@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
-from turnstone.adapters.offline import OfflineInference
+from turnstone.adapters.models.offline.offline import OfflineInference
 from turnstone.domain.errors import ModelFailed
-from turnstone.http.openapi import openapi_document
+from turnstone.http.document.openapi import openapi_document
 
 MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://10.0.0.1/mcp"}}
 OWN = ["builtin::clock", "builtin::websearch", "builtin::wolfram_alpha"]
@@ -309,7 +309,7 @@ def test_the_page_tells_of_every_route_and_needs_nothing_from_elsewhere(server: 
 
 
 def test_text_of_the_document_is_no_html_of_the_page() -> None:
-    from turnstone.http.page import api_page
+    from turnstone.http.document.page import api_page
 
     document = openapi_document(ROUTES)
     document["info"] = document["info"] | {"description": "<script>alert('x')</script> & `a<b`"}

@@ -10,7 +10,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from turnstone.adapters.s3 import S3BlobStore
+from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.domain.errors import StoreUnavailable
 
 BUCKET = "turnstone-blobs"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.servers import wait_until
-from turnstone.adapters import sqlite_log
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite import sqlite_log
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.records import Absent, Key, Put, Record
 

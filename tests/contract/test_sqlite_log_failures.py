@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from turnstone.adapters import sqlite_log
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite import sqlite_log
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.records import Key, Put
 

@@ -20,13 +20,13 @@ import pytest
 
 from tests.contract.range_store_suite import RangeStoreConformance
 from tests.servers import wait_until
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.reserve import RESERVE_BYTES, Reserve, ReservingBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.sqlite_file import SCHEMA_VERSION, SqliteFile
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.reserve import RESERVE_BYTES, Reserve, ReservingBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.records import Absent, AttributeIs, Delete, Key, Put, Range, Record, RevIs, Update
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 A, B, C = (Key("p", sk) for sk in "abc")
 

@@ -15,13 +15,13 @@ import pytest
 from pydantic import SecretStr
 
 from tests.contract.asgi_client import Raw, Served, served
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.agent_tools import MASK
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.tools.agent_tools import MASK
 from turnstone.records import Key, Put, RevIs
-from turnstone.store.agents import AgentStore
-from turnstone.store.keys import agent_key
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.layout.keys import agent_key
+from turnstone.store.layout.oversize import OversizeStore
 
 KEYS = ("plain-key-of-brave", "plain-key-of-wolfram", "plain-header-of-look")
 TOOLS = [

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.cases import generated
 from tests.contract.asgi_client import Served, served
 from tests.contract.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
 from tests.contract.test_bad_input import BODIES, SOMETIMES
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.http.routes import Route
 
 WORLDS = 12

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from functions.local import ROUTES
-from turnstone.http.openapi import openapi_document
+from functions.local.server import ROUTES
+from turnstone.http.document.openapi import openapi_document
 from turnstone.http.routes import Route
 
 Schema = Mapping[str, Any]

@@ -10,10 +10,10 @@ import httpx
 
 from tests.e2e.plain_client import PlainClient
 from tests.servers import ServerProcess, wait_until
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
 from turnstone.records import MAX_OPERATIONS, Put
-from turnstone.store.keys import session_partition, turn_key
+from turnstone.store.layout.keys import session_partition, turn_key
 
 TURNS = 10_000
 PATIENCE_S = 30.0

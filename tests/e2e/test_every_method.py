@@ -15,7 +15,7 @@ from tests.cases import rest_at_night
 from tests.e2e.client_script import run_script
 from tests.needs import need_clients
 from tests.servers import ROOT, ServerProcess
-from turnstone.http.app import NO_METHOD, NO_PATH
+from turnstone.http.server.app import NO_METHOD, NO_PATH
 
 METHODS = {"0.1.9": 77, "0.2.0": 77, "0.2.12": 98, "0.2.20": 109, "0.2.23": 113, "0.3.5": 114}
 METHODS_OF_ALPHA = {"0.0.53": 57, "0.0.57": 57, "0.0.63": 61}

@@ -18,14 +18,14 @@ from tests.fakes.aws_server import BUCKET, AwsProcess
 from tests.over_dynamo import DynamoServerProcess
 from tests.servers import ServerProcess
 from tests.stores import STORES, server_over
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
 from turnstone.ports import RangeStore
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.turn_records import put_turn
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.sessions.turn_records import put_turn
 
 TURN_CHARACTERS = 20_000
 LENGTHS = (500, 1_000)  # both of them more than the server reads at once

@@ -40,7 +40,7 @@ class CopiedServer(ServerProcess):
     def _command(self) -> list[str]:
         start = (
             "import os, runpy, sys; os.chdir(sys.argv[1]); sys.path[0] = ''; "
-            "runpy.run_module('functions.local', run_name='__main__')"
+            "runpy.run_module('functions.local.server', run_name='__main__')"
         )
         return [str(self.copy / ".venv" / "bin" / "python"), "-c", start, str(self.copy)]
 

@@ -28,7 +28,7 @@ from tests.fakes.openai_server import ModelServer
 from tests.integration.crash_matrix.databases import SqliteDatabase
 from tests.integration.crash_matrix.leftovers import leftovers
 from tests.servers import ServerProcess, wait_until
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 CLIENTS = 4
 TURNS_PER_ROUND = 2

@@ -20,7 +20,7 @@ from botocore.compat import HTTPHeaders
 from moto.core.botocore_stubber import BotocoreStubber
 from starlette.types import Message, Receive, Scope, Send
 
-from functions.local import listen
+from functions.local.server import listen
 from tests.contract.dynamo_table import create_table
 from tests.emulator import KEY_ID, REGION, SECRET, cloud_environment
 from tests.servers import HOST, ROOT, get_json

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.fakes.openai_rules import refusal_of
-from turnstone.adapters.openai_wire import request_body
-from turnstone.domain.agents import ToolGroup, toolgroup_name
-from turnstone.domain.content import Content, Url
+from turnstone.adapters.models.openai.openai_wire import request_body
+from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
-from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.registry import BUILTIN, Toolgroup
-from turnstone.domain.routing import Target
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
-from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse
-from turnstone.domain.turns import Attachment, TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.routing import Target
+from turnstone.domain.registry.registry import BUILTIN, Toolgroup
+from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse
+from turnstone.domain.turns.turns import Attachment, TokenUsage
+from turnstone.domain.values.content import Content, Url
+from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
 
 GATE_TIMEOUT_S = 10.0

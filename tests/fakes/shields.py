@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.messages import text_said
-from turnstone.domain.registry import PATTERN, Shield
-from turnstone.domain.turns import SafetyViolation
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.messages.messages import text_said
+from turnstone.domain.registry.registry import PATTERN, Shield
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.turns.turns import SafetyViolation
 
 Judges = Callable[[ShieldQuestion], Verdict]
 

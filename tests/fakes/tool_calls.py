@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolOptions
-from turnstone.domain.tools import ToolCall
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolOptions
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.values.stopping import StopSignal
 
 ASKER = ToolAsker("acme")
 

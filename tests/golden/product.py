@@ -19,34 +19,34 @@ import pytest
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from functions import local
+from functions.local import server as local
 from functions.unserved import methods as unserved
 from tests.golden.writing import compact
 from tests.harness import FakeClock, ManualSupervisor, eventually
 from turnstone import VERSION
-from turnstone.adapters.openai_wire import request_body
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.bootstrap import local as bootstrap
-from turnstone.bootstrap.local import LocalServer
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.adapters.models.openai.openai_wire import request_body
+from turnstone.bootstrap.places import local as bootstrap
+from turnstone.bootstrap.places.local import LocalServer
 from turnstone.dialects.llama_stack.stream import encode
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.events import TurnEvent
-from turnstone.domain.failures import Failure, FailureKind
-from turnstone.domain.ids import milliseconds, order_key, uuid7
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.tool_runs import ToolInvocation
-from turnstone.domain.verdicts import ShieldQuestion
-from turnstone.http import app
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.tools.tool_runs import ToolInvocation
+from turnstone.domain.turns.events import TurnEvent
+from turnstone.domain.turns.failures import Failure, FailureKind
+from turnstone.domain.values.ids import milliseconds, order_key, uuid7
 from turnstone.http.errors import STATUS
-from turnstone.http.rare_routes import RareRoutes
 from turnstone.http.routes import Route
-from turnstone.local_settings import LocalSettings
+from turnstone.http.server import app
+from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.ports import BlobStore, InferenceRequest, RangeStore
-from turnstone.services.api_keys import ApiKeys
-from turnstone.services.broadcast import TurnBroadcast
-from turnstone.store import oversize
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.settings.local_settings import LocalSettings
+from turnstone.store.access.api_keys import ApiKeyStore
+from turnstone.store.layout import oversize
 
 __all__ = ["Broadcast", "Event", "FakeClock", "encode"]
 

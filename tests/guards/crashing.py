@@ -53,7 +53,7 @@ CRASHES = (
         "the last step is told after the close that stores it",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "                change = self._commit(closed(self._session, ended, self.launch.open_segment))\n"
                 "                self._steps_at_end = len(ended.turn.steps)\n"
                 "                return (*_completed(unsaved), TurnCompleted(",
@@ -82,7 +82,7 @@ CRASHES = (
         "a turn that can't be stored now is left to the supervisor",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "                self._leave_to_supervisor(launch.ref, launch.session.lock)\n        # whoever",
                 "        # whoever",
             ),
@@ -92,13 +92,13 @@ CRASHES = (
     Guard(
         Race.CRASH_BEFORE_WRITE,
         "a turn that no process survives is given up after so many",
-        (ours("services/recovery.py", "if state.takeovers_in_vain >= MAX_TAKEOVERS:", "if False:"),),
+        (ours("services/turns/recovery.py", "if state.takeovers_in_vain >= MAX_TAKEOVERS:", "if False:"),),
         (f"{LEASES}test_after_too_many_takeovers_the_turn_is_failed",),
     ),
     Guard(
         Race.CRASH_BEFORE_EVENT,
         "who goes on with a turn knows the steps that are stored beside it",
-        (ours("store/whole_turns.py", "return turn_state_of(record, steps)", "return turn_state_of(record)"),),
+        (ours("store/sessions/whole_turns.py", "return turn_state_of(record, steps)", "return turn_state_of(record)"),),
         (f"{TAKEN_OVER}[after]",),
     ),
     Guard(
@@ -106,7 +106,7 @@ CRASHES = (
         "who repeats the request is told what is stored, from the start",
         (
             ours(
-                "services/joining.py",
+                "services/turns/joining.py",
                 "replayed_since_resume(state) if is_resume else replayed(state)",
                 "replayed_since_resume(state) if is_resume else replayed(state)[-1:]",
             ),
@@ -119,7 +119,13 @@ CRASHES = (
     Guard(
         Race.CRASH_AFTER_RESUME,
         "who reads a turn whose lease is over has it attended to",
-        (ours("services/attention.py", "(lock.is_abandoned(now) or lock.is_overdue(now))", "lock.is_overdue(now)"),),
+        (
+            ours(
+                "services/turns/attention.py",
+                "(lock.is_abandoned(now) or lock.is_overdue(now))",
+                "lock.is_overdue(now)",
+            ),
+        ),
         (f"{FOLLOWING}test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader",),
     ),
     Guard(
@@ -127,7 +133,7 @@ CRASHES = (
         "a run whose machine waits for a client that came already gets a machine of its own",
         (
             ours(
-                "adapters/step_functions.py",
+                "adapters/aws/step_functions.py",
                 'if not self._start(name, given) and look.next == "attend":',
                 "if not self._start(name, given) and False:",
             ),
@@ -142,9 +148,9 @@ CRASHES = (
         Race.CRASH_AFTER_RESUME,
         "a resume wakes the machine only once it is stored",
         (
-            ours("services/turns.py", "        wake(self._deps.supervisor, state.token)\n"),
+            ours("services/turns/turns.py", "        wake(self._deps.supervisor, state.token)\n"),
             ours(
-                "services/turns.py",
+                "services/turns/turns.py",
                 "        session, lease_until =",
                 "        wake(self._deps.supervisor, state.token)\n        session, lease_until =",
             ),
@@ -154,13 +160,17 @@ CRASHES = (
     Guard(
         Race.CRASH_AFTER_RESUME,
         "turns that were open when a server on one machine ended are attended to at its start",
-        (ours("adapters/local_supervisor.py", "            self._attend_at(ref, now)\n", "            pass\n"),),
+        (
+            ours(
+                "adapters/machine/local_supervisor.py", "            self._attend_at(ref, now)\n", "            pass\n"
+            ),
+        ),
         ("tests/integration/test_expiry_and_supervisor.py::test_open_turns_are_attended_to_after_a_restart",),
     ),
     Guard(
         Race.READ_DURING_WRITE,
         "a turn that ended while its steps were read is read again",
-        (ours("store/whole_turns.py", "if again.rev == record.rev:", "if True:"),),
+        (ours("store/sessions/whole_turns.py", "if again.rev == record.rev:", "if True:"),),
         (f"{LIFECYCLE}test_a_reader_never_sees_fewer_steps_than_were_told",),
     ),
     Guard(
@@ -168,7 +178,7 @@ CRASHES = (
         "a turn and a header that do not belong together are not acted on",
         (
             ours(
-                "services/recovery.py",
+                "services/turns/recovery.py",
                 "if session.lock.order != state.order or is_waiting is not (session.lock.state is LockState.AWAITING):",
                 "if False:",
             ),

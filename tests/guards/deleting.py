@@ -29,12 +29,12 @@ DELETIONS = (
         "a step after the deletion: the header is there, as it was read",
         (
             ours(
-                "store/turns.py",
+                "store/sessions/turns.py",
                 '                    Update(session_key(ref), {"steps": step_count}, (unchanged, '
                 "*_held(session.lock.fence))),\n",
             ),
             ours(
-                "store/turns.py",
+                "store/sessions/turns.py",
                 '        return session.model_copy(update={"rev": session.rev + 1})\n\n    def renew(',
                 "        return session\n\n    def renew(",
             ),
@@ -44,13 +44,13 @@ DELETIONS = (
     Guard(
         Race.DELETE_DURING_TURN,
         "the run that is here stops",
-        (ours("services/stopping.py", "                    lease.lose()\n", "                    pass\n"),),
+        (ours("services/turns/stopping.py", "                    lease.lose()\n", "                    pass\n"),),
         (f"{DELETION}test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event",),
     ),
     Guard(
         Race.DELETE_DURING_TURN,
         "the newest record of the log is the header: what is left of a session is none",
-        (ours("store/turns.py", " or newest_first[0].key != session_key(ref)"),),
+        (ours("store/sessions/turns.py", " or newest_first[0].key != session_key(ref)"),),
         (f"{DELETION}test_who_deletes_while_a_turn_moves_the_header_still_deletes",),
     ),
     Guard(
@@ -58,7 +58,7 @@ DELETIONS = (
         "a turn whose agent is gone is not taken over, and stops no supervisor",
         (
             ours(
-                "services/recovery.py",
+                "services/turns/recovery.py",
                 "            return self._soon(state)\n        except NotFound as missing:\n"
                 "            return self._gone(ref, missing)\n",
                 "            return self._soon(state)\n",
@@ -69,25 +69,37 @@ DELETIONS = (
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "a session begins only with an agent that is there",
-        (ours("store/sessions.py", '            Check(agent, (AttributeIs("status", ACTIVE),)),\n'),),
+        (ours("store/sessions/sessions.py", '            Check(agent, (AttributeIs("status", ACTIVE),)),\n'),),
         (f"{DELETION}test_a_session_does_not_begin_whose_agent_is_deleted_meanwhile",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "an agent is deleted once",
-        (ours("store/agents.py", 'Delete(agent, (AttributeIs("status", ACTIVE),))', "Delete(agent)"),),
+        (ours("store/agents/agents.py", 'Delete(agent, (AttributeIs("status", ACTIVE),))', "Delete(agent)"),),
         (f"{DELETION}test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job[delete_agent]",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "a session is deleted once",
-        (ours("store/sessions.py", "Delete(session_key(ref), (RevIs(session.rev),))", "Delete(session_key(ref))"),),
+        (
+            ours(
+                "store/sessions/sessions.py",
+                "Delete(session_key(ref), (RevIs(session.rev),))",
+                "Delete(session_key(ref))",
+            ),
+        ),
         (f"{DELETION}test_of_two_deletions_at_once_one_finds_it_gone_and_leaves_no_job[delete_session]",),
     ),
     Guard(
         Race.DELETE_AGAINST_CREATE,
         "a session that is used while it is being ended stays",
-        (ours("store/sessions.py", "Delete(session_key(ref), (RevIs(session.rev),))", "Delete(session_key(ref))"),),
+        (
+            ours(
+                "store/sessions/sessions.py",
+                "Delete(session_key(ref), (RevIs(session.rev),))",
+                "Delete(session_key(ref))",
+            ),
+        ),
         (f"{EPHEMERAL}test_one_that_is_used_while_it_is_being_ended_stays",),
     ),
     Guard(
@@ -95,7 +107,7 @@ DELETIONS = (
         "who deletes while a turn moves the header still deletes",
         (
             ours(
-                "store/sessions.py",
+                "store/sessions/sessions.py",
                 "                session = session_of(conflict.found)\n",
                 "                raise\n",
             ),
@@ -109,7 +121,7 @@ CLEAN_UPS = (
         "a job that was done or put off is not done again",
         (
             ours(
-                "services/cleaning.py",
+                "services/cleanup/cleaning.py",
                 "        if not self._store.is_open(job):\n"
                 "            return  # done, or going on under another time\n",
             ),
@@ -119,19 +131,19 @@ CLEAN_UPS = (
     Guard(
         Race.TWO_RUNS_OF_A_JOB,
         "of two runs at once one ends the job",
-        (ours("store/jobs.py", "Delete(key, (RevIs(1),))", "Delete(key)"),),
+        (ours("store/cleanup/jobs.py", "Delete(key, (RevIs(1),))", "Delete(key)"),),
         (f"{DELETION}test_two_runs_of_one_job_at_once_leave_one_successor",),
     ),
     Guard(
         Race.TWO_RUNS_OF_A_JOB,
         "a clean-up looks once more for what comes in late",
-        (ours("services/cleaning.py", "if self._clock.now() < job.since + LATE_PAYLOADS:", "if False:"),),
+        (ours("services/cleanup/cleaning.py", "if self._clock.now() < job.since + LATE_PAYLOADS:", "if False:"),),
         (f"{DELETION}test_payloads_go_too_also_those_that_a_dying_process_left",),
     ),
     Guard(
         Race.SWEEP,
         "a turn under a live lease is left alone",
-        (ours("services/recovery.py", "if lock.is_live(now):", "if False:"),),
+        (ours("services/turns/recovery.py", "if lock.is_live(now):", "if False:"),),
         (f"{SWEEPER}test_a_turn_that_runs_is_left_alone[sqlite]",),
     ),
     Guard(
@@ -139,7 +151,7 @@ CLEAN_UPS = (
         "a turn that nobody understands stops no other",
         (
             ours(
-                "services/sweeping.py",
+                "services/cleanup/sweeping.py",
                 "    if problem := look.exception():\n",
                 "    look.result()\n    if problem := look.exception():\n",
             ),
@@ -150,9 +162,9 @@ CLEAN_UPS = (
         Race.SWEEP,
         "nothing is begun when the function's time is over (the batch and the turn double each other)",
         (
-            ours("services/sweeping.py", "if self._clock.now() >= until:", "if False:"),
+            ours("services/cleanup/sweeping.py", "if self._clock.now() >= until:", "if False:"),
             ours(
-                "services/sweeping.py",
+                "services/cleanup/sweeping.py",
                 "return self._attend(ref) if self._clock.now() < until else None",
                 "return self._attend(ref)",
             ),
@@ -162,25 +174,29 @@ CLEAN_UPS = (
     Guard(
         Race.SWEEP,
         "one sweep is made at a time",
-        (ours("store/sweeps.py", " > stamp(now):\n            return None", " > stamp(now):\n            pass"),),
+        (
+            ours(
+                "store/cleanup/sweeps.py", " > stamp(now):\n            return None", " > stamp(now):\n            pass"
+            ),
+        ),
         (f"{DUE}test_of_two_sweeps_at_once_one_does_nothing",),
     ),
     Guard(
         Race.SWEEP,
         "of two sweeps that find no lease one takes it",
-        (ours("store/sweeps.py", "attributes, (guard,))", "attributes)"),),
+        (ours("store/cleanup/sweeps.py", "attributes, (guard,))", "attributes)"),),
         (f"{DUE}test_of_two_sweeps_that_find_no_lease_one_takes_it",),
     ),
     Guard(
         Race.SWEEP,
         "a sweep gives back no lease but its own",
-        (ours("store/sweeps.py", ', (AttributeIs("owner", lease.owner),))', ", ())"),),
+        (ours("store/cleanup/sweeps.py", ', (AttributeIs("owner", lease.owner),))', ", ())"),),
         (f"{DUE}test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_over",),
     ),
     Guard(
         Race.NO_RACE,
         "an admin deletes a session that he does not see",
-        (ours("services/deleting.py", "if not may_delete(caller, session.stamp):", "if True:"),),
+        (ours("services/cleanup/deleting.py", "if not may_delete(caller, session.stamp):", "if True:"),),
         (f"{OWNER_OR_ADMIN}[session-an admin of no team]",),
     ),
     Guard(
@@ -188,7 +204,7 @@ CLEAN_UPS = (
         "an admin deletes an agent that he does not see",
         (
             ours(
-                "services/access.py",
+                "services/access/access.py",
                 "        if may_delete(caller, stamp):\n            return\n"
                 "        self.check_sight(caller, stamp, kind, identifier)\n",
                 "        self.check_sight(caller, stamp, kind, identifier)\n"

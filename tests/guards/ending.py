@@ -22,7 +22,7 @@ CANCELLATIONS = (
         f"a turn that is cancelled between its opening write and its lease: {DOUBLED}; a step's conditions",
         (
             *BOTH,
-            ours("store/turns.py", "(unchanged, *_held(session.lock.fence))", "()"),
+            ours("store/sessions/turns.py", "(unchanged, *_held(session.lock.fence))", "()"),
         ),
         (f"{CANCEL}test_a_turn_that_is_cancelled_before_its_run_has_its_lease_is_cancelled[sqlite-elsewhere]",),
     ),
@@ -31,7 +31,7 @@ CANCELLATIONS = (
         "a run that lost its lease tells that it was cancelled, if it was",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "                if state.status is TurnStatus.CANCELLED:\n"
                 "                    return numbered(state)[-1:]\n",
                 "                pass\n",
@@ -47,7 +47,7 @@ CANCELLATIONS = (
         "who cancels has the lease in hand until the listeners are told",
         (
             ours(
-                "services/cancelling.py",
+                "services/turns/cancelling.py",
                 "return nullcontext() if lease is None else lease.in_hand",
                 "return nullcontext()",
             ),
@@ -57,13 +57,19 @@ CANCELLATIONS = (
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
         "who cancels stops the run that is here",
-        (ours("services/cancelling.py", "            if lease is not None:\n                lease.lose()\n"),),
+        (ours("services/turns/cancelling.py", "            if lease is not None:\n                lease.lose()\n"),),
         (f"{CANCEL}test_the_model_is_not_listened_to_any_longer_than_its_next_word[sqlite]",),
     ),
     Guard(
         Race.CANCEL_AGAINST_CLOSE,
         "who cancels reads the steps after the header",
-        (ours("services/cancelling.py", "            _, state = self._deps.turns.load(ref)\n", "            pass\n"),),
+        (
+            ours(
+                "services/turns/cancelling.py",
+                "            _, state = self._deps.turns.load(ref)\n",
+                "            pass\n",
+            ),
+        ),
         (f"{CANCEL}test_a_step_that_is_saved_between_read_and_write_is_kept[sqlite]",),
     ),
     Guard(
@@ -71,7 +77,7 @@ CANCELLATIONS = (
         "a turn that has ended otherwise is not cancelled",
         (
             ours(
-                "services/cancelling.py",
+                "services/turns/cancelling.py",
                 "        if state.status.is_terminal:\n            raise TurnEnded(state.turn_id, state.status)\n",
             ),
         ),
@@ -85,7 +91,8 @@ CANCELLATIONS = (
         "cancelled twice at once it is cancelled once",
         (
             ours(
-                "services/cancelling.py", "        if state.status is TurnStatus.CANCELLED:\n            return state\n"
+                "services/turns/cancelling.py",
+                "        if state.status is TurnStatus.CANCELLED:\n            return state\n",
             ),
         ),
         (f"{CANCEL}test_cancelled_again_it_answers_the_same_and_writes_nothing",),
@@ -95,7 +102,7 @@ CANCELLATIONS = (
         "a cancellation that came second looks again",
         (
             ours(
-                "services/cancelling.py",
+                "services/turns/cancelling.py",
                 "            except Conflict:\n                continue\n",
                 "            except Conflict:\n                raise\n",
             ),
@@ -107,7 +114,7 @@ CANCELLATIONS = (
         "after the end nothing is told",
         (
             ours(
-                "services/broadcast.py",
+                "services/streams/broadcast.py",
                 "            if self.is_over:\n                return  # a run",
                 "            if False:\n                return  # a run",
             ),
@@ -121,7 +128,7 @@ HAND_OVERS = (
         "who is told twice at once that its client has left leaves once",
         (
             ours(
-                "services/broadcast.py",
+                "services/streams/broadcast.py",
                 "            if listener in self._listeners:\n                self._listeners.remove(listener)\n",
                 "            self._listeners.remove(listener)\n",
             ),
@@ -136,7 +143,7 @@ HAND_OVERS = (
         "a run whose lease was given back tells and writes nothing (event, step and close double each other)",
         (
             ours(
-                "services/leases.py",
+                "services/turns/leases.py",
                 "        if self.is_lost:\n            raise",
                 "        if False:\n            raise",
             ),
@@ -148,7 +155,7 @@ HAND_OVERS = (
         "a lease is not given back while it is being renewed",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "            with lease.in_hand:\n                if self._is_left(",
                 "            if lease.in_hand:\n                if self._is_left(",
             ),
@@ -158,7 +165,7 @@ HAND_OVERS = (
     Guard(
         Race.HAND_OVER,
         "a lease that was given back is not renewed",
-        (ours("services/leases.py", "            if lease.is_lost:\n                return\n"),),
+        (ours("services/turns/leases.py", "            if lease.is_lost:\n                return\n"),),
         (f"{HAND_OVER}test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made",),
     ),
     Guard(
@@ -166,7 +173,7 @@ HAND_OVERS = (
         "a run that finds out waits until the supervisor knows",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "        with run.lease.in_hand:\n            is_told",
                 "        if run.lease.in_hand:\n            is_told",
             ),
@@ -178,7 +185,7 @@ HAND_OVERS = (
         "a run that crashes meanwhile does not fail the turn",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "            run.lease.check()\n            session, state",
                 "            session, state",
             ),
@@ -190,7 +197,7 @@ HAND_OVERS = (
         "a turn that others took over is theirs",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "            return False  # its run has just ended, and is about to say so\n",
                 "            pass\n",
             ),
@@ -202,7 +209,7 @@ HAND_OVERS = (
         "a run that has just ended tells its end itself",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "        elif not broadcast.is_run:  # else the run",
                 "        else:  # else the run",
             ),
@@ -214,7 +221,7 @@ HAND_OVERS = (
         "a process that handed a turn over does not hold it any more",
         (
             ours(
-                "services/leases.py",
+                "services/turns/leases.py",
                 "            self._held.discard(lease)\n        lease.lose()\n",
                 "            pass\n        lease.lose()\n",
             ),

@@ -15,7 +15,7 @@ LOST_LEASES = (
         "a run looks at its lease before it tells an event",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "                self.lease.check()\n                self.broadcast",
                 "                self.broadcast",
             ),
@@ -27,7 +27,7 @@ LOST_LEASES = (
         "a renewal that is refused loses the lease",
         (
             ours(
-                "services/leases.py",
+                "services/turns/leases.py",
                 "            except LeaseLost:\n                lease.lose()",
                 "            except LeaseLost:\n                pass",
             ),
@@ -39,7 +39,7 @@ LOST_LEASES = (
         "a model that is silent is not waited for any longer",
         (
             ours(
-                "services/leases.py",
+                "services/turns/leases.py",
                 "        self.is_lost = True\n        self.stop.give()",
                 "        self.is_lost = True",
             ),
@@ -51,7 +51,7 @@ LOST_LEASES = (
         "a store that is away for a moment loses no lease",
         (
             ours(
-                "services/leases.py",
+                "services/turns/leases.py",
                 '            except StoreUnavailable as unavailable:\n                log.warning("lease of turn',
                 "            except StoreUnavailable as unavailable:\n                lease.lose()\n"
                 '                log.warning("lease of turn',
@@ -72,36 +72,40 @@ DEAD_WRITERS = (
         "a late step: the header is as it was read, runs, and has this fence; the step is not "
         "there (they double each other)",
         (
-            ours("store/turns.py", HELD, "()"),
-            ours("store/turn_records.py", "body=frame(private, wire), when=(Absent(),))", "body=frame(private, wire))"),
+            ours("store/sessions/turns.py", HELD, "()"),
+            ours(
+                "store/sessions/turn_records.py",
+                "body=frame(private, wire), when=(Absent(),))",
+                "body=frame(private, wire))",
+            ),
         ),
         (f"{LEASES}test_a_writer_whose_turn_was_repaired_by_a_new_one_writes_nothing[at a step]",),
     ),
     Guard(
         Race.DEAD_WRITER,
         "a late renewal: the fence is the writer's own",
-        (ours("store/turns.py", "return is_mine, is_running", "return (is_running,)"),),
+        (ours("store/sessions/turns.py", "return is_mine, is_running", "return (is_running,)"),),
         (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
     ),
     Guard(
         Race.DEAD_WRITER,
         "a late renewal: the turn still runs",
-        (ours("store/turns.py", "return is_mine, is_running", "return (is_mine,)"),),
+        (ours("store/sessions/turns.py", "return is_mine, is_running", "return (is_mine,)"),),
         (f"{LEASES}test_a_renewal_that_comes_too_late_changes_nothing",),
     ),
     Guard(
         Race.DEAD_WRITER,
         "who takes the lock has a fence of its own",
-        (ours("domain/sessions.py", "fence=self.fence + 1, reopened", "fence=self.fence, reopened"),),
+        (ours("domain/sessions/sessions.py", "fence=self.fence + 1, reopened", "fence=self.fence, reopened"),),
         (f"{HAND_OVER}test_a_turn_that_others_took_over_already_is_left_to_them",),
     ),
     Guard(
         Race.DEAD_WRITER,
         "a step moves the header's revision: who ends or takes over the turn knows it",
         (
-            ours("store/turns.py", HELD, "_held(session.lock.fence)"),
+            ours("store/sessions/turns.py", HELD, "_held(session.lock.fence)"),
             ours(
-                "store/turns.py",
+                "store/sessions/turns.py",
                 '        return session.model_copy(update={"rev": session.rev + 1})\n\n    def renew(',
                 "        return session\n\n    def renew(",
             ),
@@ -116,11 +120,15 @@ DEAD_WRITERS = (
         "a run removes the steps beside a turn only if it ended it itself",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "self._deps.tidies_up and self._steps_at_end and self._has",
                 "self._deps.tidies_up and self._has",
             ),
-            ours("services/running.py", "self.launch.state.order, self._steps_at_end)", "self.launch.state.order, 99)"),
+            ours(
+                "services/turns/running.py",
+                "self.launch.state.order, self._steps_at_end)",
+                "self.launch.state.order, 99)",
+            ),
         ),
         (
             f"{LEASES}test_a_writer_that_lost_its_lease_leaves_the_steps_of_the_turn_that_goes_on",
@@ -138,7 +146,7 @@ HEIRS = (
     Guard(
         Race.TWO_HEIRS,
         "an heir: the lease is over",
-        (ours("services/recovery.py", "if lock.is_live(now):", "if False:"),),
+        (ours("services/turns/recovery.py", "if lock.is_live(now):", "if False:"),),
         (f"{LEASES}test_until_its_lease_is_over_a_turn_is_left_alone",),
     ),
 )
@@ -146,7 +154,7 @@ SET_BACK = (
     Guard(
         Race.TWO_TURNS,
         "a lease that nobody renews ends though the clock was set back",
-        (ours("services/lease_watch.py", "until <= now + self._duration", "until"),),
+        (ours("services/turns/lease_watch.py", "until <= now + self._duration", "until"),),
         (f"{LEASES}test_a_lease_that_nobody_renews_ends_in_its_time_though_the_clock_was_set_back",),
     ),
     Guard(
@@ -154,7 +162,7 @@ SET_BACK = (
         "a lease that is renewed is watched anew",
         (
             ours(
-                "services/lease_watch.py",
+                "services/turns/lease_watch.py",
                 "if watched is None or (watched.fence, watched.lease_until) != (lock.fence, until):",
                 "if watched is None:",
             ),

@@ -12,7 +12,7 @@ LOST_POWER = (
         "SQLite: a write is on the disk before it is told",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 "                log.keep(number, self._wait_s)\n",
                 "                pass\n",
             ),
@@ -22,7 +22,7 @@ LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "SQLite: the log that is waited for is the one that SQLite writes",
-        (ours("adapters/sqlite_log.py", "        real = database.resolve()\n", "        real = database\n"),),
+        (ours("adapters/sqlite/sqlite_log.py", "        real = database.resolve()\n", "        real = database\n"),),
         (f"{LOG}test_what_is_written_through_a_link_is_waited_for_where_the_file_is",),
     ),
     Guard(
@@ -30,12 +30,14 @@ LOST_POWER = (
         "SQLite: what a conflict is about is on the disk before it is told",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 '                    self._writer.execute("COMMIT")\n                finally:\n',
                 '                    self._writer.execute("COMMIT")\n                    number = log.wrote()\n'
                 "                finally:\n",
             ),
-            ours("adapters/sqlite_file.py", "                    log, number = self._log, self._log.wrote()\n", ""),
+            ours(
+                "adapters/sqlite/sqlite_file.py", "                    log, number = self._log, self._log.wrote()\n", ""
+            ),
         ),
         (f"{LOG}test_a_conflict_is_told_once_what_it_is_about_is_on_the_disk",),
     ),
@@ -43,8 +45,8 @@ LOST_POWER = (
         Race.LOST_POWER,
         "SQLite: who waits for the disk keeps what was written before the wait, not what came during it",
         (
-            ours("adapters/sqlite_log.py", "        until = self._written\n", ""),
-            ours("adapters/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
+            ours("adapters/sqlite/sqlite_log.py", "        until = self._written\n", ""),
+            ours("adapters/sqlite/sqlite_log.py", "self._kept = until", "self._kept = self._written"),
         ),
         (f"{LOG}test_those_who_write_while_one_waits_for_the_disk_share_the_next_wait",),
     ),
@@ -53,7 +55,7 @@ LOST_POWER = (
         "SQLite: a disk that failed once is not believed when it is asked again",
         (
             ours(
-                "adapters/sqlite_log.py",
+                "adapters/sqlite/sqlite_log.py",
                 "        if self._is_in_doubt:\n            raise",
                 "        if False:\n            raise",
             ),
@@ -65,7 +67,7 @@ LOST_POWER = (
         "SQLite: what a process that died left is on the disk before another reads it",
         (
             ours(
-                "adapters/sqlite_log.py",
+                "adapters/sqlite/sqlite_log.py",
                 "        with suppress(OSError):\n            sync_data(self._descriptor)\n",
                 "",
             ),
@@ -77,7 +79,7 @@ LOST_POWER = (
         "SQLite: nothing is written behind what the disk may not have",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 "            self._log.mend()\n",
                 "            self._log._is_in_doubt = False\n",
             ),
@@ -87,7 +89,7 @@ LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "SQLite: what the disk dropped is written again, because it would not fail again",
-        (ours("adapters/sqlite_log.py", "            self._write_again()\n", ""),),
+        (ours("adapters/sqlite/sqlite_log.py", "            self._write_again()\n", ""),),
         (f"{FAILURES}test_what_the_disk_dropped_is_written_again_before_anything_else_counts",),
     ),
     Guard(
@@ -95,7 +97,7 @@ LOST_POWER = (
         "SQLite: what was written again is waited for",
         (
             ours(
-                "adapters/sqlite_log.py",
+                "adapters/sqlite/sqlite_log.py",
                 "            self._write_again()\n            sync_data(self._descriptor)\n",
                 "            self._write_again()\n",
             ),
@@ -107,7 +109,7 @@ LOST_POWER = (
         "SQLite: a log that is opened is in doubt, whoever wrote it",
         (
             ours(
-                "adapters/sqlite_log.py",
+                "adapters/sqlite/sqlite_log.py",
                 "have died of it.\n        self._is_in_doubt = True\n",
                 "have died of it.\n        self._is_in_doubt = False\n",
             ),
@@ -122,7 +124,7 @@ LOST_POWER = (
         "SQLite: the log is closed once nobody waits for the disk",
         (
             ours(
-                "adapters/sqlite_log.py",
+                "adapters/sqlite/sqlite_log.py",
                 "            self.keep(self._written, _FOR_EVER)\n        with self._syncing:\n",
                 "            pass\n        with suppress(OSError):\n",
             ),
@@ -132,7 +134,7 @@ LOST_POWER = (
     Guard(
         Race.LOST_POWER,
         "folders that were made are on the disk",
-        (ours("adapters/folders.py", "        sync_folder(one.parent)\n", "        pass\n"),),
+        (ours("adapters/sqlite/folders.py", "        sync_folder(one.parent)\n", "        pass\n"),),
         ("tests/unit/test_folders.py::test_each_folder_that_was_made_is_synced_where_its_name_stands",),
     ),
 )

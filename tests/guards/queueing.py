@@ -12,7 +12,7 @@ QUEUEING = (
         "who leaves gives back the place that it was given meanwhile",
         (
             ours(
-                "services/places.py",
+                "services/threads/places.py",
                 "        if not is_queued:\n            self.give_back(waiter.tenant)\n",
             ),
         ),
@@ -26,7 +26,7 @@ QUEUEING = (
         "a request leaves the queue however its wait ends",
         (
             ours(
-                "http/waiting.py",
+                "http/server/waiting.py",
                 "        if not has_place:\n            executor.leave(waiter)\n",
             ),
         ),
@@ -40,7 +40,7 @@ QUEUEING = (
         "a place that was waited for and is not needed any more is given back",
         (
             ours(
-                "services/executor.py",
+                "services/threads/executor.py",
                 "            del self._of_request.place\n            place.give_back_if_unused()\n",
                 "            del self._of_request.place\n",
             ),
@@ -55,7 +55,7 @@ QUEUEING = (
         "a place that is given back goes to the queue before anybody else",
         (
             ours(
-                "services/places.py",
+                "services/threads/places.py",
                 "            served = list(self._served())",
                 "            served: list[Waiter] = []",
             ),
@@ -67,7 +67,7 @@ QUEUEING = (
         "whoever begins to wait takes a place that became free since it was refused",
         (
             ours(
-                "services/places.py",
+                "services/threads/places.py",
                 "            try:\n                self._take(waiter.tenant)\n            except Overloaded as full:\n"
                 "                self._refuse_beyond_limits(waiter, full)\n                self._enqueue(waiter)\n"
                 "                return\n            waiter.has_place = True\n        waiter.settle(waiter)\n",
@@ -82,7 +82,7 @@ QUEUEING = (
         "a takeover waits among the requests",
         (
             ours(
-                "services/recovery.py",
+                "services/turns/recovery.py",
                 "        except Overloaded:\n            self._wait_for_place(ref)\n"
                 "            return self._soon(state)\n",
                 "        except Overloaded:\n            return self._soon(state)\n",

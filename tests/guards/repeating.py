@@ -14,13 +14,13 @@ LOST_ANSWERS = (
     Guard(
         Race.LOST_ANSWER,
         "SQLite: a conflict with one's own nonce is no conflict",
-        (ours("adapters/sqlite.py", "if not was_applied(connection, operations, nonce):", "if True:"),),
+        (ours("adapters/sqlite/sqlite.py", "if not was_applied(connection, operations, nonce):", "if True:"),),
         (f"{CONFORMANCE}test_the_same_write_again_succeeds_and_changes_nothing",),
     ),
     Guard(
         Race.LOST_ANSWER,
         "SQLite: no nonce is nobody's own",
-        (ours("adapters/sqlite_writes.py", "    if nonce is None:\n        return False\n", ""),),
+        (ours("adapters/sqlite/sqlite_writes.py", "    if nonce is None:\n        return False\n", ""),),
         (f"{CONFORMANCE}test_another_nonce_conflicts[None-None]",),
     ),
     Guard(
@@ -28,7 +28,7 @@ LOST_ANSWERS = (
         "SQLite: a nonce that another has overwritten is not one's own",
         (
             ours(
-                "adapters/sqlite_writes.py",
+                "adapters/sqlite/sqlite_writes.py",
                 "row = row_of(_revision(operation.when, state.rev), merged, nonce)",
                 "row = row_of(_revision(operation.when, state.rev), merged, nonce or state.nonce)",
             ),
@@ -40,7 +40,7 @@ LOST_ANSWERS = (
         "DynamoDB: a conflict with one's own nonce is no conflict",
         (
             ours(
-                "adapters/dynamodb.py",
+                "adapters/aws/dynamodb.py",
                 "            if self._was_applied(operations, reasons, nonce):\n                return True\n",
             ),
         ),
@@ -55,7 +55,7 @@ LOST_ANSWERS = (
         "DynamoDB: the nonce is looked for where no condition failed, too",
         (
             ours(
-                "adapters/dynamodb.py",
+                "adapters/aws/dynamodb.py",
                 "return any(decoded_nonce(item) == nonce for item in self._items(unseen).values())",
                 "return False",
             ),
@@ -67,7 +67,7 @@ LOST_ANSWERS = (
         "DynamoDB: a write that is tried again has the nonce it had",
         (
             ours(
-                "adapters/dynamodb.py",
+                "adapters/aws/dynamodb.py",
                 "if self._try_write(operations, nonce):",
                 "if self._try_write(operations, uuid4().hex):",
             ),
@@ -77,7 +77,7 @@ LOST_ANSWERS = (
     Guard(
         Race.LOST_ANSWER,
         "DynamoDB: a transaction that the client repeats by itself is one",
-        (ours("adapters/dynamodb.py", "TransactItems=items, ClientRequestToken=nonce)", "TransactItems=items)"),),
+        (ours("adapters/aws/dynamodb.py", "TransactItems=items, ClientRequestToken=nonce)", "TransactItems=items)"),),
         (f"{REQUESTS}test_several_writes_and_a_check_are_a_transaction_under_a_token",),
     ),
 )
@@ -87,7 +87,9 @@ RETRIES = (
         "a retry joins the turn that its request opened",
         (
             ours(
-                "services/turns.py", "if attempt.is_retry and session.last_request", "if False and session.last_request"
+                "services/turns/turns.py",
+                "if attempt.is_retry and session.last_request",
+                "if False and session.last_request",
             ),
         ),
         (f"{IDEMPOTENCY}test_a_retry_joins_the_running_turn_from_its_first_event_on",),
@@ -97,7 +99,7 @@ RETRIES = (
         "a retry with another body joins nothing",
         (
             ours(
-                "services/turns.py",
+                "services/turns/turns.py",
                 "if attempt.is_retry and session.last_request == attempt.fingerprint and",
                 "if attempt.is_retry and",
             ),
@@ -107,7 +109,7 @@ RETRIES = (
     Guard(
         Race.CLIENT_RETRY,
         "what is sent for the first time joins nothing",
-        (ours("services/turns.py", "if attempt.is_retry and session.last_request", "if session.last_request"),),
+        (ours("services/turns/turns.py", "if attempt.is_retry and session.last_request", "if session.last_request"),),
         (f"{IDEMPOTENCY}test_a_first_request_never_joins",),
     ),
     Guard(
@@ -115,7 +117,7 @@ RETRIES = (
         "equal words long after the turn are no retry",
         (
             ours(
-                "services/joining.py",
+                "services/turns/joining.py",
                 "if at_rest and self._deps.clock.now() - state.last_moment > within:",
                 "if False:",
             ),
@@ -127,7 +129,7 @@ RETRIES = (
         "a resume is remembered as the session's latest request",
         (
             ours(
-                "services/transitions.py",
+                "services/turns/transitions.py",
                 '"lock": lock, "last_request": answered.request}), (going_on,)',
                 '"lock": lock}), (going_on,)',
             ),
@@ -137,7 +139,7 @@ RETRIES = (
     Guard(
         Race.CLIENT_RETRY,
         "who is refused by its own first copy looks again",
-        (ours("services/turns.py", "if was_refused or not (attempt.is_retry or attempt.key):", "if True:"),),
+        (ours("services/turns/turns.py", "if was_refused or not (attempt.is_retry or attempt.key):", "if True:"),),
         (
             f"{IDEMPOTENCY}test_a_resume_that_comes_twice_at_the_worst_moment_joins_itself[resume-retry]",
             f"{IDEMPOTENCY}test_a_request_that_reads_key_and_lock_at_different_moments_joins_too",
@@ -147,9 +149,9 @@ RETRIES = (
         Race.CLIENT_RETRY,
         "tool messages look for their first copy beside the turn they resume, too (a second look doubles it)",
         (
-            ours("services/turns.py", "if was_refused or not (attempt.is_retry or attempt.key):", "if True:"),
+            ours("services/turns/turns.py", "if was_refused or not (attempt.is_retry or attempt.key):", "if True:"),
             ours(
-                "services/turns.py",
+                "services/turns/turns.py",
                 "        if earlier := self._earlier(waiting, view, attempt, is_resume=True):\n"
                 "            return earlier\n",
             ),
@@ -161,7 +163,7 @@ RETRIES = (
         "a second equal message that is refused is not to be repeated",
         (
             ours(
-                "services/turns.py",
+                "services/turns/turns.py",
                 "                refused.may_be_repeated = view.session.last_request != attempt.fingerprint\n",
             ),
         ),
@@ -170,7 +172,7 @@ RETRIES = (
     Guard(
         Race.CLIENT_RETRY,
         "who joins is told the past before the present",
-        (ours("services/broadcast.py", "        with in_order:\n", "        if in_order:\n"),),
+        (ours("services/streams/broadcast.py", "        with in_order:\n", "        if in_order:\n"),),
         (f"{IDEMPOTENCY}test_who_joins_a_resumed_turn_is_told_the_past_before_the_present",),
     ),
     Guard(
@@ -178,7 +180,7 @@ RETRIES = (
         "who joins is followed before the supervisor is told",
         (
             ours(
-                "services/joining.py",
+                "services/turns/joining.py",
                 "        self._deps.follow(ref)  # first: who joins again, because the supervisor could "
                 "not be told, finds it followed\n"
                 "        self._deps.supervisor.watch(ref, lock)\n",
@@ -190,7 +192,13 @@ RETRIES = (
     Guard(
         Race.CLIENT_RETRY,
         "who comes while the last look finds nobody is followed too",
-        (ours("services/following.py", "if self._followed.get(name) is followed:", "if name in self._followed:"),),
+        (
+            ours(
+                "services/streams/following.py",
+                "if self._followed.get(name) is followed:",
+                "if name in self._followed:",
+            ),
+        ),
         (f"{FOLLOWING}test_who_comes_while_the_last_look_finds_nobody_is_followed_too",),
     ),
 )
@@ -198,7 +206,7 @@ KEYS = (
     Guard(
         Race.ONE_KEY_TWICE,
         "an answer is remembered only where none is, or the old one as it was read",
-        (ours("store/idempotency.py", "            when=(RevIs(found.rev) if found else Absent(),),\n"),),
+        (ours("store/layout/idempotency.py", "            when=(RevIs(found.rev) if found else Absent(),),\n"),),
         (f"{IDEMPOTENCY}test_a_creation_that_loses_the_race_for_a_new_key_gets_the_winners_answer",),
     ),
     Guard(
@@ -206,7 +214,7 @@ KEYS = (
         "yesterday's answer gives way only as it was read",
         (
             ours(
-                "store/idempotency.py",
+                "store/layout/idempotency.py",
                 "when=(RevIs(found.rev) if found else Absent(),)",
                 "when=() if found else (Absent(),)",
             ),
@@ -218,7 +226,7 @@ KEYS = (
         "who lost the race for a key answers what the winner did",
         (
             ours(
-                "store/idempotency.py",
+                "store/layout/idempotency.py",
                 "                if not remembered or conflict.key != remembered[0].key:\n                    raise\n",
                 "                raise\n",
             ),
@@ -228,7 +236,7 @@ KEYS = (
     Guard(
         Race.ONE_KEY_TWICE,
         "a key is for one body",
-        (ours("store/idempotency.py", 'if kept["fingerprint"] != attempt.fingerprint:', "if False:"),),
+        (ours("store/layout/idempotency.py", 'if kept["fingerprint"] != attempt.fingerprint:', "if False:"),),
         (f"{IDEMPOTENCY}test_a_key_creates_one_thing_a_day", f"{IDEMPOTENCY}test_a_key_opens_one_turn"),
     ),
     Guard(
@@ -236,7 +244,7 @@ KEYS = (
         "a key that is over finds nothing",
         (
             ours(
-                "store/idempotency.py",
+                "store/layout/idempotency.py",
                 'if record is None or int(record.attributes["ttl"]) <= now.timestamp():',
                 "if record is None:",
             ),
@@ -248,7 +256,7 @@ KEYS = (
         "SQLite: what is remembered anew between look and removal is kept",
         (
             ours(
-                "adapters/sqlite.py",
+                "adapters/sqlite/sqlite.py",
                 "_DROP = \"DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?\"",
                 '_DROP = "DELETE FROM items WHERE rowid = ? AND ? IS NOT NULL"',
             ),

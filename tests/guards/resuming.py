@@ -9,7 +9,7 @@ LOCKING = "tests/integration/test_locking.py::"
 ANSWERS = f"{LOCKING}test_responses_must_be_exactly_those_to_the_pending_calls"
 REOPENED = "tests/integration/test_reopened_turns.py::"
 WAITING_ONLY = ours(
-    "services/turns.py",
+    "services/turns/turns.py",
     "        if state.status is not TurnStatus.AWAITING_INPUT:\n"
     "            raise TurnNotAwaiting(state.turn_id, state.status)\n",
 )
@@ -30,7 +30,7 @@ RESUMES = (
     Guard(
         Race.RESUME_AFTER_EXPIRY,
         "a resume: the deadline is not over",
-        (ours("services/turns.py", "        if view.session.lock.is_overdue(now):", "        if False:"),),
+        (ours("services/turns/turns.py", "        if view.session.lock.is_overdue(now):", "        if False:"),),
         (
             f"{EXPIRY}test_a_late_resume_is_refused_and_the_turn_is_stored_as_expired",
             f"{LOCKING}test_a_resume_by_messages_after_the_deadline_is_refused",
@@ -47,7 +47,7 @@ RESUMES = (
         "answers: none has an id that is not pending",
         (
             ours(
-                "services/transitions.py",
+                "services/turns/transitions.py",
                 "if unknown := [call_id for call_id in answers if call_id not in pending]:",
                 "if unknown := []:",
             ),
@@ -59,12 +59,12 @@ RESUMES = (
         "answers: none is missing",
         (
             ours(
-                "services/transitions.py",
+                "services/turns/transitions.py",
                 "if missing := [call_id for call_id in pending if call_id not in answers]:",
                 "if missing := []:",
             ),
             ours(
-                "services/transitions.py",
+                "services/turns/transitions.py",
                 "for call in state.pending_calls)",
                 "for call in state.pending_calls if call.call_id in answers)",
             ),
@@ -74,7 +74,7 @@ RESUMES = (
     Guard(
         Race.WRONG_CALL_IDS,
         "answers: none comes twice",
-        (ours("services/transitions.py", "if len(answers) != len(responses):", "if False:"),),
+        (ours("services/turns/transitions.py", "if len(answers) != len(responses):", "if False:"),),
         (f"{ANSWERS}[twice]",),
     ),
     Guard(
@@ -86,13 +86,13 @@ RESUMES = (
     Guard(
         Race.RESUME_OF_ENDED,
         "a resume of a completed turn: no call is answered that the turn has an answer to",
-        (ours("services/reopening.py", "& {r.call_id for r in responses}", "& set[str]()"),),
+        (ours("services/turns/reopening.py", "& {r.call_id for r in responses}", "& set[str]()"),),
         (f"{LOCKING}test_a_finished_turn_is_not_resumed",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,
         "a resume of a completed turn: it is the session's newest",
-        (ours("services/reopening.py", "if session.last_order != state.order:", "if False:"),),
+        (ours("services/turns/reopening.py", "if session.last_order != state.order:", "if False:"),),
         (
             f"{REOPENED}test_only_the_newest_turn_of_a_session_goes_on",
             f"{REOPENED}test_a_new_turn_that_comes_before_the_resumes_write_wins",
@@ -103,7 +103,7 @@ RESUMES = (
         "a resume of a completed turn: no shield stopped it",
         (
             ours(
-                "services/reopening.py",
+                "services/turns/reopening.py",
                 "elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):",
                 "elif False:",
             ),
@@ -113,19 +113,19 @@ RESUMES = (
     Guard(
         Race.RESUME_OF_ENDED,
         "a completed turn that goes on leaves the log of ended ones in the write that opens it",
-        (ours("services/transitions.py", "segments=without_entry(segments, state.order)", "segments=()"),),
+        (ours("services/turns/transitions.py", "segments=without_entry(segments, state.order)", "segments=()"),),
         (f"{REOPENED}test_an_earlier_turn_is_in_the_history_once_while_and_after_a_turn_is_opened_again",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,
         "a completed turn that goes on is charged for what it spends from then on",
-        (ours("services/transitions.py", "spent, at = ended.uncharged,", "spent, at = ended.spent,"),),
+        (ours("services/turns/transitions.py", "spent, at = ended.uncharged,", "spent, at = ended.spent,"),),
         (f"{REOPENED}test_each_inference_is_charged_once_and_the_turn_tells_all_it_spent",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,
         "a run's clean-up leaves the steps of a run that opened its turn again",
-        (ours("store/turns.py", "steps_of_turn(ref, order, count)", "steps_of_turn(ref, order)"),),
+        (ours("store/sessions/turns.py", "steps_of_turn(ref, order, count)", "steps_of_turn(ref, order)"),),
         (f"{REOPENED}test_the_first_runs_clean_up_leaves_the_steps_of_the_second",),
     ),
     Guard(
@@ -133,12 +133,12 @@ RESUMES = (
         "a resume: the turn is there, in this session (the look and the resume double each other)",
         (
             ours(
-                "store/turns.py",
+                "store/sessions/turns.py",
                 "        if turn_id is not None and turn_record is None:\n"
                 '            raise NotFound("turn", turn_id)\n',
             ),
             ours(
-                "services/turns.py",
+                "services/turns/turns.py",
                 "        state = view.state\n        if state is None:\n"
                 '            raise NotFound("turn", ref.turn_id)\n',
                 "        state = view.state\n",
@@ -164,7 +164,7 @@ RESUMES = (
     Guard(
         Race.NEW_TURN_AGAINST_RESUME,
         "the waiting turn ends in the write that opens the new one",
-        (ours("services/transitions.py", "turns=(*ending.turns, *opening.turns)", "turns=opening.turns"),),
+        (ours("services/turns/transitions.py", "turns=(*ending.turns, *opening.turns)", "turns=opening.turns"),),
         (f"{LOCKING}test_a_new_turn_supersedes_a_paused_one_in_its_opening_write",),
     ),
     Guard(
@@ -178,7 +178,7 @@ RESUMES = (
         "an expiry that came second is looked at again, not an error",
         (
             ours(
-                "services/recovery.py",
+                "services/turns/recovery.py",
                 "except (Conflict, LeaseLost):",
                 "except LeaseLost:",
             ),
@@ -188,7 +188,7 @@ RESUMES = (
     Guard(
         Race.EXPIRE_AGAINST_RESUME,
         "an expiry: the deadline is over",
-        (ours("services/recovery.py", "if not session.lock.is_overdue(now):", "if False:"),),
+        (ours("services/turns/recovery.py", "if not session.lock.is_overdue(now):", "if False:"),),
         (f"{EXPIRY}test_before_its_deadline_a_waiting_turn_is_left_alone",),
     ),
 )

@@ -4,17 +4,17 @@ from tests.guards.guard import Edit, ours
 
 # What is put without a condition begins to count anew; then the next write would notice, not this one.
 STILL_COUNTED = ours(
-    "adapters/sqlite_writes.py",
+    "adapters/sqlite/sqlite_writes.py",
     "UPDATE SET rev = excluded.rev,",
     "UPDATE SET rev = rev + 1,",
 )
 ANY_HEADER = ours(
-    "store/session_records.py",
+    "store/sessions/session_records.py",
     "when=(RevIs(session.rev) if session.rev else Absent(),),",
     "when=() if session.rev else (Absent(),),",
 )
 ANY_TURN = ours(
-    "store/turn_records.py",
+    "store/sessions/turn_records.py",
     "when=(RevIs(state.rev) if state.rev else Absent(),),",
     "when=() if state.rev else (Absent(),),",
 )

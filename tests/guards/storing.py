@@ -17,19 +17,19 @@ ON_SQLITE = (
     Guard(
         Race.TWO_WRITERS,
         "SQLite: a record is absent",
-        (ours("adapters/sqlite_writes.py", "{_INSERT} NOTHING", "{_INSERT} UPDATE SET rev = excluded.rev"),),
+        (ours("adapters/sqlite/sqlite_writes.py", "{_INSERT} NOTHING", "{_INSERT} UPDATE SET rev = excluded.rev"),),
         (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
     ),
     Guard(
         Race.TWO_WRITERS,
         "SQLite: a record that is changed or checked is absent",
-        (ours("adapters/sqlite_writes.py", "return state is None\n", "return True\n"),),
+        (ours("adapters/sqlite/sqlite_writes.py", "return state is None\n", "return True\n"),),
         (f"{CONFORMANCE}{EVERY_PAIR}[check-True]",),
     ),
     Guard(
         Race.TWO_WRITERS,
         "SQLite: a record that is changed or checked has this revision",
-        (ours("adapters/sqlite_writes.py", "state is not None and state.rev == rev", "state is not None"),),
+        (ours("adapters/sqlite/sqlite_writes.py", "state is not None and state.rev == rev", "state is not None"),),
         (f"{CONFORMANCE}{EVERY_PAIR}[check-True]",),
     ),
     Guard(
@@ -37,7 +37,9 @@ ON_SQLITE = (
         "SQLite: a record has this revision",
         (
             ours(
-                "adapters/sqlite_writes.py", "WHERE pk = ? AND sk = ? AND rev = ?", "WHERE pk = ? AND sk = ? AND ? > 0"
+                "adapters/sqlite/sqlite_writes.py",
+                "WHERE pk = ? AND sk = ? AND rev = ?",
+                "WHERE pk = ? AND sk = ? AND ? > 0",
             ),
         ),
         (f"{CONFORMANCE}{EVERY_PAIR}[put-True]",),
@@ -47,7 +49,7 @@ ON_SQLITE = (
         "SQLite: an attribute has this value",
         (
             ours(
-                "adapters/sqlite_writes.py",
+                "adapters/sqlite/sqlite_writes.py",
                 "state is not None and state.attributes.get(name) == value",
                 "state is not None",
             ),
@@ -59,7 +61,7 @@ ON_SQLITE = (
         "SQLite: what is updated is there",
         (
             ours(
-                "adapters/sqlite_writes.py",
+                "adapters/sqlite/sqlite_writes.py",
                 "                return False\n            merged",
                 "                return True\n            merged",
             ),
@@ -71,11 +73,11 @@ ON_SQLITE = (
         "SQLite: conditions are looked at in the transaction that writes",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 '        self._writer.execute("BEGIN IMMEDIATE")\n',
                 "",
             ),
-            ours("adapters/sqlite_file.py", '                    self._writer.execute("COMMIT")\n', ""),
+            ours("adapters/sqlite/sqlite_file.py", '                    self._writer.execute("COMMIT")\n', ""),
         ),
         (f"{SQLITE}test_two_stores_on_one_file_see_and_guard_each_other",),
     ),
@@ -84,11 +86,11 @@ ON_SQLITE = (
         "SQLite: a transaction waits for the other one before it looks (two locks double each other)",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 'self._writer.execute("BEGIN IMMEDIATE")',
                 'self._writer.execute("BEGIN DEFERRED")',
             ),
-            ours("adapters/folder_lock.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
+            ours("adapters/sqlite/folder_lock.py", "fcntl.LOCK_EX", "fcntl.LOCK_SH"),
         ),
         (f"{SQLITE}test_two_stores_on_one_file_guard_what_they_change",),
     ),
@@ -97,7 +99,7 @@ ON_SQLITE = (
         "SQLite: the threads of a process write one after the other",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 "        self._writing = threading.Lock()\n",
                 "        self._writing = threading.Semaphore(64)\n",
             ),
@@ -107,7 +109,7 @@ ON_SQLITE = (
     Guard(
         Race.TWO_WRITERS,
         "SQLite: a lock that comes when no write waits any more is given back",
-        (ours("adapters/folder_lock.py", "                else:\n                    self.give_back()\n", ""),),
+        (ours("adapters/sqlite/folder_lock.py", "                else:\n                    self.give_back()\n", ""),),
         (f"{SQLITE}test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back",),
     ),
     Guard(
@@ -115,7 +117,7 @@ ON_SQLITE = (
         "SQLite: a database that is in use is not replaced by a backup",
         (
             ours(
-                "adapters/sqlite_log.py",
+                "adapters/sqlite/sqlite_log.py",
                 "        fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)\n",
                 "",
             ),
@@ -125,7 +127,7 @@ ON_SQLITE = (
     Guard(
         Race.READ_DURING_WRITE,
         "SQLite: a backup is made again when a payload was removed after the database was copied",
-        (ours("bootstrap/backup.py", "        if not missed:\n            break\n", "        break\n"),),
+        (ours("bootstrap/places/backup.py", "        if not missed:\n            break\n", "        break\n"),),
         (f"{BACKUP}test_a_payload_that_is_removed_while_payloads_are_copied_is_not_missed",),
     ),
     Guard(
@@ -133,7 +135,7 @@ ON_SQLITE = (
         "SQLite: what fails is undone",
         (
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 '                        self._writer.execute("ROLLBACK")\n',
                 '                        self._writer.execute("COMMIT")\n',
             ),
@@ -144,9 +146,9 @@ ON_SQLITE = (
         Race.HALF_A_WRITE,
         "SQLite: what was written before a condition failed is undone (here and where all that fails is undone)",
         (
-            ours("adapters/sqlite.py", UNDONE, ""),
+            ours("adapters/sqlite/sqlite.py", UNDONE, ""),
             ours(
-                "adapters/sqlite_file.py",
+                "adapters/sqlite/sqlite_file.py",
                 '                        self._writer.execute("ROLLBACK")\n',
                 '                        self._writer.execute("COMMIT")\n',
             ),
@@ -156,7 +158,7 @@ ON_SQLITE = (
     Guard(
         Race.HALF_A_WRITE,
         "SQLite: what a write that is made again wrote before it found itself made is undone",
-        (ours("adapters/sqlite.py", UNDONE, ""),),
+        (ours("adapters/sqlite/sqlite.py", UNDONE, ""),),
         (f"{CONFORMANCE}test_the_same_write_again_leaves_what_others_wrote_since",),
     ),
 )
@@ -166,7 +168,7 @@ ON_DYNAMODB = (
         "DynamoDB: a record is absent",
         (
             ours(
-                "adapters/dynamodb_items.py",
+                "adapters/aws/dynamodb_items.py",
                 "attribute_not_exists({self.name('pk')})",
                 "(attribute_not_exists({self.name('pk')}) OR attribute_exists({self.name('pk')}))",
             ),
@@ -178,7 +180,7 @@ ON_DYNAMODB = (
         "DynamoDB: a record has this revision",
         (
             ours(
-                "adapters/dynamodb_items.py",
+                "adapters/aws/dynamodb_items.py",
                 "{self.name('rev')} = {self.value(rev)}",
                 "({self.name('rev')} = {self.value(rev)} OR attribute_exists({self.name('pk')}))",
             ),
@@ -190,7 +192,7 @@ ON_DYNAMODB = (
         "DynamoDB: an attribute has this value",
         (
             ours(
-                "adapters/dynamodb_items.py",
+                "adapters/aws/dynamodb_items.py",
                 '{self.name(name)} = {self.value(value)}"\n            case _',
                 "({self.name(name)} = {self.value(value)} OR attribute_exists({self.name('pk')}))\"\n"
                 "            case _",
@@ -201,7 +203,7 @@ ON_DYNAMODB = (
     Guard(
         Race.TWO_WRITERS,
         "DynamoDB: all conditions hold, not one of them",
-        (ours("adapters/dynamodb_items.py", '" AND ".join(clauses)', '" OR ".join(clauses)'),),
+        (ours("adapters/aws/dynamodb_items.py", '" AND ".join(clauses)', '" OR ".join(clauses)'),),
         (f"{DYNAMO}{EVERY_PAIR}[put-True]",),
     ),
     Guard(
@@ -209,7 +211,7 @@ ON_DYNAMODB = (
         "DynamoDB: what is updated is there",
         (
             ours(
-                "adapters/dynamodb_items.py",
+                "adapters/aws/dynamodb_items.py",
                 "clauses.append(must_exist)",
                 'clauses.append(f"({must_exist} OR NOT {must_exist})")',
             ),
@@ -221,7 +223,7 @@ ON_DYNAMODB = (
         "DynamoDB: a transaction that met another is tried again",
         (
             ours(
-                "adapters/dynamodb.py",
+                "adapters/aws/dynamodb.py",
                 'if any(reason.get("Code") in PASSING_REASONS for reason in reasons):',
                 "if False:",
             ),
@@ -233,7 +235,7 @@ ON_DYNAMODB = (
         "DynamoDB: several operations are one transaction",
         (
             ours(
-                "adapters/dynamodb.py",
+                "adapters/aws/dynamodb.py",
                 "                self._client.transact_write_items(TransactItems=items, ClientRequestToken=nonce)\n",
                 "                for item in items:\n                    self._write_one(item)\n",
             ),
@@ -244,13 +246,13 @@ ON_DYNAMODB = (
         Race.READ_DURING_WRITE,
         "DynamoDB: reads see all that was written (one, a range, a batch)",
         (
-            ours("adapters/dynamodb.py", "Key=encoded_key(key), ConsistentRead=True)", "Key=encoded_key(key))"),
+            ours("adapters/aws/dynamodb.py", "Key=encoded_key(key), ConsistentRead=True)", "Key=encoded_key(key))"),
             ours(
-                "adapters/dynamodb.py",
+                "adapters/aws/dynamodb.py",
                 "            ConsistentRead=True,\n            ScanIndexForward",
                 "            ScanIndexForward",
             ),
-            ours("adapters/dynamodb.py", '{"Keys": wanted, "ConsistentRead": True}', '{"Keys": wanted}'),
+            ours("adapters/aws/dynamodb.py", '{"Keys": wanted, "ConsistentRead": True}', '{"Keys": wanted}'),
         ),
         (f"{REQUESTS}test_reads_are_consistent_but_for_the_index",),
     ),
@@ -261,7 +263,7 @@ SAID_OTHERWISE = (
         "a text that says a number and something else is refused",
         (
             ours(
-                "domain/numbers.py",
+                "domain/values/numbers.py",
                 "        if isinstance(value, str | bool):\n",
                 "        if isinstance(value, bool):\n",
             ),
@@ -271,7 +273,7 @@ SAID_OTHERWISE = (
     Guard(
         Race.NO_RACE,
         "a text that says a number is that number",
-        (ours("domain/numbers.py", "if isinstance(value, str) and re.fullmatch(pattern, value):", "if False:"),),
+        (ours("domain/values/numbers.py", "if isinstance(value, str) and re.fullmatch(pattern, value):", "if False:"),),
         (
             f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",
             "tests/unit/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are",
@@ -282,7 +284,7 @@ SAID_OTHERWISE = (
         "a text that says a flag is that flag",
         (
             ours(
-                "domain/numbers.py",
+                "domain/values/numbers.py",
                 "return FLAGS.get(value, value) if isinstance(value, str) else value",
                 "return value",
             ),

@@ -22,7 +22,7 @@ NOT_STARTED = (
         "a pause counts though its machine can't be started",
         (
             ours(
-                "services/running.py",
+                "services/turns/running.py",
                 "        except StoreUnavailable as unavailable:\n            # the pause",
                 "        except LeaseLost as unavailable:\n            # the pause",
             ),
@@ -32,7 +32,13 @@ NOT_STARTED = (
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
         "who reads a turn whose deadline is over has it attended to",
-        (ours("services/attention.py", "(lock.is_abandoned(now) or lock.is_overdue(now))", "lock.is_abandoned(now)"),),
+        (
+            ours(
+                "services/turns/attention.py",
+                "(lock.is_abandoned(now) or lock.is_overdue(now))",
+                "lock.is_abandoned(now)",
+            ),
+        ),
         (f"{EXPIRY}test_a_reader_has_an_overdue_turn_attended_to",),
     ),
     Guard(
@@ -40,7 +46,7 @@ NOT_STARTED = (
         "who reads it then is answered though the machine can't be started for him either",
         (
             ours(
-                "services/attention.py",
+                "services/turns/attention.py",
                 '        log.warning("turn %s is left to whoever comes next: %s", lock.order, unavailable)\n',
                 "        raise\n",
             ),
@@ -52,7 +58,7 @@ NOT_STARTED = (
         "a machine that was started already is no failure",
         (
             ours(
-                "adapters/step_functions.py",
+                "adapters/aws/step_functions.py",
                 '            if code == "ExecutionAlreadyExists":\n                return False\n',
             ),
         ),
@@ -63,7 +69,7 @@ NOT_STARTED = (
         "a machine is named by its turn: a second start is none",
         (
             ours(
-                "adapters/step_functions.py",
+                "adapters/aws/step_functions.py",
                 "name, key = _name_of(turn), self._key_of(turn)",
                 'name, key = f"{_name_of(turn)[:40]}-{id(look)}", self._key_of(turn)',
             ),
@@ -73,7 +79,7 @@ NOT_STARTED = (
     Guard(
         Race.PAUSE_WITHOUT_EXECUTION,
         "a start that equals one which runs is told from it by the fence",
-        (ours("adapters/step_functions.py", '            "fence": lock.fence,\n'),),
+        (ours("adapters/aws/step_functions.py", '            "fence": lock.fence,\n'),),
         (f"{REQUESTS}test_a_later_run_is_not_taken_for_the_one_that_was_handed_over_first",),
     ),
 )
@@ -106,7 +112,7 @@ TOKENS = (
         "a resume that met the token's update reads again",
         (
             ours(
-                "services/turns.py",
+                "services/turns/turns.py",
                 "        except Conflict:\n            continue\n",
                 "        except Conflict:\n            raise\n",
             ),
@@ -130,7 +136,7 @@ TOKENS = (
         "a token goes with its pause",
         (
             ours(
-                "store/turn_records.py",
+                "store/sessions/turn_records.py",
                 'attributes: dict[str, Scalar] = {"status": state.status.value}',
                 'attributes: dict[str, Scalar] = {"status": state.status.value, **({TOKEN: state.token} if '
                 "state.token else {})}",
@@ -143,7 +149,7 @@ TOKENS = (
         "a token that nobody waits under is no failure",
         (
             ours(
-                "adapters/step_functions.py",
+                "adapters/aws/step_functions.py",
                 'NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}',
                 "NOBODY_WAITS = set[str]()",
             ),
@@ -158,7 +164,7 @@ TOKENS = (
         "a machine that can't be woken is no failure of the resume",
         (
             ours(
-                "services/attention.py",
+                "services/turns/attention.py",
                 '        log.warning("a supervisor was not woken: %s", unavailable)\n',
                 "        raise\n",
             ),

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.fakes.bedrock_server import BedrockServer
-from turnstone.adapters.aws_clients import AwsClients
-from turnstone.adapters.bedrock import BedrockInference
-from turnstone.adapters.bedrock_client import build_bedrock_client
-from turnstone.adapters.bedrock_wire import BedrockOptions
-from turnstone.domain.messages import Message, UserMessage
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.models.bedrock.bedrock import BedrockInference
+from turnstone.adapters.models.bedrock.bedrock_client import build_bedrock_client
+from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
+from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 MODEL = "eu.anthropic.claude-x-v1:0"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.servers import wait_until
-from turnstone.adapters.tools import code_subprocess
-from turnstone.adapters.tools.code_runs import CodeRun
-from turnstone.adapters.tools.code_subprocess import JailedCode
+from turnstone.adapters.tools.code import code_subprocess
+from turnstone.adapters.tools.code.code_runs import CodeRun
+from turnstone.adapters.tools.code.code_subprocess import JailedCode
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.values.stopping import StopSignal
 
 MEMORY_MB = 192
 MARK = "TURNSTONE_TEST_MARK"

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from turnstone.adapters.fetching.allowing import Allowed
-from turnstone.adapters.tools.mcp import McpToolbox
-from turnstone.adapters.tools.mcp_connections import McpConnections
-from turnstone.adapters.tools.mcp_guarded import guarded_connections
-from turnstone.adapters.tools.mcp_limits import DEFAULT_LIMITS, McpLimits
-from turnstone.domain.content import text_of
+from turnstone.adapters.tools.mcp.mcp import McpToolbox
+from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
+from turnstone.adapters.tools.mcp.mcp_guarded import guarded_connections
+from turnstone.adapters.tools.mcp.mcp_limits import DEFAULT_LIMITS, McpLimits
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.registry import MCP, McpEndpoint, Toolgroup
-from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
-from turnstone.domain.tools import ToolCall
+from turnstone.domain.registry.registry import MCP, McpEndpoint, Toolgroup
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.values.content import text_of
 
 if TYPE_CHECKING:
-    from turnstone.domain.stopping import StopSignal
+    from turnstone.domain.values.stopping import StopSignal
 
 ASKER = ToolAsker("acme")
 TIMEOUT_S = 20.0

@@ -5,9 +5,9 @@ from threading import Timer
 from typing import Any
 
 from tests.fakes.openai_server import ModelServer
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.domain.messages import Message, UserMessage
-from turnstone.domain.stopping import StopSignal
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.domain.messages.messages import Message, UserMessage
+from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 QUESTION = UserMessage(content="a question that nobody else shall read")

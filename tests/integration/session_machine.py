@@ -20,17 +20,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.fakes.scripted import Reply, ToolCall, as_says, call, calls
 from tests.harness import Gate, Harness, ProcessDied, answer, attempt, client_tool, eventually, finished_steps, serving
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import CallsMismatch, NotFound, TurnEnded, TurnNotAwaiting, TurnRunning, TurnstoneError
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports import InferenceRequest
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.recovery import MAX_TAKEOVERS
-from turnstone.store.keys import all_turns
-from turnstone.store.ranges import all_records
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.attention import turn_of
+from turnstone.services.turns.recovery import MAX_TAKEOVERS
+from turnstone.store.layout.keys import all_turns
+from turnstone.store.layout.ranges import all_records
 
 LEASE_S, AWAIT_S = 300, 900
 PATIENCE_S = 60.0

@@ -13,12 +13,12 @@ from tests.fakes import bedrock_frames as frames
 from tests.fakes.agentcore_server import AgentCoreServer
 from tests.fakes.openai_answers import Answer, Pause
 from tests.integration.bedrock_asking import REGION, SECRET, Asking, asking
-from turnstone.adapters.aws_clients import AwsClients
-from turnstone.adapters.tools.agentcore import AgentCoreCode
-from turnstone.adapters.tools.agentcore_client import build_agentcore_client
-from turnstone.adapters.tools.code_runs import CodeRun
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.tools.code.agentcore import AgentCoreCode
+from turnstone.adapters.tools.code.agentcore_client import build_agentcore_client
+from turnstone.adapters.tools.code.code_runs import CodeRun
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.values.stopping import StopSignal
 
 __all__ = ["asking"]
 EMPTY = fake.listing()

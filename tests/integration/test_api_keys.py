@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from functions import cli
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.system import RandomIds
-from turnstone.domain.caller import Caller
+from functions.command import main as cli
+from turnstone.adapters.machine.system import RandomIds
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, Unauthenticated
 from turnstone.records import Key, Operation, Range
-from turnstone.services.api_keys import ApiKeys
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.store.access.api_keys import ApiKeyStore
 
 ANN = Caller(tenant="acme", principal="ann", roles=("admin",), teams=("red", "blue"))
 BOB = Caller(tenant="other", principal="bob")

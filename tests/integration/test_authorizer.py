@@ -14,9 +14,9 @@ from functions.authorizer import authorize
 from tests.aws_events import Context, load_event
 from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
 from tests.machine import TABLE, Bench
-from turnstone.adapters.aws_clients import AwsClients
+from turnstone.adapters.aws.aws_clients import AwsClients
 from turnstone.bootstrap.callers import operated_keys
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import IssuerUnavailable, StoreUnavailable
 from turnstone.edge.authorizer import Authorizer
 from turnstone.edge.gateway import LambdaHandler

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from functions import cli
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.bootstrap import backup
+from functions.command import main as cli
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.bootstrap.places import backup
 from turnstone.records import Delete, Key, Put
-from turnstone.store.lost_records import LostRecord
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.oversize import OversizeStore
 
 A, B = Key("p", "a"), Key("p", "b")
 

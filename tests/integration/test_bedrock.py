@@ -16,16 +16,16 @@ from tests.fakes.bedrock_server import BedrockServer
 from tests.fakes.openai_answers import Answer, Item, Pause
 from tests.integration.bedrock_asking import MODEL, QUESTION, Asking, asking, request
 from tests.integration.model_client import texts_of
-from turnstone.adapters.aws_clients import AwsClients
-from turnstone.adapters.bedrock_wire import BedrockOptions
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
 from turnstone.bootstrap.models import Means, build_inference
-from turnstone.domain.agents import JsonSchemaFormat, SamplingParams, TopK
-from turnstone.domain.catalogue import Catalogue
-from turnstone.domain.content import Image, ImageItem
+from turnstone.domain.agents.agents import JsonSchemaFormat, SamplingParams, TopK
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.messages import CompletionMessage, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolDef
-from turnstone.domain.turns import TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage, SystemMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.registry.catalogue import Catalogue
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.values.content import Image, ImageItem
 from turnstone.ports import Inferred, TextChunk
 
 __all__ = ["asking"]

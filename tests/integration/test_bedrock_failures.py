@@ -18,12 +18,12 @@ from tests.fakes.certificates import loopback_tls
 from tests.fakes.openai_answers import Answer, BreakOff, HangUp, HttpAnswer, Item, Pause
 from tests.integration.bedrock_asking import KEY, QUESTION, SECRET, Asking, asking, request
 from tests.integration.model_client import LateStop, texts_of
-from turnstone.adapters.bedrock_wire import BedrockOptions
-from turnstone.domain.agents import SamplingParams
+from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
+from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
-from turnstone.domain.messages import UserMessage
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tools import ToolDef
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.values.stopping import StopSignal
 
 __all__ = ["asking"]
 SILENCE_S = 20
@@ -268,7 +268,7 @@ def assert_the_signal_frees(
 def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnstone.adapters.bedrock.FIRST_BACKOFF_S", 8.0)
+    monkeypatch.setattr("turnstone.adapters.models.bedrock.bedrock.FIRST_BACKOFF_S", 8.0)
     stop = LateStop()
 
     def reply(_: object) -> HttpAnswer:

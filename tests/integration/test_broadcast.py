@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.harness import PATIENCE_S, eventually, heard_from
-from turnstone.domain.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.domain.refs import TurnRef
-from turnstone.http.sse import heard, sse_chunks
-from turnstone.services.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.excerpt import Excerpt
+from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
+from turnstone.http.streams.sse import heard, sse_chunks
+from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.streams.excerpt import Excerpt
 
 REF = TurnRef(tenant="local", agent_id="a", session_id="s", turn_id="t")
 EVENTS = 2_000

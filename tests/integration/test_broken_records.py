@@ -12,16 +12,16 @@ from pydantic_core import from_json
 from tests.either_store import Make
 from tests.fakes.scripted import call
 from tests.harness import AWAIT_S, FakeClock, Harness, Server, client_tool, eventually
-from turnstone.bootstrap.local import LocalServer
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.bootstrap.places.local import LocalServer
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import LOST, TurnStatus
-from turnstone.local_settings import LocalSettings
+from turnstone.domain.turns.turns import LOST, TurnStatus
 from turnstone.records import Key, Put
-from turnstone.services.cleaning import SENT_AGAIN_AFTER
-from turnstone.store.keys import job_key, job_shards, open_shard, open_shards, turn_key, turn_key_of
-from turnstone.store.turns import TurnStore
+from turnstone.services.cleanup.cleaning import SENT_AGAIN_AFTER
+from turnstone.settings.local_settings import LocalSettings
+from turnstone.store.layout.keys import job_key, job_shards, open_shard, open_shards, turn_key, turn_key_of
+from turnstone.store.sessions.turns import TurnStore
 
 LOOK = call("look", "l")
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

@@ -35,8 +35,7 @@ from tests.harness import (
     takes_over,
     together,
 )
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import (
     Conflict,
     IdempotencyMismatch,
@@ -46,13 +45,14 @@ from turnstone.domain.errors import (
     TurnNotAwaiting,
     TurnstoneError,
 )
-from turnstone.domain.events import TurnFailed
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState
-from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.domain.sessions.sessions import LockState
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.events import TurnFailed
+from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.ports import InferenceRequest
 from turnstone.records import AttributeIs, RevIs, Update
-from turnstone.store.keys import turn_key_of
+from turnstone.store.layout.keys import turn_key_of
 
 ROLL = call("roll", "r")
 LOOK = call("look", "l")

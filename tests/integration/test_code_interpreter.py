@@ -10,16 +10,16 @@ import pytest
 
 from tests.integration.jailed import MEMORY_MB, Jails, can_jail, jails
 from tests.servers import wait_until
-from turnstone.adapters.tools import code_subprocess
-from turnstone.adapters.tools.call_limit import CallLimit
-from turnstone.adapters.tools.code_interpreter import CODE_INTERPRETER, CodeInterpreter
-from turnstone.adapters.tools.code_runs import CUT, MAX_CHARACTERS, CodeRun
-from turnstone.adapters.tools.code_subprocess import JailedCode
-from turnstone.adapters.tools.produced_files import produced_file
+from turnstone.adapters.tools.code import code_subprocess
+from turnstone.adapters.tools.code.call_limit import CallLimit
+from turnstone.adapters.tools.code.code_interpreter import CODE_INTERPRETER, CodeInterpreter
+from turnstone.adapters.tools.code.code_runs import CUT, MAX_CHARACTERS, CodeRun
+from turnstone.adapters.tools.code.code_subprocess import JailedCode
+from turnstone.adapters.tools.code.produced_files import produced_file
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import ProducedFile, ToolAsker, ToolInvocation, ToolResult
-from turnstone.domain.tools import ToolCall
+from turnstone.domain.tools.tool_runs import ProducedFile, ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.values.stopping import StopSignal
 
 __all__ = ["can_jail", "jails"]
 ASKER = ToolAsker("tenant")

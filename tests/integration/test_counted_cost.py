@@ -9,7 +9,7 @@ from tests.benchmarks.capacity import size_of, size_of_value, units_of_write
 from tests.benchmarks.counted_store import Bill, CountedStore
 from tests.benchmarks.counts import DUE, SESSION, due_of_session, wrong_bills
 from tests.benchmarks.operations_counted import BUDGETS, LENGTHS, TURNS_COUNTED, Case, Counts, count_operations
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict
 from turnstone.records import Absent, Check, Delete, Get, Key, Operation, Put, Range, Record, RevIs, Update
 

@@ -16,8 +16,8 @@ from tests.harness import LEASE_S, Harness, answer, client_tool, finished_steps,
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.refs import SessionRef
 from turnstone.ports import InferenceRequest
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.attention import turn_of
 
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 ASKED = {

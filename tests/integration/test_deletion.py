@@ -30,17 +30,17 @@ from tests.harness import (
     saves_step,
     serving,
 )
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Forbidden, NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.records import MAX_OPERATIONS, Put, Range, RevIs
-from turnstone.services.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE, SENT_AGAIN_AFTER, SESSIONS_AT_ONCE
-from turnstone.store.keys import session_key, session_partition, turn_key
-from turnstone.store.oversize import RECORD_BYTES, OversizeStore
+from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE, SENT_AGAIN_AFTER, SESSIONS_AT_ONCE
+from turnstone.store.layout.keys import session_key, session_partition, turn_key
+from turnstone.store.layout.oversize import RECORD_BYTES, OversizeStore
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")

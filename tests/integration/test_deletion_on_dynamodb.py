@@ -13,18 +13,18 @@ from tests.contract.recording_client import RecordingClient
 from tests.fakes.scripted import call
 from tests.harness import FakeClock, ManualSupervisor, Server, outline, saves_step
 from tests.machine import BUCKET, TABLE, Bench
-from turnstone.adapters.dynamodb import BATCH_DELETES, DynamoRangeStore
-from turnstone.adapters.dynamodb_items import encoded_key
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.adapters.sqs import LONGEST_DELAY_S, SqsJobs
-from turnstone.config import Settings
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.adapters.aws.dynamodb import BATCH_DELETES, DynamoRangeStore
+from turnstone.adapters.aws.dynamodb_items import encoded_key
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.aws.sqs import LONGEST_DELAY_S, SqsJobs
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef
-from turnstone.services.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE
-from turnstone.store.keys import turn_key
-from turnstone.store.oversize import RECORD_BYTES, OversizeStore
+from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE
+from turnstone.settings.config import Settings
+from turnstone.store.layout.keys import turn_key
+from turnstone.store.layout.oversize import RECORD_BYTES, OversizeStore
 
 TURNS = 10_000
 NO_TIME, LONG = timedelta(0), timedelta(hours=1)

@@ -13,16 +13,16 @@ from tests.aws_events import Context
 from tests.fakes.jobs import RecordedJobs
 from tests.machine import TABLE, Bench
 from tests.supervised import nobody
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.sqs import SqsJobs
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.sqs import SqsJobs
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.edge.sweep import ScheduledSweep
 from turnstone.records import MAX_OPERATIONS
-from turnstone.services.cleaning import Cleaning
-from turnstone.store.jobs import JobStore, put_job
-from turnstone.store.sweeps import SweepLease, SweepStore
+from turnstone.services.cleanup.cleaning import Cleaning
+from turnstone.store.cleanup.jobs import JobStore, put_job
+from turnstone.store.cleanup.sweeps import SweepLease, SweepStore
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FAR = AT + timedelta(days=365)

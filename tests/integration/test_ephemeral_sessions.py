@@ -10,11 +10,11 @@ import pytest
 
 from tests.fakes.scripted import call
 from tests.harness import AWAIT_S, Harness, Held, answer, attempt, client_tool, opens_turn, serving
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.refs import SessionRef
-from turnstone.services.cleaning import LOOK_AGAIN_AFTER, SENT_AGAIN_AFTER
+from turnstone.services.cleanup.cleaning import LOOK_AGAIN_AFTER, SENT_AGAIN_AFTER
 
 Serve = Callable[..., Harness]
 TTL_S = 600

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from functions.local import MODULES
+from functions.local.server import MODULES
 from functions.unserved import methods as unserved
 from tests.aws_events import ACCOUNT, FOLDER, Context, load_event, store_registered, store_what_events_name
 from tests.machine import BUCKET, TABLE, Bench
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.s3 import S3BlobStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.domain.refs import SessionRef
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 ROUTES = {module.__name__.rsplit(".", 1)[1]: module for module in MODULES}
 SHOWN = {

@@ -31,20 +31,20 @@ from tests.harness import (
     together,
     turn_in,
 )
-from turnstone.adapters import local_supervisor
-from turnstone.adapters.local_supervisor import LocalSupervisor
-from turnstone.adapters.system import SystemClock
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.adapters.machine import local_supervisor
+from turnstone.adapters.machine.local_supervisor import LocalSupervisor
+from turnstone.adapters.machine.system import SystemClock
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnNotAwaiting
-from turnstone.domain.events import TurnCompleted, TurnFailed
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState, SessionLock
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.sessions.sessions import LockState, SessionLock
+from turnstone.domain.turns.events import TurnCompleted, TurnFailed
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.records import Delete
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
-from turnstone.services.places import QueueLimits, Waiter
-from turnstone.store.keys import agent_key
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.threads.places import QueueLimits, Waiter
+from turnstone.services.turns.attention import turn_of
+from turnstone.store.layout.keys import agent_key
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")

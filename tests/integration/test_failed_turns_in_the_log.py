@@ -16,7 +16,7 @@ from tests.harness import LEASE_S, Harness, client_tool, serving
 from turnstone.domain.errors import ModelFailed, ModelTimedOut
 from turnstone.domain.refs import TurnRef
 from turnstone.edge.logs import JsonLines
-from turnstone.services.recovery import MAX_TAKEOVERS
+from turnstone.services.turns.recovery import MAX_TAKEOVERS
 
 SECRET = "a word of the conversation"
 
@@ -30,7 +30,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 def about(ref: TurnRef, kind: str, **more: object) -> dict[str, object]:
     ids = {"tenant": ref.tenant, "agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
-    named = {"level": "WARNING", "logger": "turnstone.services.turn_failures", "message": f"turn failed: {kind}"}
+    named = {"level": "WARNING", "logger": "turnstone.services.turns.turn_failures", "message": f"turn failed: {kind}"}
     return {**named, "kind": kind, **ids, **more}
 
 

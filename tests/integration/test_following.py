@@ -30,20 +30,20 @@ from tests.harness import (
     resumes_turn,
     serving,
 )
-from turnstone.adapters.step_functions import StepFunctionsSupervisor
+from turnstone.adapters.aws.step_functions import StepFunctionsSupervisor
 from turnstone.bootstrap.core import Core
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import Conflict, ModelFailed, StoreUnavailable, TurnstoneError
-from turnstone.domain.events import TurnFailed
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.events import TurnFailed
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.records import AttributeIs, Delete, Put, RevIs, Update
-from turnstone.services.access import AccessRules
-from turnstone.services.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.following import Following
-from turnstone.services.reading import TurnReader
-from turnstone.store.keys import session_key, turn_key, turn_key_of
+from turnstone.services.access.access import AccessRules
+from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.streams.following import Following
+from turnstone.services.turns.reading import TurnReader
+from turnstone.store.layout.keys import session_key, turn_key, turn_key_of
 
 Serve = Callable[..., Harness]
 ROLL = call("roll", "r")

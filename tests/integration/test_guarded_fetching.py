@@ -20,7 +20,7 @@ from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.exchange import Fetched, FetchRequest
 from turnstone.adapters.fetching.fetcher import GuardedFetcher
 from turnstone.domain.errors import FetchFailed, FetchRefused
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.values.stopping import StopSignal
 
 SOON_S = 0.3
 LONG_S = 30.0

@@ -17,8 +17,8 @@ import pytest
 
 from tests.fakes.hostile_mcp_server import HostileMcpServer, Message, Reply, decent, decent_but, event, told
 from tests.integration.mcp_asking import ASKER, asker_with, asking, call, said, toolbox
-from turnstone.adapters.tools.mcp import McpToolbox
-from turnstone.adapters.tools.mcp_limits import McpLimits
+from turnstone.adapters.tools.mcp.mcp import McpToolbox
+from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
 from turnstone.domain.errors import CredentialsMissing, CredentialsRefused, ToolFailed, ToolgroupUnavailable
 
 SOON_S = 8.0
@@ -32,7 +32,7 @@ PACKED = gzip.compress(b"x" * 10_000_000)
 def loaded() -> None:
     """Load what speaks MCP beforehand: it takes longer than a server may."""
     import turnstone.adapters.fetching.guarded_httpx
-    import turnstone.adapters.tools.mcp_pool  # noqa: F401
+    import turnstone.adapters.tools.mcp.mcp_pool  # noqa: F401
 
 
 @contextmanager

@@ -33,9 +33,8 @@ from tests.harness import (
     serving,
     together,
 )
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import (
     Conflict,
     IdempotencyMismatch,
@@ -44,12 +43,13 @@ from turnstone.domain.errors import (
     TurnNotAwaiting,
     TurnRunning,
 )
-from turnstone.domain.messages import ToolResponseMessage
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.messages.messages import ToolResponseMessage
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply
 from turnstone.ports import InferenceRequest
-from turnstone.services.broadcast import Heard, Listener, TurnBroadcast
-from turnstone.store.idempotency import KEPT
+from turnstone.services.streams.broadcast import Heard, Listener, TurnBroadcast
+from turnstone.store.layout.idempotency import KEPT
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")

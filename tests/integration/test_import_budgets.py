@@ -31,12 +31,12 @@ from tests.benchmarks.imports import (
 )
 from tests.cloudformation import template
 from tests.contract.dynamo_table import create_table
-from turnstone.adapters.aws_clients import DescriptionFiles, KnownServices
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.caller import Caller
-from turnstone.services.api_keys import ApiKeys
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.adapters.aws.aws_clients import DescriptionFiles, KnownServices
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.domain.access.caller import Caller
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.store.access.api_keys import ApiKeyStore
 
 FUNCTIONS = functions()
 REGION = "eu-central-1"
@@ -94,9 +94,9 @@ NOT_NEEDED = {
     "stored_completions.family": ("engine", "services.running", "services.inferring", "store.turns", "store.sessions"),
     "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
     "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
-    "agents_2024.family": ("engine.turn", "services.running", "services.cleaning"),
-    "reads_2024.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "turns_2024.family": ("services.deleting", "services.cleaning", "services.agents"),
+    "llama_stack_2024.changes": ("engine.turn", "services.running", "services.cleaning"),
+    "llama_stack_2024.reads": ("engine", "services.running", "adapters.tools", "adapters.offline"),
+    "llama_stack_2024.streams": ("services.deleting", "services.cleaning", "services.agents"),
     "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
     "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
     "server.family": ("engine", "services", "store.turns", "domain.agents"),
@@ -210,9 +210,9 @@ EVENTS = {
     "shields.family": "register_shield",
     "server.family": "health",
     "usage.family": "get_usage",
-    "agents_2024.family": "create_agent_2024",
-    "reads_2024.family": "get_step_2024",
-    "turns_2024.family": "create_turn_2024",
+    "llama_stack_2024.changes": "create_agent_2024",
+    "llama_stack_2024.reads": "get_step_2024",
+    "llama_stack_2024.streams": "create_turn_2024",
     "unserved.methods": "unserved",
 }
 
@@ -251,7 +251,7 @@ def assert_loads_what_it_needs(function: Function, start: Started) -> None:
     assert start.third_party - NOT_IN_THE_LAYER == THIRD_PARTY[kind_of(function)]
     assert not within(start, LOCAL_ONLY), "only a server on one machine needs these"
     is_authorizer = function.module == AUTHORIZER
-    assert within(start, ("auth_settings",)) == ({"turnstone.auth_settings"} if is_authorizer else set())
+    assert within(start, ("auth_settings",)) == ({"turnstone.settings.auth_settings"} if is_authorizer else set())
     assert not within(start, NOT_NEEDED.get(function.module, ())), "its routes do without"
 
 

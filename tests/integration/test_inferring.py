@@ -144,7 +144,7 @@ def test_logprobs_are_answered_where_they_are_asked_for(tmp_path: Path, stream: 
 
 
 def test_a_flood_of_logprobs_ends_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnstone.adapters.openai_logprobs.MOST_ENTRIES", 20)
+    monkeypatch.setattr("turnstone.adapters.models.openai.openai_logprobs.MOST_ENTRIES", 20)
     answer = (*(rated("o", SCORE) for _ in range(11)), *ending("stop"))
     with world(tmp_path, lambda _: answer) as (serving, _):
         told = serving.client.post(OPENAI_CHAT, asked(OPENAI_CHAT, logprobs=True, top_logprobs=1))

@@ -35,9 +35,9 @@ from tests.integration.hostile_code import (
 from tests.integration.hunting_code import finds_in, hunt
 from tests.integration.jailed import MARK, QUICKLY_S, Jails, can_jail, jails, seconds_since
 from tests.servers import ROOT, wait_until
-from turnstone.adapters.tools.code_subprocess import ENVIRONMENT, KEPT_BYTES, JailedCode
+from turnstone.adapters.tools.code.code_subprocess import ENVIRONMENT, KEPT_BYTES, JailedCode
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.values.stopping import StopSignal
 
 __all__ = ["can_jail", "jails"]
 X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")
@@ -105,7 +105,7 @@ def test_the_machine_has_another_name_inside(jails: Jails) -> None:
 def test_a_refusal_shows_no_path(can_jail: None, tmp_path: Path) -> None:
     missing = str(tmp_path / "none" / "folder")
     failing = (
-        "; import os; from turnstone.adapters.tools.jail import entry; "
+        "; import os; from turnstone.adapters.tools.code.jail import entry; "
         f"entry.enter_root = lambda files: os.mkdir({missing!r}); from turnstone"
     )
     server = (
@@ -163,7 +163,7 @@ def test_python_and_its_packages_are_there_below_a_temporary_folder(
         + ("import marked; print(marked.TEXT)" if make is venv_in else "print('of the package')")
     )
     server = (
-        "from turnstone.adapters.tools.code_subprocess import JailedCode\n"
+        "from turnstone.adapters.tools.code.code_subprocess import JailedCode\n"
         f"run = JailedCode(192).run({code!r}, 10, None)\n"
         "print(run.stdout + run.stderr + run.note, [file.name for file in run.files])"
     )
@@ -322,7 +322,7 @@ def test_a_flood_of_output_is_ended_and_does_not_fill_the_server(jails: Jails, s
 def test_being_ended_once_more_when_the_code_has_ended_is_no_failure() -> None:
     code = (
         "import os, signal\n"
-        "from turnstone.adapters.tools.jail import entry\n"
+        "from turnstone.adapters.tools.code.jail import entry\n"
         "waitpid = os.waitpid\n"
         "def waited_for(*child):\n"
         "    ended = waitpid(*child)\n"
@@ -409,7 +409,7 @@ def test_a_stop_signal_ends_the_code_at_once_and_leaves_no_orphans(jails: Jails,
 
 
 def test_code_ends_with_the_server_that_runs_it(jails: Jails) -> None:
-    command = "from turnstone.adapters.tools.code_subprocess import *\n"
+    command = "from turnstone.adapters.tools.code.code_subprocess import *\n"
     command += f"ENVIRONMENT[{MARK!r}] = {jails.mark!r}\n"
     command += "JailedCode(192).run('import time; time.sleep(60)', 60, None)"
     with subprocess.Popen([sys.executable, "-c", command], env={"PYTHONPATH": str(ROOT / "shared")}) as server:
@@ -425,7 +425,7 @@ def in_a_namespace(user: int, before: str, code: str) -> subprocess.CompletedPro
     """
     server = (
         f"{before}\n"
-        "from turnstone.adapters.tools.code_subprocess import JailedCode\n"
+        "from turnstone.adapters.tools.code.code_subprocess import JailedCode\n"
         f"print(JailedCode(192).run({code!r}, 10, None).stdout, end='')"
     )
     entering = (

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer, claims, public_jwk, rsa_key
-from turnstone.adapters.issuer_keys import FETCHED_EVERY_S, KEPT_S, MAX_BYTES, IssuerKeys
-from turnstone.adapters.jwt_tokens import Expected, JwtTokens
-from turnstone.domain.caller import Caller
+from turnstone.adapters.tokens.issuer_keys import FETCHED_EVERY_S, KEPT_S, MAX_BYTES, IssuerKeys
+from turnstone.adapters.tokens.jwt_tokens import Expected, JwtTokens
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import IssuerUnavailable, Unauthenticated
 
 MAPPED = {

@@ -19,12 +19,12 @@ import pytest
 from tests.contract.asgi_client import Answered, Raw, Served, scope_of, served
 from tests.fakes.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
 from turnstone.records import Put
-from turnstone.store import long_texts
-from turnstone.store.frames import frame
-from turnstone.store.keys import attachment_key
+from turnstone.store.layout.frames import frame
+from turnstone.store.layout.keys import attachment_key
+from turnstone.store.sessions import long_texts
 
 NOISE = b64encode(Random(1).randbytes(1_500_000)).decode()  # that does not fit into a record
 QUESTION = NOISE + 'a "question"\\ of \u2603 lines\n' * 20_000

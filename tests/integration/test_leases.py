@@ -32,16 +32,16 @@ from tests.harness import (
     takes_over,
     turn_in,
 )
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import StoreUnavailable, TurnRunning
-from turnstone.domain.events import TurnStarted
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState, SessionLock
-from turnstone.domain.turns import TurnStatus
-from turnstone.services.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.lease_watch import MOST_WATCHED, LeaseWatch
-from turnstone.services.leases import RENEWALS_PER_LEASE
-from turnstone.services.recovery import MAX_TAKEOVERS
+from turnstone.domain.sessions.sessions import LockState, SessionLock
+from turnstone.domain.turns.events import TurnStarted
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.turns.lease_watch import MOST_WATCHED, LeaseWatch
+from turnstone.services.turns.leases import RENEWALS_PER_LEASE
+from turnstone.services.turns.recovery import MAX_TAKEOVERS
 
 Serve = Callable[..., Harness]
 ROLL = call("roll", "c1")

@@ -14,24 +14,24 @@ from pydantic_core import from_json, to_json
 
 from tests.benchmarks.counted_store import CountedStore
 from tests.harness import Harness, attempt, serving
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.adapters.system import RandomIds
-from turnstone.domain.access import Stamp, stamp_of
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.adapters.machine.system import RandomIds
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.access import Stamp, stamp_of
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.ids import milliseconds, uuid7
 from turnstone.domain.lists import Wanted, checked_cursor
+from turnstone.domain.values.ids import milliseconds, uuid7
 from turnstone.ports import RangeStore
 from turnstone.records import MAX_OPERATIONS, Get, Put, Range, Record, RevIs
-from turnstone.services.access import AccessRules
-from turnstone.services.listing import MOST_HIDDEN, Listing
-from turnstone.services.sessions import SessionDeps, Sessions
-from turnstone.store.agents import AgentStore
-from turnstone.store.frames import frame, private_part, wire_part
-from turnstone.store.keys import agent_key, agent_list, session_key, session_list, session_list_key
-from turnstone.store.listing import Entry, put_entry
-from turnstone.store.sessions import SessionStore
+from turnstone.services.access.access import AccessRules
+from turnstone.services.access.listing import MOST_HIDDEN, Listing
+from turnstone.services.sessions.sessions import SessionDeps, Sessions
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.layout.frames import frame, private_part, wire_part
+from turnstone.store.layout.keys import agent_key, agent_list, session_key, session_list, session_list_key
+from turnstone.store.layout.listing import Entry, put_entry
+from turnstone.store.sessions.sessions import SessionStore
 
 Serve = Callable[..., Harness]
 AT = datetime(2026, 1, 1, tzinfo=UTC)

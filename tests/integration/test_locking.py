@@ -36,13 +36,13 @@ from turnstone.domain.errors import (
     TurnRunning,
     Unsupported,
 )
-from turnstone.domain.events import TurnFailed
-from turnstone.domain.messages import ToolResponseMessage, UserMessage
+from turnstone.domain.messages.messages import ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import TurnStatus
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.events import TurnFailed
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.attention import turn_of
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")

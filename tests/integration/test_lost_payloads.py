@@ -11,18 +11,18 @@ import pytest
 from tests.either_store import Make
 from tests.fakes.scripted import call
 from tests.harness import LEASE_S, Server, answer, attempt, client_tool, contents, outline
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ContentLost, NotFound
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState
-from turnstone.domain.tool_runs import ProducedFile
-from turnstone.domain.turns import LOST, NewTurn, TurnStatus
+from turnstone.domain.sessions.sessions import LockState
+from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.domain.turns.turns import LOST, NewTurn, TurnStatus
 from turnstone.records import Key, Record, Update
-from turnstone.store.attachments import AttachmentStore
-from turnstone.store.keys import agent_key, attachment_key, session_key, turn_key_of
-from turnstone.store.oversize import payload_of
+from turnstone.store.files.attachments import AttachmentStore
+from turnstone.store.layout.keys import agent_key, attachment_key, session_key, turn_key_of
+from turnstone.store.layout.oversize import payload_of
 
 LOOK = call("look", "l")
 ANN = Caller(tenant="t", principal="ann", teams=("red",))

@@ -15,13 +15,13 @@ import pytest
 
 from tests.fakes.mcp_server import ONE_PIXEL, McpServer, McpServers
 from tests.integration.mcp_asking import ASKER, asker_with, asking, call, said, toolbox
-from turnstone.adapters.tools.mcp import McpToolbox
-from turnstone.adapters.tools.mcp_connections import McpConnections
-from turnstone.adapters.tools.mcp_limits import McpLimits
-from turnstone.domain.content import Image, ImageItem, TextItem
+from turnstone.adapters.tools.mcp.mcp import McpToolbox
+from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
+from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
 from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import ToolAsker
+from turnstone.domain.tools.tool_runs import ToolAsker
+from turnstone.domain.values.content import Image, ImageItem, TextItem
+from turnstone.domain.values.stopping import StopSignal
 
 PATIENCE_S = 10.0
 WAYS = ("/mcp", "/old", "/sse", "/classic")
@@ -340,9 +340,9 @@ def test_nothing_that_speaks_mcp_is_loaded_before_a_server_is_asked() -> None:
     script = """
 import sys
 from turnstone.adapters.fetching.allowing import Allowed
-from turnstone.adapters.tools.mcp import McpToolbox
-from turnstone.adapters.tools.mcp_guarded import guarded_connections
-from turnstone.domain.registry import McpEndpoint, Toolgroup
+from turnstone.adapters.tools.mcp.mcp import McpToolbox
+from turnstone.adapters.tools.mcp.mcp_guarded import guarded_connections
+from turnstone.domain.registry.registry import McpEndpoint, Toolgroup
 endpoint = McpEndpoint(uri="https://example.com/mcp")
 group = Toolgroup(identifier="g", provider_resource_id="g", provider_id="model-context-protocol", mcp_endpoint=endpoint)
 McpToolbox(group, guarded_connections(Allowed()))

@@ -9,12 +9,12 @@ import pytest
 from tests.fakes.openai_answers import HttpAnswer, Item, Pause, ending, text_answer, text_chunk
 from tests.fakes.openai_server import ModelServer
 from tests.integration.model_client import LateStop
-from turnstone.adapters import openai_compatible
-from turnstone.adapters.connections import SEND_TIMEOUT_S, PatientHTTPConnection
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.models.openai import openai_compatible
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, PatientHTTPConnection
 from turnstone.domain.errors import ModelBusy, ModelFailed
-from turnstone.domain.messages import UserMessage
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports import InferenceRequest
 
 

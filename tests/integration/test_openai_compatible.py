@@ -22,14 +22,14 @@ from tests.fakes.openai_answers import (
 )
 from tests.fakes.openai_server import ModelServer
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.adapters.openai_wire import GrammarServer
-from turnstone.adapters.prompted_tools import PromptedTools
-from turnstone.domain.agents import GrammarFormat
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.models.openai.openai_wire import GrammarServer
+from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
+from turnstone.domain.agents.agents import GrammarFormat
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolDef
-from turnstone.domain.turns import TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.turns import TokenUsage
 from turnstone.ports import Inferred, TextChunk
 
 

@@ -12,9 +12,9 @@ import pytest
 from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for, served
 from tests.fakes.openai_answers import Answer, BreakOff, HttpAnswer, Pause, error_answer, text_answer, text_chunk
 from tests.fakes.openai_server import ModelServer
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.http.app import NO_PATH
+from turnstone.http.server.app import NO_PATH
 
 CHAT, EMBED = "/v1/openai/v1/chat/completions", "/v1/openai/v1/embeddings"
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}

@@ -22,14 +22,14 @@ from tests.fakes.openai_answers import (
 )
 from tests.fakes.openai_server import ModelServer, Script
 from tests.integration.model_client import KEY, QUESTION, asked, request, texts_of
-from turnstone.adapters.model_access import ModelAccess, SettingNames
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.adapters.quoting import without_address
-from turnstone.domain.content import TextItem
+from turnstone.adapters.models.openai.model_access import ModelAccess, SettingNames
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.outgoing.quoting import without_address
 from turnstone.domain.errors import ModelBusy, ModelFailed, ModelNotFound, ModelTimedOut
-from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.tools import call_from_json
+from turnstone.domain.tools.tools import call_from_json
+from turnstone.domain.values.content import TextItem
 
 
 def failure_of(script: Script, error: type[Exception] = ModelFailed, timeout_s: float = 5) -> tuple[str, int]:
@@ -154,7 +154,9 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
         with pytest.raises(ModelFailed, match="can't connect to the model server; is it running") as caught:
             ask()
         assert not {"127.0.0.1", str(port), "http"} & set(str(caught.value).replace(":", " ").split())
-        (line,) = [record for record in caplog.records if record.name == "turnstone.adapters.openai_compatible"]
+        (line,) = [
+            record for record in caplog.records if record.name == "turnstone.adapters.models.openai.openai_compatible"
+        ]
         assert line.levelname == "INFO"
         assert line.getMessage().startswith(f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect")
         assert caught.value.told["model_server"] == f"http://127.0.0.1:{port}/v1"

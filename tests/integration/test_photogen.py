@@ -14,17 +14,17 @@ from tests.fakes.image_models import JPEG, KEY, PNG, WEBP, bedrock_images, encod
 from tests.fakes.openai_answers import HangUp, HttpAnswer
 from tests.fakes.tool_calls import ASKER, invocation
 from tests.fakes.web_server import WebAnswer, WebRequest, WebServer, json_answer
-from turnstone.adapters.aws_clients import AwsClients
-from turnstone.adapters.bedrock_client import build_bedrock_client
-from turnstone.adapters.model_access import ModelAccess
-from turnstone.adapters.tools.bedrock_image_bodies import body_of
-from turnstone.adapters.tools.bedrock_images import BedrockImages
-from turnstone.adapters.tools.images import MAX_IMAGE_BYTES, ImageModel
-from turnstone.adapters.tools.openai_images import OpenAICompatibleImages
-from turnstone.adapters.tools.photogen import PhotogenToolbox
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.models.bedrock.bedrock_client import build_bedrock_client
+from turnstone.adapters.models.openai.model_access import ModelAccess
+from turnstone.adapters.tools.images.bedrock_image_bodies import body_of
+from turnstone.adapters.tools.images.bedrock_images import BedrockImages
+from turnstone.adapters.tools.images.images import MAX_IMAGE_BYTES, ImageModel
+from turnstone.adapters.tools.images.openai_images import OpenAICompatibleImages
+from turnstone.adapters.tools.images.photogen import PhotogenToolbox
 from turnstone.domain.errors import StoreUnavailable, ToolFailed
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import ToolResult
+from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.values.stopping import StopSignal
 
 NOVA = "amazon.nova-canvas-v1:0"
 STABILITY = "stability.stable-image-core-v1:1"

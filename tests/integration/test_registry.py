@@ -18,10 +18,10 @@ from tests.aws_events import AT
 from tests.contract.dynamo_table import create_table
 from tests.fakes.scripted import ScriptedToolbox, ScriptedTools
 from tests.harness import FakeClock, attempt, together
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import (
     AlreadyRegistered,
     IdempotencyMismatch,
@@ -31,20 +31,20 @@ from turnstone.domain.errors import (
     Unsupported,
 )
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.domain.registry import BUILTIN, Model, Shield, Toolgroup
-from turnstone.domain.tool_runs import ToolAsker
-from turnstone.domain.tools import ToolDef
+from turnstone.domain.registry.registry import BUILTIN, Model, Shield, Toolgroup
+from turnstone.domain.tools.tool_runs import ToolAsker
+from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports import RangeStore
 from turnstone.records import Operation
-from turnstone.services.executor import TurnExecutor
-from turnstone.services.known_toolgroups import KnownToolgroups
-from turnstone.services.tool_answers import ToolAnswers
-from turnstone.services.toolboxes import Toolboxes
-from turnstone.services.toolgroups import Toolgroups
-from turnstone.store.attachments import AttachmentStore
-from turnstone.store.directory import Directory
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.registry import RegistryStore
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.tools.known_toolgroups import KnownToolgroups
+from turnstone.services.tools.tool_answers import ToolAnswers
+from turnstone.services.tools.toolboxes import Toolboxes
+from turnstone.services.tools.toolgroups import Toolgroups
+from turnstone.store.files.attachments import AttachmentStore
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.registry import RegistryStore
 
 SLOW_S = 1.0  # long beside what a busy machine takes to begin a few threads
 

@@ -16,12 +16,12 @@ from tests.fakes.web_server import WebAnswer, WebRequest, WebServer, json_answer
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.exchange import Fetched, FetchRequest
 from turnstone.adapters.fetching.fetcher import GuardedFetcher
-from turnstone.adapters.tools.remote import RemoteToolbox
-from turnstone.adapters.tools.remote_answers import MAX_TEXT_CHARACTERS
-from turnstone.adapters.tools.url_templates import filled
-from turnstone.domain.agent_tools import RemoteExecution
+from turnstone.adapters.tools.remote.remote import RemoteToolbox
+from turnstone.adapters.tools.remote.remote_answers import MAX_TEXT_CHARACTERS
+from turnstone.adapters.tools.remote.url_templates import filled
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.tool_runs import ToolOptions, ToolResult
+from turnstone.domain.tools.agent_tools import RemoteExecution
+from turnstone.domain.tools.tool_runs import ToolOptions, ToolResult
 
 SECRET = "Bearer very-secret-token"
 

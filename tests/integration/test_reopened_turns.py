@@ -29,7 +29,7 @@ from tests.harness import (
     together,
     turn_in,
 )
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import (
     CallsMismatch,
     DayLimitReached,
@@ -40,14 +40,14 @@ from turnstone.domain.errors import (
     TurnRunning,
     TurnTimeReached,
 )
-from turnstone.domain.messages import CompletionMessage, ToolResponseMessage
+from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import ToolExecutionStep, TurnStatus
-from turnstone.services.attention import turn_of
-from turnstone.services.replay import replayed
-from turnstone.store.usage import UsageStore
+from turnstone.domain.sessions.sessions import LockState
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.turns import ToolExecutionStep, TurnStatus
+from turnstone.services.streams.replay import replayed
+from turnstone.services.turns.attention import turn_of
+from turnstone.store.usage.usage import UsageStore
 
 PLAIN = "S:infer P C:infer"
 RESUMED = f"C:tool {PLAIN} complete"

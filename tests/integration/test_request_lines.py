@@ -25,7 +25,7 @@ DIRECT = {
 
 def request_lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
     lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
-    return [line for line in lines if line["logger"] == "turnstone.http.request_lines"]
+    return [line for line in lines if line["logger"] == "turnstone.http.server.request_lines"]
 
 
 @pytest.mark.parametrize(

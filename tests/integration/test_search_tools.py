@@ -15,12 +15,12 @@ from tests.fakes.tool_calls import ASKER, invocation
 from tests.fakes.web_server import WebAnswer, WebServer, json_answer
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED
 from turnstone.adapters.fetching.fetcher import GuardedFetcher
-from turnstone.adapters.tools.search_engines import ENGINES
-from turnstone.adapters.tools.websearch import WebSearchToolbox
-from turnstone.adapters.tools.wolfram import WolframToolbox
+from turnstone.adapters.tools.web.search_engines import ENGINES
+from turnstone.adapters.tools.web.websearch import WebSearchToolbox
+from turnstone.adapters.tools.web.wolfram import WolframToolbox
 from turnstone.domain.errors import StoreUnavailable, ToolFailed
-from turnstone.domain.tool_runs import ToolOptions
-from turnstone.domain.tool_settings import WebSearchSettings, WolframSettings
+from turnstone.domain.registry.tool_settings import WebSearchSettings, WolframSettings
+from turnstone.domain.tools.tool_runs import ToolOptions
 
 PATHS = {"brave": "/res/v1/web/search", "bing": "/v7.0/search", "tavily": "/search", "wolfram": "/v2/query"}
 KEY_NAMES = {name: f"{name}_search_api_key" for name in ENGINES}

@@ -25,16 +25,16 @@ from tests.harness import (
     serving,
     turn_in,
 )
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed, StoreUnavailable, TurnNotAwaiting
-from turnstone.domain.events import StepStarted
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import ShieldCallStep, TurnStatus
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
-from turnstone.services.attention import turn_of
-from turnstone.services.replay import replayed
-from turnstone.store.keys import directory_key
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.events import StepStarted
+from turnstone.domain.turns.turns import ShieldCallStep, TurnStatus
+from turnstone.services.streams.replay import replayed
+from turnstone.services.turns.attention import turn_of
+from turnstone.store.layout.keys import directory_key
 
 SHIELD_S = 0.1
 OVER_ONE_SHIELD_S = 0.03

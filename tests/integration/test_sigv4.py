@@ -8,15 +8,15 @@ import botocore.session
 import pytest
 
 from tests.fakes.openai_server import ModelServer
-from turnstone.adapters.aws_clients import AwsClients
-from turnstone.adapters.model_access import ModelAccess
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.adapters.prompted_tools import PromptedTools
-from turnstone.adapters.sigv4 import SigV4
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.aws.sigv4 import SigV4
+from turnstone.adapters.models.openai.model_access import ModelAccess
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.bootstrap.models import Means, build_inference
-from turnstone.domain.catalogue import Catalogue
 from turnstone.domain.errors import ModelFailed, StoreUnavailable
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.registry.catalogue import Catalogue
 from turnstone.ports import InferenceRequest, Inferred
 
 SIGNED = re.compile(

@@ -10,11 +10,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.ports import RangeStore
 from turnstone.records import Key, Put, Range, Record, RevIs
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 ROUNDS = 20
 LONGEST_LIFE_S = 0.1
@@ -24,10 +24,10 @@ HEADER = Key("session", "header")
 WRITER = """
 import random, sys
 from pathlib import Path
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.records import Absent, Key, Put, RevIs
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.oversize import OversizeStore
 
 folder = Path(sys.argv[1])
 store = OversizeStore(SqliteRangeStore(folder / "turnstone.db"), FileBlobStore(folder / "blobs"))

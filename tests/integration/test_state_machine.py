@@ -22,13 +22,13 @@ from tests.machine import (
     load_definition,
     substituted,
 )
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.config import Settings
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.errors import Conflict
 from turnstone.domain.refs import TurnRef
 from turnstone.records import Absent, Put, RevIs
-from turnstone.services.recovery import MAX_TAKEOVERS
-from turnstone.store.keys import turn_key
+from turnstone.services.turns.recovery import MAX_TAKEOVERS
+from turnstone.settings.config import Settings
+from turnstone.store.layout.keys import turn_key
 
 LONG_S = 600
 Answer = Mapping[str, Any] | Exception

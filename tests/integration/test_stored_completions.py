@@ -15,25 +15,25 @@ import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.contract.dynamo_table import create_table
 from tests.fakes.jobs import RecordedJobs
 from tests.harness import FakeClock
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.dialects.openai.stored_completions import with_metadata
-from turnstone.domain.caller import Caller
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.dialects.openai.chat.stored_completions import with_metadata
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import ContentLost, Forbidden, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job
-from turnstone.domain.stored_completions import CompletionsQuery, StoredCompletion
+from turnstone.domain.models.stored_completions import CompletionsQuery, StoredCompletion
 from turnstone.ports import RangeStore
 from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
-from turnstone.services.access import AccessRules
-from turnstone.services.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning
-from turnstone.services.stored_completions import StoredCompletionDeps, StoredCompletions
-from turnstone.store.agents import AgentStore
-from turnstone.store.jobs import JobStore
-from turnstone.store.keys import completion_key, completion_list
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.sessions import SessionStore
-from turnstone.store.stored_completions import LARGE_BYTES, StoredCompletionStore
+from turnstone.services.access.access import AccessRules
+from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning
+from turnstone.services.models.stored_completions import StoredCompletionDeps, StoredCompletions
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.cleanup.jobs import JobStore
+from turnstone.store.layout.keys import completion_key, completion_list
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.models.stored_completions import LARGE_BYTES, StoredCompletionStore
+from turnstone.store.sessions.sessions import SessionStore
 
 TTL_S = 600.0
 ANN = Caller(tenant="acme", principal="ann", teams=("red",))

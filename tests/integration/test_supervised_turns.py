@@ -32,18 +32,18 @@ from tests.harness import (
 )
 from tests.machine import BUCKET, TABLE, Bench
 from tests.supervised import Process, Stage, kinds, nobody, staged, until
-from turnstone.bootstrap.aws import build_lambda_core
-from turnstone.config import LambdaSettings, load_settings
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.bootstrap.places.aws import build_lambda_core
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import TurnNotAwaiting
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.sessions import LockState
-from turnstone.domain.supervision import AFTER_DEADLINE_S
-from turnstone.domain.turns import NewTurn, TurnStatus
+from turnstone.domain.sessions.sessions import LockState
+from turnstone.domain.turns.supervision import AFTER_DEADLINE_S
+from turnstone.domain.turns.turns import NewTurn, TurnStatus
 from turnstone.http.errors import error_reply
-from turnstone.store.keys import turn_key_of
+from turnstone.settings.config import LambdaSettings, load_settings
+from turnstone.store.layout.keys import turn_key_of
 
 LOOK = call("look", "c1")
 LOOK_AGAIN = call("look", "c2")

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-import turnstone.bootstrap.local
+import turnstone.bootstrap.places.local
 from tests.aws_events import Context, load_event
 from tests.either_store import Make
 from tests.fakes.scripted import call
 from tests.harness import AWAIT_S, LEASE_S, Gate, Held, Server, client_tool, eventually, saves_step
-from turnstone.adapters.repeated import Repeated
-from turnstone.bootstrap.local import LocalServer
+from turnstone.adapters.machine.repeated import Repeated
+from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge import sweep
 from turnstone.edge.sweep import ScheduledSweep
-from turnstone.local_settings import LocalSettings
-from turnstone.services.sweeping import Sweeper, Swept
+from turnstone.services.cleanup.sweeping import Sweeper, Swept
+from turnstone.settings.local_settings import LocalSettings
 
 ROLL = call("roll", "r")
 LOOK = call("look", "l")
@@ -33,7 +33,7 @@ LONG = timedelta(seconds=600)
 @pytest.fixture(autouse=True)
 def _no_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is told of turns that should be looked after, as if the process had died just before."""
-    monkeypatch.setattr("turnstone.adapters.step_functions.StepFunctionsSupervisor.watch", lambda *_: None)
+    monkeypatch.setattr("turnstone.adapters.aws.step_functions.StepFunctionsSupervisor.watch", lambda *_: None)
 
 
 def opened(server: Server) -> Any:
@@ -179,7 +179,7 @@ def test_what_is_still_running_when_the_function_must_end_is_left_to_a_superviso
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turnstone.bootstrap.local, "SWEEP_EVERY_S", 0.02)
+    monkeypatch.setattr(turnstone.bootstrap.places.local, "SWEEP_EVERY_S", 0.02)
 
 
 def test_a_server_on_one_machine_sweeps_by_itself(often: None, tmp_path: Path) -> None:

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from functions.local import ROUTES as LOCAL_ROUTES
+from functions.local.server import ROUTES as LOCAL_ROUTES
 from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
 from tests.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.contract.dynamo_table import TABLE
 from tests.sam_expansion import load_source, local_path
-from turnstone.auth_settings import AuthorizerSettings
-from turnstone.config import PREFIX, LambdaSettings, load_settings
 from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
 from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.document.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.errors import error_reply
-from turnstone.http.openapi import SIGV4, answers_of, openapi_document
 from turnstone.http.routes import FileReply, ModelStreamReply, PiecesReply, Route, TurnStreamReply
+from turnstone.settings.auth_settings import AuthorizerSettings
+from turnstone.settings.config import PREFIX, LambdaSettings, load_settings
 
 EDGE = ROOT / "functions"
 STREAMING = {
@@ -45,8 +45,8 @@ STREAMING = {
     "inference.create_embedding",
     "inference.embed_contents",
     "attachments.get_attachment",
-    "turns_2024.create_turn_2024",
-    "turns_2024.get_session_2024",
+    "llama_stack_2024.create_turn_2024",
+    "llama_stack_2024.get_session_2024",
 }
 ASKING_MODELS = {"Models", "Inference"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}

@@ -12,7 +12,7 @@ from tests.integration.rights.policies import Rights
 from tests.integration.rights.recorded import compared, load, record
 from tests.integration.rights.stage import CLAUDE, MODEL_KEY, PROVIDER_KEY, full_template
 from turnstone.domain.refs import SessionRef
-from turnstone.store import keys as keys_of
+from turnstone.store.layout import keys as keys_of
 
 BASIC = {
     "arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole",

@@ -16,21 +16,21 @@ from tests.fakes.image_models import PNG, openai_images
 from tests.fakes.search_services import KEY, tavily
 from tests.fakes.tool_calls import ASKER, invocation
 from tests.fakes.web_server import WebServer, json_answer
-from turnstone.adapters import machine_memory
-from turnstone.adapters.tools import code_interpreter
-from turnstone.adapters.tools.call_limit import CallLimit
+from turnstone.adapters.machine import machine_memory
+from turnstone.adapters.tools.code import code_interpreter
+from turnstone.adapters.tools.code.call_limit import CallLimit
 from turnstone.adapters.tools.kinds import EveryToolKind
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import Means
 from turnstone.bootstrap.tools import lambda_tool_kinds, local_tool_kinds
-from turnstone.config import InvalidSettings, LambdaSettings
-from turnstone.domain.agent_tools import RemoteExecution
-from turnstone.domain.content import text_of
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable, Unsupported
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
-from turnstone.domain.tool_runs import ToolAsker, ToolOptions
-from turnstone.local_settings import LocalSettings
+from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.tools.agent_tools import RemoteExecution
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolOptions
+from turnstone.domain.values.content import text_of
+from turnstone.settings.config import InvalidSettings, LambdaSettings
+from turnstone.settings.local_settings import LocalSettings
 
 PROVIDERS = """
 registry = "closed"

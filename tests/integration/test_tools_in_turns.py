@@ -14,16 +14,16 @@ import pytest
 
 from tests.fakes.scripted import ScriptedInference, call, calls
 from tests.harness import LEASE_S, Harness, Held, answer, attempt, client_tool, outline, saves_step, serving, turn_in
-from turnstone.domain.agents import ToolGroupWithArgs
-from turnstone.domain.caller import LOCAL_CALLER, Caller
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import NotFound, ToolFailed
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.tool_runs import ProducedFile, ToolResult
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import Attachment, ToolExecutionStep, Turn, TurnStatus
-from turnstone.services import toolboxes
-from turnstone.store.attachments import StoredFile
+from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.turns import Attachment, ToolExecutionStep, Turn, TurnStatus
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
+from turnstone.services.tools import toolboxes
+from turnstone.store.files.attachments import StoredFile
 
 SLOW_S = 0.2
 FOUR_AT_ONCE_S = 0.26

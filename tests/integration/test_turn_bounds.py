@@ -8,7 +8,7 @@ from tests.either_store import Make
 from tests.fakes.scripted import Reply, Scripted, call, calls
 from tests.harness import AWAIT_S, Server, answer, client_tool, outline
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply, failure_reply
 from turnstone.ports import InferenceRequest
 

@@ -24,9 +24,8 @@ from tests.harness import (
     serving,
     turn_in,
 )
-from turnstone.domain.agents import Greedy, SamplingParams, ToolConfig, TopK, TopP
-from turnstone.domain.caller import LOCAL_CALLER
-from turnstone.domain.context import Entry, Segment, tokens_of, told_afterwards
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import Greedy, SamplingParams, ToolConfig, TopK, TopP
 from turnstone.domain.errors import (
     CallsMismatch,
     InvalidRequest,
@@ -37,15 +36,16 @@ from turnstone.domain.errors import (
     NotFound,
     ToolFailed,
 )
-from turnstone.domain.messages import SystemMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.messages.messages import SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.sessions import LockState
-from turnstone.domain.tools import ToolDef, ToolParameter, ToolResponse
-from turnstone.domain.turns import Turn, TurnStatus
+from turnstone.domain.sessions.context import Entry, Segment, tokens_of, told_afterwards
+from turnstone.domain.sessions.sessions import LockState
+from turnstone.domain.tools.tools import ToolDef, ToolParameter, ToolResponse
+from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.records import MAX_OPERATIONS, Put
-from turnstone.services.attention import turn_of
-from turnstone.store.keys import step_key, steps_of_turn
-from turnstone.store.session_records import put_segment
+from turnstone.services.turns.attention import turn_of
+from turnstone.store.layout.keys import step_key, steps_of_turn
+from turnstone.store.sessions.session_records import put_segment
 
 Serve = Callable[..., Harness]
 DICE = {"dice": {"roll": lambda arguments: "4"}}

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from functions import cli
+from functions.command import main as cli
 from tests.either_store import Make
 from tests.fakes.scripted import call
 from tests.harness import Held, Server, client_tool, outline
 from tests.machine import Bench
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.records import Delete, Put
-from turnstone.store.frames import frame
-from turnstone.store.keys import open_shard, session_key, turn_key_of
-from turnstone.store.turns import SessionView, TurnStore
+from turnstone.store.layout.frames import frame
+from turnstone.store.layout.keys import open_shard, session_key, turn_key_of
+from turnstone.store.sessions.turns import SessionView, TurnStore
 
 LOOK = call("look", "l")
 SECRET = "what somebody said"

@@ -10,21 +10,21 @@ import pytest
 from tests.either_store import Make
 from tests.fakes.scripted import Says, call, calls
 from tests.harness import LEASE_S, Server, answer, attempt, client_tool, completes_turn, outline
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import DayLimitReached, InvalidRequest, NotFound
-from turnstone.domain.inference import Question, TextsToEmbed
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.inference import Question, TextsToEmbed
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.registry import Model
-from turnstone.domain.turns import NewTurn, TokenUsage, TurnStatus
-from turnstone.domain.usage_report import UsageReport, UsageWanted
+from turnstone.domain.registry.registry import Model
+from turnstone.domain.turns.turns import NewTurn, TokenUsage, TurnStatus
+from turnstone.domain.usage.usage_report import UsageReport, UsageWanted
 from turnstone.http.errors import error_reply, failure_reply
 from turnstone.records import Put, Range
-from turnstone.store.keys import USAGE_SHARDS, usage_key, usage_partitions
-from turnstone.store.ranges import all_records
-from turnstone.store.usage import KEPT
+from turnstone.store.layout.keys import USAGE_SHARDS, usage_key, usage_partitions
+from turnstone.store.layout.ranges import all_records
+from turnstone.store.usage.usage import KEPT
 
 DAY_S = 86_400
 TENANT = LOCAL_CALLER.tenant

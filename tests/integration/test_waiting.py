@@ -16,7 +16,7 @@ import pytest
 from tests.contract.asgi_client import Answered, Raw, Served, answer_of, bearer, key_for, scope_of, served
 from tests.fakes.openai_answers import Pause, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer, Script
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 
 PATIENCE_S = 20.0
 LONG_S = 30.0  # to wait: nobody does in these tests

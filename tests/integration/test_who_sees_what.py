@@ -10,13 +10,13 @@ import pytest
 
 from tests.fakes.scripted import call
 from tests.harness import Harness, answer, attempt, client_tool, serving
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
-from turnstone.domain.messages import UserMessage
+from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import NewTurn
+from turnstone.domain.turns.turns import NewTurn
 
 Serve = Callable[..., Harness]
 ANN = Caller(tenant="t", principal="ann", teams=("red",), projects=("moon",))

@@ -10,12 +10,12 @@ import pytest
 from tests.either_store import Make
 from tests.fakes.scripted import Reply, Says
 from tests.harness import Server, contents, outline
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import ModelFailed, NotFound
+from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.routing import ModelRoute
-from turnstone.domain.session_context import SummaryInContext
-from turnstone.domain.turns import Summary, TokenUsage
+from turnstone.domain.sessions.session_context import SummaryInContext
+from turnstone.domain.turns.turns import Summary, TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.summary import TASK
 from turnstone.ports import InferenceRequest

@@ -18,11 +18,11 @@ from tests.servers import HOST
 from tests.smoke.artefact import RUNTIME, BuiltFunction, Place, built_template
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.caller import Caller
-from turnstone.services.api_keys import ApiKeys
-from turnstone.store.api_keys import ApiKeyStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.domain.access.caller import Caller
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.store.access.api_keys import ApiKeyStore
 
 WARM_INVOCATIONS = 20
 FUNCTIONS = {

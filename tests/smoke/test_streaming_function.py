@@ -16,7 +16,7 @@ from tests.smoke.artefact import BuiltFunction, Place
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
 from tests.smoke.streaming_server import StreamingServer, adapter_headers
-from turnstone.adapters.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.refs import SessionRef
 
 SILENCE_S = 1.0

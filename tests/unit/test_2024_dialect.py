@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from functions.turns_2024.create_turn_2024 import create_turn_2024
-from turnstone.dialects.llama_stack.agent_requests_2024 import CreateAgent2024
-from turnstone.dialects.llama_stack.replies_2024 import turn_wire, wire_2024
+from functions.llama_stack_2024.create_turn_2024 import create_turn_2024
 from turnstone.dialects.llama_stack.stream import encode
-from turnstone.dialects.llama_stack.stream_2024 import TurnStream2024
-from turnstone.dialects.llama_stack.turn_requests_2024 import CreateTurn2024
-from turnstone.domain.agents import AgentConfig, Greedy, Strategy, TopK, TopP
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
+from turnstone.dialects.llama_stack_2024.replies import turn_wire, wire_2024
+from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
+from turnstone.dialects.llama_stack_2024.turn_requests import CreateTurn2024
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import AgentConfig, Greedy, Strategy, TopK, TopP
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.events import (
+from turnstone.domain.messages.messages import ToolResponseMessage, UserMessage
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.events import (
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -31,13 +34,10 @@ from turnstone.domain.events import (
     TurnStarted,
     step_completed,
 )
-from turnstone.domain.messages import ToolResponseMessage, UserMessage
-from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.tools import ToolCall, ToolResponse
-from turnstone.domain.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
+from turnstone.domain.turns.turns import Failure, MemoryRetrievalStep, Step, ToolExecutionStep, Turn, silent_output
 from turnstone.http.routes import Request, TurnReply
-from turnstone.http.turn_answers import outcome
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.http.streams.turn_answers import outcome
+from turnstone.services.streams.broadcast import TurnBroadcast
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = ToolCall(call_id="c", tool_name="look", arguments={})

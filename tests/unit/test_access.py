@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.access import AccessAttributes, Stamp, may_delete, may_see, stamp_of
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.access import AccessAttributes, Stamp, may_delete, may_see, stamp_of
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Forbidden, NotFound
-from turnstone.services.access import AccessRules
+from turnstone.services.access.access import AccessRules
 
 GROUPS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True).map(tuple)
 CALLERS = st.builds(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from turnstone.domain.agents import (
+from turnstone.domain.agents.agents import (
     AgentConfig,
     GrammarFormat,
     Greedy,
@@ -19,8 +19,8 @@ from turnstone.domain.agents import (
     TurnOverrides,
     toolgroup_name,
 )
-from turnstone.domain.model import MAX_DEPTH
-from turnstone.domain.tools import ToolDef
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.values.model import MAX_DEPTH
 
 LEAST = {"model": "m", "instructions": "Be brief."}
 # Every field that has a default, with it. Source: the Llama Stack Agents contract.

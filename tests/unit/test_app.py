@@ -5,10 +5,10 @@ from collections.abc import MutableMapping
 from threading import Event
 from typing import Any, cast
 
-from turnstone.http.app import build_app
-from turnstone.http.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
 from turnstone.http.routes import Reply, Request, Route
-from turnstone.http.surroundings import OneMachine
+from turnstone.http.server.app import build_app
+from turnstone.http.server.surroundings import OneMachine
+from turnstone.http.streams.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
 from turnstone.services.application import Application
 
 

@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "shared" / "turnstone"
 EDGE = ROOT / "functions"
 
-SETTINGS = ("config", "auth_settings", "client_settings", "local_settings")
 # what each layer may import of the package, itself aside
 MAY_IMPORT = {
     "domain": set[str](),
@@ -22,13 +21,8 @@ MAY_IMPORT = {
     "services": {"domain", "ports", "records", "engine", "store"},
     "dialects": {"domain"},
     "http": {"domain", "services"},
-    "edge": {"domain", "http", "bootstrap", "config"},
-    "setting_values": set[str](),
-    "setting_problems": set[str](),
-    "config": {"setting_values", "setting_problems"},
-    "auth_settings": {"config", "setting_values"},
-    "client_settings": {"config"},
-    "local_settings": {"config", "auth_settings"},
+    "edge": {"domain", "http", "bootstrap", "settings"},
+    "settings": set[str](),
     "bootstrap": {
         "domain",
         "ports",
@@ -37,10 +31,9 @@ MAY_IMPORT = {
         "store",
         "adapters",
         "services",
-        "setting_problems",
-        *SETTINGS,
+        "settings",
     },
-    "functions": {"domain", "dialects", "http", "edge", "bootstrap", *SETTINGS},
+    "functions": {"domain", "dialects", "http", "edge", "bootstrap", "settings"},
 }
 MAX_FILE_LINES = 400
 MAX_ROUTE_LINES = 40
@@ -48,11 +41,11 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 7
 # modules that compose the edge, not routes
 COMPOSITION = {
-    *(EDGE / f"{name}.py" for name in ("cli", "handed", "local", "openapi", "processes", "stream")),
-    *(EDGE / f"{name}.py" for name in ("accepting", "connections", "descriptors", "http_limits", "http_only")),
-    *(EDGE / f"{name}.py" for name in ("backup", "greeting", "last_resort", "slow_readers")),
+    EDGE / "stream.py",
+    *EDGE.glob("local/*.py"),
+    *EDGE.glob("command/**/*.py"),
     *EDGE.glob("*/family.py"),
-    *EDGE.glob("chat/*.py"),
+    *(EDGE / "llama_stack_2024" / f"{name}.py" for name in ("changes", "reads", "streams")),
 }
 
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from turnstone.auth_settings import AuthorizerSettings, TableSettings
 from turnstone.bootstrap.callers import build_authenticator
-from turnstone.config import InvalidSettings, load_settings
-from turnstone.local_settings import LocalSettings
+from turnstone.settings.auth_settings import AuthorizerSettings, TableSettings
+from turnstone.settings.config import InvalidSettings, load_settings
+from turnstone.settings.local_settings import LocalSettings
 
 JWT = {
     "AUTH": "jwt",

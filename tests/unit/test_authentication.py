@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.access.identity import Identity
 from turnstone.domain.errors import StoreUnavailable, Unauthenticated
-from turnstone.domain.identity import Identity
-from turnstone.services.authentication import MOST_CACHED, Authenticator
+from turnstone.services.access.authentication import MOST_CACHED, Authenticator
 
 ANN = Caller(tenant="acme", principal="ann")
 CACHED_FOR = timedelta(seconds=10)

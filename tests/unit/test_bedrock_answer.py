@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.bedrock_answer import ConverseAnswer, events_of, usage_from_wire
-from turnstone.adapters.bedrock_names import Aliases
+from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, events_of, usage_from_wire
+from turnstone.adapters.models.bedrock.bedrock_names import Aliases
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.turns.turns import TokenUsage
 from turnstone.ports import Inferred
 
 Event = dict[str, Any]

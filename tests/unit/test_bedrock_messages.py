@@ -13,13 +13,19 @@ from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.bedrock_messages import Conversation
-from turnstone.adapters.bedrock_names import Aliases
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
-from turnstone.domain.context import answered
+from turnstone.adapters.models.bedrock.bedrock_messages import Conversation
+from turnstone.adapters.models.bedrock.bedrock_names import Aliases
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolCall
+from turnstone.domain.messages.messages import (
+    CompletionMessage,
+    Message,
+    SystemMessage,
+    ToolResponseMessage,
+    UserMessage,
+)
+from turnstone.domain.sessions.context import answered
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 
 PNG_BYTES = b"\x89PNG\r\n\x1a\n" + bytes(20)
 PNG = base64.b64encode(PNG_BYTES).decode()

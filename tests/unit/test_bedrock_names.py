@@ -6,7 +6,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.bedrock_names import Aliases
+from turnstone.adapters.models.bedrock.bedrock_names import Aliases
 
 TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # few letters, so that many names come to look alike

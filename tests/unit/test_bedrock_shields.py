@@ -12,13 +12,13 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectTimeoutError
 
-from turnstone.adapters.aws_clients import DescriptionFiles, KnownServices
+from turnstone.adapters.aws.aws_clients import DescriptionFiles, KnownServices
 from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage
-from turnstone.domain.shields import BedrockParams
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
+from turnstone.domain.shields.shields import BedrockParams
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 USAGE = dict.fromkeys(

@@ -5,11 +5,22 @@ from typing import Any
 
 import pytest
 
-from turnstone.adapters.bedrock_wire import BedrockOptions, ConverseRequest, closed_objects, converse_request
-from turnstone.domain.agents import GrammarFormat, JsonSchemaFormat, SamplingParams, Strategy, TopK, TopP
+from turnstone.adapters.models.bedrock.bedrock_wire import (
+    BedrockOptions,
+    ConverseRequest,
+    closed_objects,
+    converse_request,
+)
+from turnstone.domain.agents.agents import GrammarFormat, JsonSchemaFormat, SamplingParams, Strategy, TopK, TopP
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.domain.messages.messages import (
+    CompletionMessage,
+    Message,
+    SystemMessage,
+    ToolResponseMessage,
+    UserMessage,
+)
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter
 from turnstone.ports import InferenceRequest
 
 CLAUDE = "eu.anthropic.claude-x-v1:0"

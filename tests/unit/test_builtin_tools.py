@@ -12,8 +12,8 @@ from tests.fakes.tool_calls import ASKER, invocation
 from turnstone.adapters.tools.clock import ClockToolbox
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
 from turnstone.domain.errors import InvalidRequest, ToolFailed, Unsupported
-from turnstone.domain.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
-from turnstone.domain.tool_settings import ToolSettings
+from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
+from turnstone.domain.registry.tool_settings import ToolSettings
 
 
 class StoppedClock:

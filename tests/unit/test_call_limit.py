@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from tests.servers import wait_until
-from turnstone.adapters.tools.call_limit import CallLimit
+from turnstone.adapters.tools.code.call_limit import CallLimit
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.values.stopping import StopSignal
 
 LONG_S = 20.0
 

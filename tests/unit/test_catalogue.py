@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from turnstone.adapters.aws_clients import AwsClients
+from turnstone.adapters.aws.aws_clients import AwsClients
 from turnstone.bootstrap.catalogue import build_catalogue
-from turnstone.bootstrap.local_models import local_models
 from turnstone.bootstrap.models import Means, build_inference
-from turnstone.config import InvalidSettings
-from turnstone.domain.catalogue import Catalogue, details_of, listed_model, registered_route
+from turnstone.bootstrap.places.local_models import local_models
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.registry import Model
-from turnstone.domain.routing import ModelRoute, Prices, Target
-from turnstone.local_settings import LocalSettings
+from turnstone.domain.models.routing import ModelRoute, Prices, Target
+from turnstone.domain.registry.catalogue import Catalogue, details_of, listed_model, registered_route
+from turnstone.domain.registry.registry import Model
+from turnstone.settings.config import InvalidSettings
+from turnstone.settings.local_settings import LocalSettings
 
 P = '[providers.p]\ntype = "openai"\nurl = "http://127.0.0.1:1/v1"\n'
 OPEN = f'default_provider = "p"\n{P}'

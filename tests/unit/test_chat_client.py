@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from functions.chat.client import ChatError, Client, ConnectionLost, NoServer, NotUnderstood, Refused
-from functions.chat.session import ChatSession
-from functions.chat.wire import Event
-from turnstone.client_settings import ClientSettings
+from functions.command.chat.client import ChatError, Client, ConnectionLost, NoServer, NotUnderstood, Refused
+from functions.command.chat.session import ChatSession
+from functions.command.chat.wire import Event
+from turnstone.settings.client_settings import ClientSettings
 
 KEY = "key-0123456789"
 STREAM = "text/event-stream; charset=utf-8"
@@ -318,7 +318,7 @@ def test_a_message_does_not_wait_for_a_server_that_is_not_there(loopback: Loopba
 def test_results_do_not_wait_for_a_server_longer_than_two_minutes(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("functions.chat.session.REJOIN_S", 0.3)
+    monkeypatch.setattr("functions.command.chat.session.REJOIN_S", 0.3)
     client = Away(ClientSettings(url=loopback.url), [NoServer("http://h")] * 100)
     session = ChatSession(client, "a", "s", {}, on_loss=lambda: None)
     with pytest.raises(ChatError, match=r"could not be restored within 0\.3 s"):

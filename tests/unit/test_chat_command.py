@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from functions.cli import main
-from turnstone.client_settings import ClientSettings, load_client_settings
-from turnstone.config import OF_CLIENTS, InvalidSettings, load_settings, wants_plain_text
-from turnstone.local_settings import LocalSettings
+from functions.command.main import main
+from turnstone.settings.client_settings import ClientSettings, load_client_settings
+from turnstone.settings.config import OF_CLIENTS, InvalidSettings, load_settings, wants_plain_text
+from turnstone.settings.local_settings import LocalSettings
 
 SECRET = "sk-0123456789"
 

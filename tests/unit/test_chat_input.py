@@ -11,8 +11,8 @@ from typing import TextIO
 
 import pytest
 
-from functions.chat.own_agent import _name, identity_of
-from functions.chat.piped import UnusableInput, with_piped
+from functions.command.chat.own_agent import _name, identity_of
+from functions.command.chat.piped import UnusableInput, with_piped
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def pipe() -> Iterator[tuple[TextIO, int]]:
 def test_a_pipe_that_stays_silent_is_noted_and_then_an_error(
     pipe: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("functions.chat.piped.NOTE_AFTER_S", 0.05)
-    monkeypatch.setattr("functions.chat.piped.SILENT_S", 0.2)
+    monkeypatch.setattr("functions.command.chat.piped.NOTE_AFTER_S", 0.05)
+    monkeypatch.setattr("functions.command.chat.piped.SILENT_S", 0.2)
     notes: list[str] = []
     os.write(pipe[1], b"begun")
     with pytest.raises(UnusableInput, match=r"brought nothing for 0\.2 s: `< /dev/null` sends the message without it"):

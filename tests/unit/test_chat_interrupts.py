@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from functions.chat.interrupts import Interrupts
+from functions.command.chat.interrupts import Interrupts
 
 
 @pytest.fixture

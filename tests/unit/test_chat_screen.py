@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.chat.screen import JsonScreen, TextScreen, shortened, visible
-from functions.chat.wire import Event, events_in, text_of
+from functions.command.chat.screen import JsonScreen, TextScreen, shortened, visible
+from functions.command.chat.wire import Event, events_in, text_of
 
 
 class Shown:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from functions.chat.answering import DECLINED, MOST_APPROVED, NOBODY_TO_ASK, TOO_LONG, Answering
-from functions.chat.client import ChatError
-from functions.chat.docstrings import described
-from functions.chat.screen import TextScreen
-from functions.chat.tools import MODULE, ClientTool, load_tools
-from turnstone.domain.tools import ToolDef
+from functions.command.chat.answering import DECLINED, MOST_APPROVED, NOBODY_TO_ASK, TOO_LONG, Answering
+from functions.command.chat.client import ChatError
+from functions.command.chat.docstrings import described
+from functions.command.chat.screen import TextScreen
+from functions.command.chat.tools import MODULE, ClientTool, load_tools
+from turnstone.domain.tools.tools import ToolDef
 
 Load = Callable[[str], Mapping[str, ClientTool]]
 

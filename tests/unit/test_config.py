@@ -11,26 +11,26 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, NoCredentialsError
 
-import turnstone.bootstrap.aws
+import turnstone.bootstrap.places.aws
 from functions.agents import get_agent
 from functions.models import list_models
 from functions.server import health
 from functions.turns import create_turn, get_turn, resume_turn
+from turnstone.adapters.aws.secrets import secret_text
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.targets import to_target
-from turnstone.adapters.offline import OfflineInference
-from turnstone.adapters.openai_compatible import OpenAICompatibleInference
-from turnstone.adapters.prompted_tools import PromptedTools
-from turnstone.adapters.routed import RoutedInference
-from turnstone.adapters.secrets import secret_text
-from turnstone.bootstrap.aws import AwsPorts
-from turnstone.config import InvalidSettings, LambdaSettings, Settings, is_function, load_settings
+from turnstone.adapters.models.offline.offline import OfflineInference
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
+from turnstone.adapters.models.routed import RoutedInference
+from turnstone.bootstrap.places.aws import AwsPorts
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.edge.worker import TurnWorker
-from turnstone.local_settings import LocalSettings
 from turnstone.ports import Inference
+from turnstone.settings.config import InvalidSettings, LambdaSettings, Settings, is_function, load_settings
+from turnstone.settings.local_settings import LocalSettings
 
 KEY = "sk-0123456789abcdef"
 MODEL = "https://models.example/v1"
@@ -288,7 +288,7 @@ def ports_with(secrets: Secrets, monkeypatch: pytest.MonkeyPatch) -> AwsPorts:
         def lazy_client(self, service: str) -> Any:
             return None
 
-    monkeypatch.setattr(turnstone.bootstrap.aws, "AwsClients", Clients)
+    monkeypatch.setattr(turnstone.bootstrap.places.aws, "AwsClients", Clients)
     return AwsPorts(load_settings(LambdaSettings))
 
 

@@ -10,15 +10,15 @@ import time
 
 import pytest
 
-from functions.connections import Connections, Phase
-from functions.descriptors import RareWarning
-from functions.http_limits import HttpLimits
+from functions.local.connections import Connections, Phase
+from functions.local.descriptors import RareWarning
+from functions.local.http_limits import HttpLimits
 from tests.servers import ROOT
 
 LIMIT = 6
 ROOM = """
 import resource
-from functions.descriptors import room_for_connections
+from functions.local.descriptors import room_for_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 print(room_for_connections({wanted}, 64), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """

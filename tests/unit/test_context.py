@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.fakes.scripted import Says, ScriptedInference, call, calls
 from tests.unit.test_engine import ASK, CONFIG, NOW, PRICE, STOCK, UNPARSABLE, Engine, new_turn
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.content import Content, Image, ImageItem, TextItem
-from turnstone.domain.context import (
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.messages.messages import MESSAGES, CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.sessions.context import (
     INLINE_BYTES,
     SEALED_TOKENS,
     Entry,
@@ -28,14 +29,13 @@ from turnstone.domain.context import (
     told_now,
     unanswered_calls,
 )
-from turnstone.domain.errors import ModelFailed
-from turnstone.domain.messages import MESSAGES, CompletionMessage, Message, ToolResponseMessage, UserMessage
-from turnstone.domain.sessions import Session
-from turnstone.domain.tools import ToolCall, call_from_json
-from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tools import ToolCall, call_from_json
+from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.domain.values.content import Content, Image, ImageItem, TextItem
 from turnstone.engine.steps import AwaitClientTools, RunAgain
 from turnstone.ports import InferenceRequest
-from turnstone.services.transitions import given_up, paused
+from turnstone.services.turns.transitions import given_up, paused
 
 PROPERTY = settings(deadline=None, max_examples=60)
 SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from turnstone.domain.agent_tools import MASK
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.defined_tools import translated_tools
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.agents.defined_tools import translated_tools
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.tool_runs import OfferedTool
-from turnstone.domain.tool_schemas import input_schema_of
-from turnstone.domain.tool_secrets import secrets_of, unmasked
-from turnstone.domain.tools import ToolDef
+from turnstone.domain.tools.agent_tools import MASK
+from turnstone.domain.tools.tool_runs import OfferedTool
+from turnstone.domain.tools.tool_schemas import input_schema_of
+from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
+from turnstone.domain.tools.tools import ToolDef
 
 SEARCH = {"type": "brave_search", "engine": "bing", "api_key": "sk-1"}
 LOOK = {

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.harness import FakeClock, attempt
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.registry import Model
-from turnstone.store.directory import MAX_BYTES, REMEMBERED_FOR, Directory
-from turnstone.store.keys import directory_key
-from turnstone.store.registry import RegistryStore
+from turnstone.domain.registry.registry import Model
+from turnstone.store.layout.keys import directory_key
+from turnstone.store.registry.directory import MAX_BYTES, REMEMBERED_FOR, Directory
+from turnstone.store.registry.registry import RegistryStore
 
 TENANT = "acme"
 

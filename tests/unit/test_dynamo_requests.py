@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from turnstone.adapters import dynamodb
-from turnstone.adapters.dynamodb import ATTEMPTS, DynamoRangeStore
+from turnstone.adapters.aws import dynamodb
+from turnstone.adapters.aws.dynamodb import ATTEMPTS, DynamoRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
 from turnstone.records import Absent, AttributeIs, Check, Delete, Get, Key, Operation, Put, Range, RevIs, Update
 

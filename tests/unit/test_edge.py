@@ -14,27 +14,27 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
-import turnstone.bootstrap.aws
 import turnstone.bootstrap.core
-from functions.local import ROUTES
+import turnstone.bootstrap.places.aws
+from functions.local.server import ROUTES
 from tests.aws_events import Context
 from tests.contract.asgi_client import AsgiClient, Raw, scope_of
 from tests.fakes.scripted import Says, Scripted, call
 from tests.harness import Harness, Held, client_tool, eventually
-from turnstone.adapters.system import SystemClock
+from turnstone.adapters.machine.system import SystemClock
 from turnstone.bootstrap.core import Core
 from turnstone.dialects.openai.errors import OPENAI
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
 from turnstone.edge.worker import TurnWorker
-from turnstone.http.app import NO_PATH
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Reply, Request, Route
-from turnstone.http.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
+from turnstone.http.server.app import NO_PATH
+from turnstone.http.server.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
 ANN = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/ann"}
 AMY = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/amy"}
@@ -205,7 +205,7 @@ def place_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePl
     def make(*script: Scripted) -> Place:
         server = on_lambda(Harness(tmp_path, script, DICE, clock=SystemClock()))  # type: ignore[arg-type]
         servers.append(server)
-        monkeypatch.setattr(turnstone.bootstrap.aws, "build_lambda_core", lambda _: server.core)
+        monkeypatch.setattr(turnstone.bootstrap.places.aws, "build_lambda_core", lambda _: server.core)
         return Place(server)
 
     yield make

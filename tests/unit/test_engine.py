@@ -12,14 +12,20 @@ import pytest
 
 from tests.fakes.scripted import USAGE, Says, Scripted, ScriptedInference, ScriptedTools, call, calls, cut_off
 from tests.fakes.shields import InOrder, Judges, clean
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import LeaseLost, ModelFailed, ToolFailed
-from turnstone.domain.events import StepCompleted, StepProgressed, StepStarted, TextDelta, ToolCallDelta, TurnEvent
-from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import ToolResult
-from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
-from turnstone.domain.turns import (
+from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_from_json
+from turnstone.domain.turns.events import (
+    StepCompleted,
+    StepProgressed,
+    StepStarted,
+    TextDelta,
+    ToolCallDelta,
+    TurnEvent,
+)
+from turnstone.domain.turns.turns import (
     InferenceStep,
     Step,
     StepTrace,
@@ -29,6 +35,7 @@ from turnstone.domain.turns import (
     TurnState,
     silent_output,
 )
+from turnstone.domain.values.stopping import StopSignal
 from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer

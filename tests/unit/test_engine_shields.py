@@ -20,11 +20,11 @@ from tests.unit.test_engine import (
     outline,
     read_again,
 )
-from turnstone.domain.context import told_afterwards
-from turnstone.domain.events import StepStarted
-from turnstone.domain.messages import CompletionMessage, UserMessage
-from turnstone.domain.turns import ShieldCallStep, StepTrace, TurnState, TurnStatus
-from turnstone.domain.verdicts import Verdict
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.sessions.context import told_afterwards
+from turnstone.domain.shields.verdicts import Verdict
+from turnstone.domain.turns.events import StepStarted
+from turnstone.domain.turns.turns import ShieldCallStep, StepTrace, TurnState, TurnStatus
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish, RunAgain
 
 KEPT = ["S shield_call", "saved shield_call", "C shield_call"]

@@ -23,13 +23,13 @@ from tests.unit.test_engine import (
     read_again,
 )
 from tests.unit.test_engine_shields import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
-from turnstone.domain.agents import ToolGroup
-from turnstone.domain.content import Image, ImageItem, TextItem
-from turnstone.domain.context import told_afterwards
-from turnstone.domain.messages import text_said
-from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolResult
-from turnstone.domain.turns import TokenUsage, ToolExecutionStep, TurnState
-from turnstone.domain.verdicts import Verdict
+from turnstone.domain.agents.agents import ToolGroup
+from turnstone.domain.messages.messages import text_said
+from turnstone.domain.sessions.context import told_afterwards
+from turnstone.domain.shields.verdicts import Verdict
+from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolResult
+from turnstone.domain.turns.turns import TokenUsage, ToolExecutionStep, TurnState
+from turnstone.domain.values.content import Image, ImageItem, TextItem
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish
 
 SECRET = "a secret price"

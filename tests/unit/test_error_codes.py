@@ -10,19 +10,19 @@ from typing import Any, get_args
 
 import pytest
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from tests.error_reference import FILE, gateway_answers, page, statuses_of
 from turnstone.dialects.llama_stack.completions import CompletionEncoder
 from turnstone.dialects.llama_stack.inference_replies import ChatCompletionEncoder
 from turnstone.dialects.llama_stack.stream import encode
-from turnstone.dialects.llama_stack.stream_2024 import TurnStream2024
+from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.dialects.openai.errors import DOCUMENTED, OPENAI, SHARED, openai_codes
 from turnstone.domain import errors
 from turnstone.domain.errors.codes import CODES, NOT_FOUND, ErrorCode, code_of
 from turnstone.domain.errors.places import field_of, sentence_of
 from turnstone.domain.errors.root import TurnstoneError
-from turnstone.domain.events import TurnFailed
-from turnstone.domain.failures import FAILURE_CODES, Failure, FailureKind, turn_failure
+from turnstone.domain.turns.events import TurnFailed
+from turnstone.domain.turns.failures import FAILURE_CODES, Failure, FailureKind, turn_failure
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.errors import FAILURE_STATUS, REFUSED, error_reply, failure_reply, refusal_reply
 

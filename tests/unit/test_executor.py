@@ -10,7 +10,7 @@ import pytest
 
 from tests.harness import PATIENCE_S, Gate, eventually
 from turnstone.domain.errors import Overloaded, TenantOverloaded
-from turnstone.services.executor import TurnExecutor
+from turnstone.services.threads.executor import TurnExecutor
 
 SHORT_S = 0.05
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from openapi_schema_validator import OAS31Validator, oas31_format_checker
 
-from functions.local import ROUTES
+from functions.local.server import ROUTES
 from tests.contract.asgi_client import Raw, Served, served
-from turnstone.http.field_texts import FILE, fields_in, known_texts, plain_name
-from turnstone.http.openapi import BEARER, openapi_document
-from turnstone.http.page import api_page
+from turnstone.http.document.field_texts import FILE, fields_in, known_texts, plain_name
+from turnstone.http.document.openapi import BEARER, openapi_document
+from turnstone.http.document.page import api_page
 from turnstone.http.routes import Route
 
 DOCUMENT = openapi_document(ROUTES, BEARER)

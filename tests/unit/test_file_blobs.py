@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from turnstone.adapters.files import FileBlobStore
+from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.domain.errors import StoreUnavailable
 
 

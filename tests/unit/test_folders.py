@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from turnstone.adapters.folders import make_private_folder
+from turnstone.adapters.sqlite.folders import make_private_folder
 
 
 @pytest.fixture

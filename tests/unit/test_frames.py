@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from turnstone.store.frames import stamp, stamped
+from turnstone.store.layout.frames import stamp, stamped
 
 MOMENT = datetime(2026, 11, 22, 1, 2, 3, 40, tzinfo=UTC)
 

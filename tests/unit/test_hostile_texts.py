@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.call_text import calls_in
-from turnstone.adapters.openai_answer import AnswerReader
+from turnstone.adapters.models.offline.call_text import calls_in
+from turnstone.adapters.models.openai.openai_answer import AnswerReader
+from turnstone.adapters.models.prompted.answers import AnswerText
 from turnstone.adapters.shields.pattern import PIECE_CHARACTERS, PatternShield
 from turnstone.adapters.shields.word_search import WordSearch
-from turnstone.domain.agents import ToolPromptFormat
+from turnstone.domain.agents.agents import ToolPromptFormat
 from turnstone.domain.errors import ShieldFailed
-from turnstone.domain.messages import UserMessage
-from turnstone.domain.shields import PatternParams
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_prompts.answers import AnswerText
-from turnstone.domain.verdicts import ShieldQuestion
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.shields.shields import PatternParams
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.values.stopping import StopSignal
 
 CHARACTERS = 200_000
 NESTED = '{"type":' * 50 + "["

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from functions.connections import Connections
-from functions.http_limits import HttpLimits
-from functions.http_only import MAX_AHEAD, HttpOnly
+from functions.local.connections import Connections
+from functions.local.http_limits import HttpLimits
+from functions.local.http_only import MAX_AHEAD, HttpOnly
 from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors.codes import ErrorCode
 

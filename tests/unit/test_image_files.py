@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnstone.domain.image_files import ImageKind, find_image_kind
+from turnstone.domain.values.image_files import ImageKind, find_image_kind
 
 
 @pytest.mark.parametrize(

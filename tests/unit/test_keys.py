@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.identity import is_usable_tenant
-from turnstone.domain.ids import milliseconds, order_key, uuid7, uuid7_milliseconds
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.domain.access.identity import is_usable_tenant
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.values.ids import milliseconds, order_key, uuid7, uuid7_milliseconds
 from turnstone.records import Key, Range
-from turnstone.store.keys import (
+from turnstone.store.layout.keys import (
     MAX_COMPONENT_BYTES,
     agent_key,
     agent_list_key,

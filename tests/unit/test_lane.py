@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from turnstone.http.lane import PATIENCE_S, Lane
+from turnstone.http.server.lane import PATIENCE_S, Lane
 
 SOON_S = 5.0
 MOST = 3

@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from turnstone.domain.access import Stamp
+from turnstone.domain.access.access import Stamp
 from turnstone.domain.errors import DayLimitReached
-from turnstone.domain.usage import Tokens
-from turnstone.services.limits import LOOK_EVERY, MOST_TENANTS, DayLimit
-from turnstone.store.usage import Spent
+from turnstone.domain.usage.usage import Tokens
+from turnstone.services.usage.limits import LOOK_EVERY, MOST_TENANTS, DayLimit
+from turnstone.store.usage.usage import Spent
 
 EVENING = datetime(2026, 5, 4, 23, 59, 55, tzinfo=UTC)
 

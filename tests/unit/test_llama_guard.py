@@ -15,13 +15,13 @@ from turnstone.adapters.shields.llama_guard import (
     guard_question,
     hazards_named,
 )
-from turnstone.domain.content import Image, ImageItem, TextItem
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ShieldFailed
-from turnstone.domain.messages import CompletionMessage, Message, UserMessage
+from turnstone.domain.messages.messages import CompletionMessage, Message, UserMessage
 from turnstone.domain.provider_data import ProviderData
-from turnstone.domain.shields import Hazard, LlamaGuardParams
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.shields import Hazard, LlamaGuardParams
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.values.content import Image, ImageItem, TextItem
+from turnstone.domain.values.stopping import StopSignal
 
 HELLO = UserMessage(content="hello")
 ANSWER = CompletionMessage(content="hi there", stop_reason="end_of_turn")

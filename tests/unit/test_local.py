@@ -3,7 +3,7 @@
 import socket
 from ipaddress import IPv4Address
 
-from functions.local import ROUTES, listen
+from functions.local.server import ROUTES, listen
 
 
 def test_answers_do_not_wait_for_nagles_algorithm() -> None:

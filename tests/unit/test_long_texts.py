@@ -12,9 +12,9 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.records import Key, Record
-from turnstone.store import long_texts
-from turnstone.store.long_texts import with_long_texts_left
-from turnstone.store.lost_records import LostRecord
+from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.sessions import long_texts
+from turnstone.store.sessions.long_texts import with_long_texts_left
 
 Result = TypeVar("Result")
 SHORT = 8

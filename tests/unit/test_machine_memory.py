@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from turnstone.adapters.machine_memory import usable_memory_bytes
+from turnstone.adapters.machine.machine_memory import usable_memory_bytes
 
 MACHINE = {"proc/meminfo": "MemFree:  1 kB\nMemTotal:       1000 kB\nSwapTotal: 9 kB\n"}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from turnstone.domain.numbers import Count, Flag, Number, Positive, Whole
+from turnstone.domain.values.numbers import Count, Flag, Number, Positive, Whole
 
 KINDS = {"count": Count, "whole": Whole, "number": Number, "positive": Positive, "flag": Flag}
 

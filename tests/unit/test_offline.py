@@ -5,11 +5,17 @@ from typing import Any
 
 import pytest
 
-from turnstone.adapters.offline import OfflineInference
-from turnstone.domain.agents import JsonSchemaFormat, SamplingParams
-from turnstone.domain.content import Image, ImageItem, TextItem
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.adapters.models.offline.offline import OfflineInference
+from turnstone.domain.agents.agents import JsonSchemaFormat, SamplingParams
+from turnstone.domain.messages.messages import (
+    CompletionMessage,
+    Message,
+    SystemMessage,
+    ToolResponseMessage,
+    UserMessage,
+)
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+from turnstone.domain.values.content import Image, ImageItem, TextItem
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 SEARCH = ToolDef(

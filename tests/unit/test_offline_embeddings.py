@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.offline_embeddings import DIMENSIONS, OfflineEmbeddings, hashed_vector
-from turnstone.domain.inference import EmbeddingRequest
+from turnstone.adapters.models.offline.offline_embeddings import DIMENSIONS, OfflineEmbeddings, hashed_vector
+from turnstone.domain.models.inference import EmbeddingRequest
 
 
 def likeness(one: str, other: str) -> float:

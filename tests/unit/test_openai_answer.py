@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.openai_answer import AnswerReader, call_ids_of, server_message
+from turnstone.adapters.models.openai.openai_answer import AnswerReader, call_ids_of, server_message
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.messages import CompletionMessage, UserMessage
-from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.turns.turns import TokenUsage
 from turnstone.ports import Inferred
 
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from turnstone.adapters.openai_wire import request_body
-from turnstone.adapters.prompted_tools import prompted
-from turnstone.dialects.openai.chat_replies import ChatCompletionEncoder
-from turnstone.dialects.openai.chat_requests import EXTRAS, REFUSED, CreateChatCompletion
-from turnstone.dialects.openai.completions import CreateCompletion
+from turnstone.adapters.models.openai.openai_wire import request_body
+from turnstone.adapters.models.prompted.prompted_tools import prompted
+from turnstone.dialects.openai.chat.chat_replies import ChatCompletionEncoder
+from turnstone.dialects.openai.chat.chat_requests import EXTRAS, REFUSED, CreateChatCompletion
+from turnstone.dialects.openai.chat.completions import CreateCompletion
 from turnstone.dialects.openai.embeddings import CreateEmbedding, embeddings_frame
-from turnstone.domain.inference import Embedded, ModelAnswer, Question, TokenLikelihood
-from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.inference import Embedded, ModelAnswer, Question, TokenLikelihood
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.turns.turns import TokenUsage
 from turnstone.ports import InferenceRequest
 
 HELLO = {"role": "user", "content": "hello"}

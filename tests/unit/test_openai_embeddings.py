@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from turnstone.adapters.openai_embeddings import embedded_in
+from turnstone.adapters.models.openai.openai_embeddings import embedded_in
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.inference import Embedded
+from turnstone.domain.models.inference import Embedded
 
 
 def answer(*entries: tuple[int, Any], **more: Any) -> bytes:

@@ -4,18 +4,18 @@ import base64
 
 import pytest
 
-from turnstone.adapters.openai_wire import request_body
-from turnstone.domain.agents import GrammarFormat, JsonSchemaFormat, SamplingParams, Strategy, TopK, TopP
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
+from turnstone.adapters.models.openai.openai_wire import request_body
+from turnstone.domain.agents.agents import GrammarFormat, JsonSchemaFormat, SamplingParams, Strategy, TopK, TopP
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.messages import (
+from turnstone.domain.messages.messages import (
     CompletionMessage,
     Message,
     SystemMessage,
     ToolResponseMessage,
     UserMessage,
 )
-from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 from turnstone.ports import InferenceRequest
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()

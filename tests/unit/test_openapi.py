@@ -24,7 +24,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from functions.local import ROUTES as SERVED
+from functions.local.server import ROUTES as SERVED
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.contract.test_bad_input import (
     BODIES,
@@ -37,21 +37,18 @@ from tests.contract.test_bad_input import (
     places_in,
     written,
 )
-from turnstone.config import Settings
 from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.stream import encode
 from turnstone.dialects.llama_stack.turn_replies import StepReply
 from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
-from turnstone.dialects.openai.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
-from turnstone.dialects.openai.stored_completions import MESSAGES_QUERY
+from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
+from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
 from turnstone.domain import errors
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
-from turnstone.domain.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
-from turnstone.domain.model import Frozen
-from turnstone.domain.registry import McpEndpoint
-from turnstone.domain.tools import ToolCall, ToolResponse
-from turnstone.domain.turns import (
+from turnstone.domain.registry.registry import McpEndpoint
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
+from turnstone.domain.turns.turns import (
     Attachment,
     Failure,
     MemoryRetrievalStep,
@@ -63,10 +60,13 @@ from turnstone.domain.turns import (
     TurnStatus,
     silent_output,
 )
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
+from turnstone.domain.values.model import Frozen
+from turnstone.http.document.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
+from turnstone.http.document.wire_schemas import build_wire_schemas
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
-from turnstone.http.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
 from turnstone.http.routes import FileBytes, InvalidBody, Route, TurnReply
-from turnstone.http.wire_schemas import build_wire_schemas
+from turnstone.settings.config import Settings
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
@@ -771,7 +771,7 @@ def test_document_and_server_agree_on_bodies_that_are_wrong_in_several_places(ro
 
 def test_the_document_is_printed_the_same_in_every_process() -> None:
     for arguments, document in (([], DOCUMENT), (["--sigv4"], SIGNED)):
-        printed = run("-m", "functions.openapi", *arguments, PYTHONHASHSEED="7")
+        printed = run("-m", "functions.command.openapi", *arguments, PYTHONHASHSEED="7")
         assert printed == json.dumps(document, indent=2) + "\n"
 
 
@@ -779,8 +779,8 @@ def test_to_serve_costs_no_schema() -> None:
     serve = """
 import sys, pydantic.json_schema as made
 made.GenerateJsonSchema.__init__ = None
-import functions.local
-print([name for name in sys.modules if name in ("turnstone.http.openapi", "turnstone.http.wire_schemas")])
+import functions.local.server
+print([name for name in ("openapi", "wire_schemas") if f"turnstone.http.document.{name}" in sys.modules])
 """
     assert run("-c", serve) == "[]\n"
 

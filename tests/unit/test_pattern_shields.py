@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from turnstone.adapters.shields.pattern import MOST_WORK, PatternShield, plain_words
-from turnstone.domain.content import Image, ImageItem, TextItem
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
-from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
-from turnstone.domain.shields import PatternParams
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.verdicts import ShieldQuestion
+from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.shields.shields import PatternParams
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.values.content import Image, ImageItem, TextItem
+from turnstone.domain.values.stopping import StopSignal
 
 LONG = 200_000
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.store import payload_sweep
-from turnstone.store.payload_sweep import PayloadSweep
+from turnstone.store.cleanup import payload_sweep
+from turnstone.store.cleanup.payload_sweep import PayloadSweep
 
 GRACE_S = 60.0
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from tests.harness import PATIENCE_S, eventually
 from turnstone.domain.errors import Overloaded, Stopping, TenantOverloaded
-from turnstone.services.executor import TurnExecutor
-from turnstone.services.places import QUEUE_BYTES, TENANT_QUEUE_BYTES, Places, QueueLimits, Waiter
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.threads.places import QUEUE_BYTES, TENANT_QUEUE_BYTES, Places, QueueLimits, Waiter
 
 LIMITS = QueueLimits(wait_s=3.2, requests=100, requests_of_tenant=100)
 TENANTS = "abc"

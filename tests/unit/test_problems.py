@@ -8,10 +8,10 @@ import pytest
 
 from turnstone.dialects.llama_stack.requests import CreateAgent
 from turnstone.dialects.llama_stack.turn_requests import CreateTurn, ResumeTurn
-from turnstone.dialects.openai.chat_requests import CreateChatCompletion
-from turnstone.domain.agents import MAX_TOOLS
+from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
+from turnstone.domain.agents.agents import MAX_TOOLS
 from turnstone.domain.errors.problems import MOST_TOLD
-from turnstone.domain.model import Frozen, Many
+from turnstone.domain.values.model import Frozen, Many
 from turnstone.http.routes import InvalidBody, checked
 
 Told = list[tuple[tuple[str | int, ...], str, str]]

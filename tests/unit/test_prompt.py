@@ -6,11 +6,17 @@ import pytest
 
 from tests.fakes.scripted import call
 from tests.unit.test_engine import ASK, CONFIG, PRICE, Engine, answered_by_client, new_turn
-from turnstone.domain.agents import AgentConfig, JsonSchemaFormat, SamplingParams, ToolConfig, TopK
-from turnstone.domain.context import tokens_of, told_afterwards
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolDef
-from turnstone.domain.turns import TurnState
+from turnstone.domain.agents.agents import AgentConfig, JsonSchemaFormat, SamplingParams, ToolConfig, TopK
+from turnstone.domain.messages.messages import (
+    CompletionMessage,
+    Message,
+    SystemMessage,
+    ToolResponseMessage,
+    UserMessage,
+)
+from turnstone.domain.sessions.context import tokens_of, told_afterwards
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.prompt import fixed_tokens
 from turnstone.ports import InferenceRequest
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.catalogue import Catalogue, listed_model, registered_route
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.routing import ModelRoute
+from turnstone.domain.models.routing import ModelRoute
+from turnstone.domain.registry.catalogue import Catalogue, listed_model, registered_route
 
 FORMATS = [None, "json", "function_tag", "python_list"]
 

@@ -8,11 +8,17 @@ from collections.abc import Sequence
 import pytest
 
 from tests.fakes.scripted import USAGE, Says, Scripted, ScriptedInference, call, cut_off
-from turnstone.adapters.prompted_tools import PromptedTools
-from turnstone.domain.agents import ToolPromptFormat
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
+from turnstone.domain.agents.agents import ToolPromptFormat
+from turnstone.domain.messages.messages import (
+    CompletionMessage,
+    Message,
+    SystemMessage,
+    ToolResponseMessage,
+    UserMessage,
+)
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 CITY = ToolParameter(name="city", parameter_type="string", description="Which city.")

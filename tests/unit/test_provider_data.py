@@ -8,9 +8,9 @@ import pickle
 
 import pytest
 
-from turnstone.domain.attempts import Attempt
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData, provider_data_in
+from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports import InferenceRequest
 
 SECRET = "sk-0123456789"

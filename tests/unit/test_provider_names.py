@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from functions.greeting import greeting
-from turnstone.bootstrap.local_models import local_means, read_catalogue
-from turnstone.domain.catalogue import OpenAIProvider
-from turnstone.local_settings import LocalSettings
+from functions.local.greeting import greeting
+from turnstone.bootstrap.places.local_models import local_means, read_catalogue
+from turnstone.domain.registry.catalogue import OpenAIProvider
+from turnstone.settings.local_settings import LocalSettings
 
 URL = "http://127.0.0.1:9/v1"
 NEAR = f'[providers.near]\ntype = "openai"\nurl = "{URL}"\n'

@@ -8,16 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from turnstone.domain.agents import SamplingParams, Strategy, ToolConfig, ToolGroupWithArgs, TopK, TopP, TurnOverrides
-from turnstone.domain.content import Image, ImageItem, TextItem, Url
-from turnstone.domain.context import Entry, Segment, entry_of
-from turnstone.domain.failures import Failure, FailureKind
-from turnstone.domain.messages import CompletionMessage, ToolResponseMessage, UserMessage
-from turnstone.domain.model import MAX_DEPTH
+from turnstone.domain.agents.agents import (
+    SamplingParams,
+    Strategy,
+    ToolConfig,
+    ToolGroupWithArgs,
+    TopK,
+    TopP,
+    TurnOverrides,
+)
+from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.sessions import LockState, Session, SessionLock
-from turnstone.domain.tools import ToolCall, ToolDef, ToolParameter, ToolResponse, call_from_json
-from turnstone.domain.turns import (
+from turnstone.domain.sessions.context import Entry, Segment, entry_of
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter, ToolResponse, call_from_json
+from turnstone.domain.turns.failures import Failure, FailureKind
+from turnstone.domain.turns.turns import (
     Attachment,
     InferenceStep,
     MemoryRetrievalStep,
@@ -31,11 +37,13 @@ from turnstone.domain.turns import (
     TurnStatus,
     silent_output,
 )
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
+from turnstone.domain.values.model import MAX_DEPTH
 from turnstone.records import Absent, Put, Record, RevIs
-from turnstone.store.frames import wire_part
-from turnstone.store.keys import open_shard
-from turnstone.store.session_records import put_segment, put_session, segment_of, session_of
-from turnstone.store.turn_records import put_step, put_turn, turn_state_of
+from turnstone.store.layout.frames import wire_part
+from turnstone.store.layout.keys import open_shard
+from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
+from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of
 
 PROPERTY = settings(deadline=None, max_examples=20)
 REF = SessionRef(tenant="local", agent_id="a1", session_id="s1")

@@ -22,7 +22,9 @@ from tests.unit.test_engine import (
     new_turn,
 )
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.events import (
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.events import (
     StepProgressed,
     TextDelta,
     TurnAwaitsInput,
@@ -32,13 +34,11 @@ from turnstone.domain.events import (
     TurnStarted,
     step_completed,
 )
-from turnstone.domain.failures import Failure
-from turnstone.domain.sessions import Session
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import TurnState, TurnStatus
+from turnstone.domain.turns.failures import Failure
+from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.engine.steps import AwaitClientTools
-from turnstone.services.replay import replayed
-from turnstone.services.transitions import Answered, answered_by_client, given_up, paused, resumed
+from turnstone.services.streams.replay import replayed
+from turnstone.services.turns.transitions import Answered, answered_by_client, given_up, paused, resumed
 
 LATER = NOW + timedelta(hours=1)
 SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")

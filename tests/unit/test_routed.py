@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.fakes.scripted import Says, Scripted, ScriptedInference
-from turnstone.adapters.breaker import FAILURES, MOST_KEPT, REST_S, CircuitBreaker
-from turnstone.adapters.routed import RoutedInference
+from turnstone.adapters.models.breaker import FAILURES, MOST_KEPT, REST_S, CircuitBreaker
+from turnstone.adapters.models.routed import RoutedInference
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
-from turnstone.domain.messages import UserMessage
-from turnstone.domain.routing import Target
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.routing import Target
+from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
 
 AWAY = ModelFailed("away", is_outage=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from turnstone.adapters.breaker import FAILURES
-from turnstone.adapters.routed_embeddings import RoutedEmbeddings
+from turnstone.adapters.models.breaker import FAILURES
+from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
 from turnstone.bootstrap.embeddings import NoEmbeddings
 from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable, Unsupported
-from turnstone.domain.inference import Embedded, EmbeddingRequest
-from turnstone.domain.routing import Target
+from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+from turnstone.domain.models.routing import Target
 from turnstone.ports import Embeddings
 
 AWAY = ModelFailed("away", is_outage=True)

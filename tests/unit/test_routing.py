@@ -10,15 +10,15 @@ import pytest
 
 from tests.fakes.scripted import ScriptedInference
 from tests.harness import CountingStore, FakeClock, attempt
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.registry import Model
-from turnstone.domain.routing import MODELS, KnownModels, Target
-from turnstone.services.registry import Models
-from turnstone.services.routing import Routing
-from turnstone.store.directory import Directory
-from turnstone.store.registry import RegistryStore
+from turnstone.domain.models.routing import MODELS, KnownModels, Target
+from turnstone.domain.registry.registry import Model
+from turnstone.services.models.registry import Models
+from turnstone.services.models.routing import Routing
+from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.registry import RegistryStore
 
 OPEN = KnownModels({"here": "offline", "there": "openai"}, "here")
 CLOSED = KnownModels(OPEN.providers, None)

@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from tests.fakes.scripted import Says, ScriptedInference, ScriptedTools, call, calls, cut_off, words
-from turnstone.domain.agents import ToolGroupWithArgs
+from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
-from turnstone.domain.messages import CompletionMessage, UserMessage
-from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 REQUEST = InferenceRequest("m", (UserMessage(content="hello"),))

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from turnstone.adapters.offline import OfflineInference
+from turnstone.adapters.models.offline.offline import OfflineInference
 from turnstone.adapters.shields.bedrock_guardrail import GuardrailChecksShield, GuardrailShield
 from turnstone.adapters.shields.kinds import MOST_KEPT, EveryShieldKind
 from turnstone.adapters.shields.llama_guard import LlamaGuardShield
 from turnstone.adapters.shields.pattern import PatternShield
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.registry import Shield
-from turnstone.domain.shields import LlamaGuardParams, params_of
+from turnstone.domain.registry.registry import Shield
+from turnstone.domain.shields.shields import LlamaGuardParams, params_of
 
 
 def kinds() -> EveryShieldKind:

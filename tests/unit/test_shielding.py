@@ -13,26 +13,26 @@ import pytest
 
 from tests.fakes.shields import Judges, ScriptedShields, clean, fails, found, registered
 from tests.harness import PATIENCE_S, CountingStore, FakeClock, Gate, attempt, eventually
-from turnstone.adapters.sqlite import SqliteRangeStore
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, NotFound, ShieldFailed
-from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.models.routing import ModelRoute, Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.registry import LLAMA_GUARD, Shield
-from turnstone.domain.routing import ModelRoute, Target
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.turns import SafetyViolation
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
-from turnstone.services import shielding
-from turnstone.services.awaiting import Awaited, GivenUp
-from turnstone.services.daemon_threads import DaemonThreads
-from turnstone.services.executor import TurnExecutor
-from turnstone.services.known_shields import KnownShields
-from turnstone.services.shielding import NOT_JUDGED, STOPPED, Shieldings
-from turnstone.services.shields import Shields
-from turnstone.store.directory import Directory
-from turnstone.store.registry import RegistryStore
+from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.services.shields import shielding
+from turnstone.services.shields.known_shields import KnownShields
+from turnstone.services.shields.shielding import NOT_JUDGED, STOPPED, Shieldings
+from turnstone.services.shields.shields import Shields
+from turnstone.services.threads.awaiting import Awaited, GivenUp
+from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.registry import RegistryStore
 
 QUESTION = ShieldQuestion(judged=(UserMessage(content="hello"),), touchpoint="user-input")
 OTHER = Caller(tenant="other", principal="ann")

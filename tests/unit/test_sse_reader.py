@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.sse_reader import EventTooLarge, SseReader
+from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 
 STREAM = (
     "\ufeffdata: first\n\n"

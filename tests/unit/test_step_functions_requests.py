@@ -19,12 +19,12 @@ from botocore.exceptions import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.step_functions import StepFunctionsSupervisor
+from turnstone.adapters.aws.step_functions import StepFunctionsSupervisor
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.ids import uuid7
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.sessions import LockState, SessionLock
-from turnstone.store.keys import turn_key_of
+from turnstone.domain.sessions.sessions import LockState, SessionLock
+from turnstone.domain.values.ids import uuid7
+from turnstone.store.layout.keys import turn_key_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ARN = "arn:aws:states:eu-central-1:123456789012:stateMachine:TurnSupervisor"

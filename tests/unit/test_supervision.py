@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.supervision import AFTER_DEADLINE_S, AFTER_LEASE_S, GONE, NextLook, next_look
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.supervision import AFTER_DEADLINE_S, AFTER_LEASE_S, GONE, NextLook, next_look
+from turnstone.domain.turns.turns import TurnStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OPEN = [TurnStatus.IN_PROGRESS, TurnStatus.AWAITING_INPUT]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.adapters.system import SystemClock
-from turnstone.domain.caller import LOCAL_CALLER, Caller
+from turnstone.adapters.machine.system import SystemClock
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.access.identity import Identity, is_usable_tenant
 from turnstone.domain.errors import Unauthenticated
-from turnstone.domain.identity import Identity, is_usable_tenant
-from turnstone.http.surroundings import (
+from turnstone.http.server.surroundings import (
     CONTEXT_HEADER,
     LAMBDA_HEADER,
     BehindAdapter,
@@ -24,7 +24,7 @@ from turnstone.http.surroundings import (
     caller_of,
     context_of,
 )
-from turnstone.services.authentication import Authenticator
+from turnstone.services.access.authentication import Authenticator
 
 ACCOUNT = "123456789012"
 ARN = "arn:aws:iam::123456789012:user/ann"

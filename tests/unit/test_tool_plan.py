@@ -26,13 +26,13 @@ from tests.unit.test_engine import (
     read_again,
     shop,
 )
-from turnstone.domain.agents import AgentConfig, ToolGroupWithArgs
+from turnstone.domain.agents.agents import AgentConfig, ToolGroupWithArgs
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.messages import ToolResponseMessage
-from turnstone.domain.model import MAX_DEPTH
-from turnstone.domain.tool_runs import ToolResult
-from turnstone.domain.tools import ToolCall, ToolDef, ToolResponse, call_from_json
-from turnstone.domain.turns import TurnState
+from turnstone.domain.messages.messages import ToolResponseMessage
+from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_from_json
+from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.values.model import MAX_DEPTH
 from turnstone.engine.steps import AwaitClientTools, RunAgain
 from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolOffer, ToolPlan, build_offer, plan_tools
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.agents import ToolPromptFormat
-from turnstone.domain.tool_prompts import answers
-from turnstone.domain.tool_prompts.answers import AnswerText
-from turnstone.domain.tool_prompts.arguments import call_of
-from turnstone.domain.tool_prompts.formats import FORMATS
-from turnstone.domain.tools import ToolDef
+from turnstone.adapters.models.prompted import answers
+from turnstone.adapters.models.prompted.answers import AnswerText
+from turnstone.adapters.models.prompted.arguments import call_of
+from turnstone.adapters.models.prompted.formats import FORMATS
+from turnstone.domain.agents.agents import ToolPromptFormat
+from turnstone.domain.tools.tools import ToolDef
 
 PARAMETERS = {"city": "string", "days": "integer", "exact": "boolean", "near": "array"}
 WEATHER = ToolDef(

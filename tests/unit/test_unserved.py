@@ -8,11 +8,11 @@ import time
 import pytest
 from starlette.routing import Match
 
-from functions.local import ROUTES as SERVED
+from functions.local.server import ROUTES as SERVED
 from functions.unserved.methods import ROUTES
 from turnstone.dialects.unserved import rows_of
-from turnstone.http.rare_routes import PathTable, RareRoutes
 from turnstone.http.routes import Route
+from turnstone.http.server.rare_routes import PathTable, RareRoutes
 
 PARAMETER = re.compile(r"\{[^}]*\}")
 

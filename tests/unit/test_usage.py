@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.routing import Prices
-from turnstone.domain.turns import TokenUsage
-from turnstone.domain.usage import SpentToday, Tokens, added, factor_of, spent_by
-from turnstone.domain.usage_report import MOST_DAYS, MOST_LISTED, UsageCount, UsageReport, UsageWanted
+from turnstone.domain.models.routing import Prices
+from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.usage.usage import SpentToday, Tokens, added, factor_of, spent_by
+from turnstone.domain.usage.usage_report import MOST_DAYS, MOST_LISTED, UsageCount, UsageReport, UsageWanted
 
 TODAY = date(2026, 5, 4)
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.unit.test_engine import CONFIG
-from turnstone.domain.agents import SamplingParams
-from turnstone.domain.context import Entry, summary_tokens
-from turnstone.domain.routing import ModelRoute
-from turnstone.domain.turns import Summary, TokenUsage
-from turnstone.domain.window import budget_tokens
-from turnstone.services.summarizing import to_be_dropped
+from turnstone.domain.agents.agents import SamplingParams
+from turnstone.domain.models.routing import ModelRoute
+from turnstone.domain.sessions.context import Entry, summary_tokens
+from turnstone.domain.sessions.window import budget_tokens
+from turnstone.domain.turns.turns import Summary, TokenUsage
+from turnstone.services.turns.summarizing import to_be_dropped
 
 
 @pytest.mark.parametrize(

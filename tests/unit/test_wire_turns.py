@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from turnstone.domain.failures import Failure
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.turns import Turn, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns.failures import Failure
+from turnstone.domain.turns.turns import Turn, TurnState, TurnStatus, silent_output
 from turnstone.records import Record
-from turnstone.store.frames import private_part
-from turnstone.store.turn_records import put_turn, turn_state_of
-from turnstone.store.wire_turns import LargeTurn, wire_turn
+from turnstone.store.layout.frames import private_part
+from turnstone.store.sessions.turn_records import put_turn, turn_state_of
+from turnstone.store.sessions.wire_turns import LargeTurn, wire_turn
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 REF = TurnRef(tenant="t", agent_id="a", session_id="s", turn_id="t1")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from turnstone.bootstrap.local import LocalServer
-from turnstone.config import InvalidFile, InvalidSettings
+from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.registry import Shield
-from turnstone.domain.shields import params_of
-from turnstone.local_settings import LocalSettings
+from turnstone.domain.registry.registry import Shield
+from turnstone.domain.shields.shields import params_of
+from turnstone.settings.config import InvalidFile, InvalidSettings
+from turnstone.settings.local_settings import LocalSettings
 
 KINDS = "must be bedrock, llama-guard or pattern; did you mean pattern?"
 

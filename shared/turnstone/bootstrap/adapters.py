@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from turnstone.domain.catalogue import Catalogue
+    from turnstone.domain.registry.catalogue import Catalogue
     from turnstone.ports import (
         Clock,
         Embeddings,

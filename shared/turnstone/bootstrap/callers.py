@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
-from turnstone.config import InvalidSettings, load_settings, names_a_table
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.settings.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
+from turnstone.settings.config import InvalidSettings, load_settings, names_a_table
 
 if TYPE_CHECKING:
     from turnstone.ports import RangeStore
-    from turnstone.services.api_keys import ApiKeys
-    from turnstone.services.authentication import Authenticator, Tokens
+    from turnstone.services.access.api_keys import ApiKeys
+    from turnstone.services.access.authentication import Authenticator, Tokens
 
 AT_ONCE = timedelta(0)
 
@@ -26,7 +26,7 @@ def build_authenticator(
     """Return what knows callers by their tokens, None if nobody has to prove who they are."""
     if settings.auth == "off":
         return None
-    from turnstone.services.authentication import Authenticator
+    from turnstone.services.access.authentication import Authenticator
 
     tokens: Tokens = _jwt_tokens(settings) if settings.auth == "jwt" else _api_keys(store())
     return Authenticator(tokens, SystemClock(), cached_for)
@@ -50,9 +50,9 @@ def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
     if names_a_table():
         yield _api_keys(_table(load_settings(TableSettings).table))
         return
-    from turnstone.adapters.sqlite import SqliteRangeStore
-    from turnstone.bootstrap.operated_place import operated_database
-    from turnstone.local_settings import LocalSettings
+    from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+    from turnstone.bootstrap.places.operated_place import operated_database
+    from turnstone.settings.local_settings import LocalSettings
 
     local = load_settings(LocalSettings)
     store = SqliteRangeStore(operated_database(local.data_dir, may_begin=may_begin), local.store_wait_seconds)
@@ -63,16 +63,16 @@ def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
 
 
 def _api_keys(store: RangeStore) -> ApiKeys:
-    from turnstone.services.api_keys import ApiKeys
-    from turnstone.store.api_keys import ApiKeyStore
+    from turnstone.services.access.api_keys import ApiKeys
+    from turnstone.store.access.api_keys import ApiKeyStore
 
     return ApiKeys(ApiKeyStore(store), SystemClock(), RandomIds(), os.urandom)
 
 
 def _jwt_tokens(settings: AuthSettings) -> Tokens:
-    from turnstone.adapters.issuer_keys import IssuerKeys  # with the cryptography they need: 70 ms
-    from turnstone.adapters.jwt_tokens import Expected, JwtTokens
-    from turnstone.domain.identity import MAX_TENANT_BYTES, is_usable_tenant
+    from turnstone.adapters.tokens.issuer_keys import IssuerKeys  # with the cryptography they need: 70 ms
+    from turnstone.adapters.tokens.jwt_tokens import Expected, JwtTokens
+    from turnstone.domain.access.identity import MAX_TENANT_BYTES, is_usable_tenant
 
     issuer, audience, url = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks_url
     if issuer is None or audience is None or url is None:
@@ -86,8 +86,8 @@ def _jwt_tokens(settings: AuthSettings) -> Tokens:
 
 def _table(name: str) -> RangeStore:
     try:
-        from turnstone.adapters.aws_clients import AwsClients
-        from turnstone.adapters.dynamodb import DynamoRangeStore
+        from turnstone.adapters.aws.aws_clients import AwsClients
+        from turnstone.adapters.aws.dynamodb import DynamoRangeStore
     except ModuleNotFoundError as missing:
         raise InvalidSettings(f"TURNSTONE_TABLE: needs the package {missing.name}, pip install '.[aws]'") from missing
     return DynamoRangeStore(AwsClients().client("dynamodb"), name)

@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from turnstone.bootstrap.models import CALLER_KEY
-from turnstone.config import OFFLINE, InvalidFile
-from turnstone.domain.catalogue import Catalogue, OpenAIProvider
-from turnstone.domain.routing import MODELS
-from turnstone.domain.tool_settings import WebSearchSettings, WolframSettings
+from turnstone.domain.models.routing import MODELS
+from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
+from turnstone.domain.registry.tool_settings import WebSearchSettings, WolframSettings
+from turnstone.settings.config import OFFLINE, InvalidFile
 
 KEY_FIELDS = ("api_key_env", "api_key_secret")
 
@@ -36,7 +36,7 @@ def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise:
     try:
         catalogue = Catalogue.model_validate(told)
     except ValidationError as error:
-        from turnstone.setting_problems import problems_in_file  # only where a start fails
+        from turnstone.settings.setting_problems import problems_in_file  # only where a start fails
 
         raise InvalidFile(problems_in_file(Catalogue, error)) from None
     if catalogue.known().default not in (None, *catalogue.providers):

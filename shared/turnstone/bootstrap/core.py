@@ -14,38 +14,38 @@ if TYPE_CHECKING:
 
     from turnstone.bootstrap.adapters import AnyPorts
     from turnstone.bootstrap.registries import Registries
-    from turnstone.config import Settings
-    from turnstone.domain.agents import AgentConfig
-    from turnstone.services.access import AccessRules
-    from turnstone.services.agents import Agents
-    from turnstone.services.attachments import Attachments
-    from turnstone.services.broadcast import Broadcasts
-    from turnstone.services.cancelling import Cancelling
-    from turnstone.services.cleaning import Cleaning
-    from turnstone.services.deleting import Deleting
-    from turnstone.services.executor import TurnExecutor
-    from turnstone.services.following import Following
-    from turnstone.services.inferring import Inferring
-    from turnstone.services.launch import RunnerDeps
-    from turnstone.services.leases import LeaseKeeper
-    from turnstone.services.places import QueueLimits
-    from turnstone.services.reading import TurnReader
-    from turnstone.services.recovery import Recovery
-    from turnstone.services.registry import Models, Providers
-    from turnstone.services.running import TurnRunner
-    from turnstone.services.sessions import Sessions
-    from turnstone.services.shields import Shields
-    from turnstone.services.stopping import RunsHere
-    from turnstone.services.stored_completions import StoredCompletions
-    from turnstone.services.sweeping import Sweeper
-    from turnstone.services.toolgroups import Toolgroups
-    from turnstone.services.turn_events import TurnEvents
-    from turnstone.services.turns import Turns
-    from turnstone.services.usage import Usage
-    from turnstone.store.agents import AgentStore
-    from turnstone.store.sessions import SessionStore
-    from turnstone.store.stored_completions import StoredCompletionStore
-    from turnstone.store.turns import TurnStore
+    from turnstone.domain.agents.agents import AgentConfig
+    from turnstone.services.access.access import AccessRules
+    from turnstone.services.agents.agents import Agents
+    from turnstone.services.cleanup.cleaning import Cleaning
+    from turnstone.services.cleanup.deleting import Deleting
+    from turnstone.services.cleanup.sweeping import Sweeper
+    from turnstone.services.files.attachments import Attachments
+    from turnstone.services.models.inferring import Inferring
+    from turnstone.services.models.registry import Models, Providers
+    from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.sessions.sessions import Sessions
+    from turnstone.services.shields.shields import Shields
+    from turnstone.services.streams.broadcast import Broadcasts
+    from turnstone.services.streams.following import Following
+    from turnstone.services.threads.executor import TurnExecutor
+    from turnstone.services.threads.places import QueueLimits
+    from turnstone.services.tools.toolgroups import Toolgroups
+    from turnstone.services.turns.cancelling import Cancelling
+    from turnstone.services.turns.launch import RunnerDeps
+    from turnstone.services.turns.leases import LeaseKeeper
+    from turnstone.services.turns.reading import TurnReader
+    from turnstone.services.turns.recovery import Recovery
+    from turnstone.services.turns.running import TurnRunner
+    from turnstone.services.turns.stopping import RunsHere
+    from turnstone.services.turns.turn_events import TurnEvents
+    from turnstone.services.turns.turns import Turns
+    from turnstone.services.usage.usage import Usage
+    from turnstone.settings.config import Settings
+    from turnstone.store.agents.agents import AgentStore
+    from turnstone.store.models.stored_completions import StoredCompletionStore
+    from turnstone.store.sessions.sessions import SessionStore
+    from turnstone.store.sessions.turns import TurnStore
 
 FOLLOW_S = 1.0
 
@@ -91,8 +91,8 @@ class Core:
 
     @cached_property
     def agents(self) -> Agents:
-        from turnstone.services.agents import Agents
-        from turnstone.store.agents import AgentStore
+        from turnstone.services.agents.agents import Agents
+        from turnstone.store.agents.agents import AgentStore
 
         ports = self._ports
         return Agents(
@@ -105,7 +105,7 @@ class Core:
 
     @cached_property
     def sessions(self) -> Sessions:
-        from turnstone.services.sessions import SessionDeps, Sessions
+        from turnstone.services.sessions.sessions import SessionDeps, Sessions
 
         sessions, agents = self._stores
         return Sessions(
@@ -122,7 +122,7 @@ class Core:
 
     @cached_property
     def deleting(self) -> Deleting:
-        from turnstone.services.deleting import Deleting, DeletingDeps
+        from turnstone.services.cleanup.deleting import Deleting, DeletingDeps
 
         sessions, agents = self._stores
         return Deleting(
@@ -138,34 +138,34 @@ class Core:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        from turnstone.services.cleaning import CleanedStores, Cleaning
-        from turnstone.store.jobs import JobStore
+        from turnstone.services.cleanup.cleaning import CleanedStores, Cleaning
+        from turnstone.store.cleanup.jobs import JobStore
 
         stores = CleanedStores(*self._stores, self._completion_store)
         return Cleaning(JobStore(self._ports.store), stores, self._ports.jobs, self._ports.clock)
 
     @cached_property
     def reader(self) -> TurnReader:
-        from turnstone.services.reading import TurnReader
+        from turnstone.services.turns.reading import TurnReader
 
         return TurnReader(self.turn_store, self._rules, self._ports.supervisor, self._ports.clock)
 
     @cached_property
     def turns(self) -> Turns:
-        from turnstone.services.turns import Turns
+        from turnstone.services.turns.turns import Turns
 
         return Turns(self._runner_deps, self._rules, self._runner, self.executor)
 
     @cached_property
     def events(self) -> TurnEvents:
-        from turnstone.services.turn_events import TurnEvents
+        from turnstone.services.turns.turn_events import TurnEvents
 
         ports = self._ports
         return TurnEvents(self.turn_store, self._rules, (ports.supervisor, ports.clock), self._following)
 
     @cached_property
     def cancelling(self) -> Cancelling:
-        from turnstone.services.cancelling import Cancelling, CancellingDeps
+        from turnstone.services.turns.cancelling import Cancelling, CancellingDeps
 
         ports = self._ports
         deps = CancellingDeps(self.turn_store, ports.supervisor, ports.clock, self.leases, self.broadcasts)
@@ -173,14 +173,14 @@ class Core:
 
     @cached_property
     def recovery(self) -> Recovery:
-        from turnstone.services.recovery import Recovery
+        from turnstone.services.turns.recovery import Recovery
 
         return Recovery(self._runner_deps, self._runner, self.executor)
 
     @cached_property
     def sweeper(self) -> Sweeper:
-        from turnstone.services.sweeping import Alone, Sweeper
-        from turnstone.store.sweeps import SweepStore
+        from turnstone.services.cleanup.sweeping import Alone, Sweeper
+        from turnstone.store.cleanup.sweeps import SweepStore
 
         ports = self._ports
         alone = Alone(SweepStore(ports.store), ports.ids) if self._is_on_lambda else None
@@ -217,7 +217,7 @@ class Core:
 
     @cached_property
     def stored_completions(self) -> StoredCompletions:
-        from turnstone.services.stored_completions import StoredCompletionDeps, StoredCompletions
+        from turnstone.services.models.stored_completions import StoredCompletionDeps, StoredCompletions
 
         return StoredCompletions(
             StoredCompletionDeps(
@@ -231,15 +231,15 @@ class Core:
 
     @cached_property
     def attachments(self) -> Attachments:
-        from turnstone.services.attachments import Attachments
-        from turnstone.store.attachments import AttachmentStore
+        from turnstone.services.files.attachments import Attachments
+        from turnstone.store.files.attachments import AttachmentStore
 
         store = AttachmentStore(self._ports.store, reads_in_pieces=not self._is_on_lambda)
         return Attachments(store, self._rules, self._ports.clock)
 
     @cached_property
     def turn_store(self) -> TurnStore:
-        from turnstone.store.turns import TurnStore
+        from turnstone.store.sessions.turns import TurnStore
 
         # a Lambda has one reader at a time, and pays for each reading
         directory = self._registries.directory
@@ -247,46 +247,46 @@ class Core:
 
     @cached_property
     def leases(self) -> LeaseKeeper:
-        from turnstone.services.leases import LeaseKeeper
+        from turnstone.services.turns.leases import LeaseKeeper
 
         return LeaseKeeper(self.turn_store, self._ports.clock, timedelta(seconds=self._settings.lease_seconds))
 
     @cached_property
     def executor(self) -> TurnExecutor:
-        from turnstone.services.executor import TurnExecutor
-        from turnstone.services.places import NO_QUEUE
+        from turnstone.services.threads.executor import TurnExecutor
+        from turnstone.services.threads.places import NO_QUEUE
 
         limits = self._queue_limits or NO_QUEUE
         return TurnExecutor(self._settings.max_running_turns, self._settings.tenant_turns, limits)
 
     @cached_property
     def broadcasts(self) -> Broadcasts:
-        from turnstone.services.broadcast import Broadcasts
+        from turnstone.services.streams.broadcast import Broadcasts
 
         return Broadcasts()
 
     @cached_property
     def _stores(self) -> tuple[SessionStore, AgentStore]:
-        from turnstone.store.agents import AgentStore
-        from turnstone.store.sessions import SessionStore
+        from turnstone.store.agents.agents import AgentStore
+        from turnstone.store.sessions.sessions import SessionStore
 
         return SessionStore(self._ports.store), AgentStore(self._ports.store)
 
     @cached_property
     def _completion_store(self) -> StoredCompletionStore:
-        from turnstone.store.stored_completions import StoredCompletionStore
+        from turnstone.store.models.stored_completions import StoredCompletionStore
 
         return StoredCompletionStore(self._ports.store)
 
     @cached_property
     def _runs_here(self) -> RunsHere:
-        from turnstone.services.stopping import RunsHere
+        from turnstone.services.turns.stopping import RunsHere
 
         return RunsHere(self.leases, self.broadcasts)
 
     @cached_property
     def _following(self) -> Following:
-        from turnstone.services.following import Following
+        from turnstone.services.streams.following import Following
 
         return Following(self.turn_store, self.broadcasts, FOLLOW_S)
 
@@ -298,14 +298,14 @@ class Core:
 
     @cached_property
     def _rules(self) -> AccessRules:
-        from turnstone.services.access import AccessRules
+        from turnstone.services.access.access import AccessRules
 
         return AccessRules(owner_only=self._settings.owner_only)
 
     @cached_property
     def _refuse(self) -> Callable[[str, AgentConfig], None]:
-        from turnstone.services.refusals import refuse_at_creation, refuse_many_iterations
-        from turnstone.services.tenant_tools import offered_at_creation
+        from turnstone.services.agents.refusals import refuse_at_creation, refuse_many_iterations
+        from turnstone.services.tools.tenant_tools import offered_at_creation
 
         offered = partial(offered_at_creation, self._registries.known_toolgroups, self._ports.tools)
         routing = self._registries.routing
@@ -319,14 +319,14 @@ class Core:
 
     @cached_property
     def _runner(self) -> TurnRunner:
-        from turnstone.services.running import TurnRunner
+        from turnstone.services.turns.running import TurnRunner
 
         return TurnRunner(self._runner_deps)
 
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
         from turnstone.bootstrap.spending import build_limits, build_summarizer
-        from turnstone.services.launch import RunnerDeps
+        from turnstone.services.turns.launch import RunnerDeps
 
         return RunnerDeps(
             turns=self.turn_store,

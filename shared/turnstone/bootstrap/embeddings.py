@@ -6,18 +6,18 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from turnstone.adapters.offline_embeddings import OfflineEmbeddings
-from turnstone.adapters.routed_embeddings import RoutedEmbeddings
+from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
+from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
 from turnstone.bootstrap.models import CALLER_KEY, Means
-from turnstone.config import OFFLINE
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.inference import EmbeddingRequest
-from turnstone.domain.routing import MODELS
+from turnstone.domain.models.inference import EmbeddingRequest
+from turnstone.domain.models.routing import MODELS
+from turnstone.settings.config import OFFLINE
 
 if TYPE_CHECKING:
-    from turnstone.adapters.model_access import ModelAccess
-    from turnstone.domain.catalogue import Catalogue, ProviderEntry
-    from turnstone.domain.inference import Embedded
+    from turnstone.adapters.models.openai.model_access import ModelAccess
+    from turnstone.domain.models.inference import Embedded
+    from turnstone.domain.registry.catalogue import Catalogue, ProviderEntry
     from turnstone.ports import Embeddings
 
 
@@ -44,7 +44,7 @@ def build_only_embeddings(model_url: str, key: Callable[[], str | None], timeout
     """Return the model at that address as the one provider, or the offline one if that is the name given."""
 
     def asked() -> Embeddings:
-        from turnstone.adapters.model_access import ModelAccess
+        from turnstone.adapters.models.openai.model_access import ModelAccess
 
         return _build_openai(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
@@ -67,6 +67,8 @@ def _maker(name: str, entry: ProviderEntry, means: Means) -> Callable[[], Embedd
 
 
 def _build_openai(url: str, access: ModelAccess, timeout_s: float) -> Embeddings:
-    from turnstone.adapters.openai_embeddings import OpenAICompatibleEmbeddings  # urllib3: only where a model is called
+    from turnstone.adapters.models.openai.openai_embeddings import (
+        OpenAICompatibleEmbeddings,  # urllib3: only where a model is called
+    )
 
     return OpenAICompatibleEmbeddings(url, access, timeout_s)

@@ -2,10 +2,10 @@
 
 from turnstone.bootstrap.adapters import AnyPorts
 from turnstone.bootstrap.spending import build_limits
-from turnstone.config import Settings
-from turnstone.services.executor import TurnExecutor
-from turnstone.services.inferring import Inferring, InferringDeps
-from turnstone.services.routing import Routing
+from turnstone.services.models.inferring import Inferring, InferringDeps
+from turnstone.services.models.routing import Routing
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.settings.config import Settings
 
 
 def build_inferring(ports: AnyPorts, settings: Settings, routing: Routing, executor: TurnExecutor) -> Inferring:

@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from turnstone.adapters.routed import RoutedInference
-from turnstone.config import OFFLINE
-from turnstone.domain.routing import MODELS
+from turnstone.adapters.models.routed import RoutedInference
+from turnstone.domain.models.routing import MODELS
+from turnstone.settings.config import OFFLINE
 
 if TYPE_CHECKING:
-    from turnstone.adapters.aws_clients import AwsClients
-    from turnstone.adapters.model_access import ModelAccess
-    from turnstone.adapters.openai_wire import GrammarServer
-    from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
+    from turnstone.adapters.aws.aws_clients import AwsClients
+    from turnstone.adapters.models.openai.model_access import ModelAccess
+    from turnstone.adapters.models.openai.openai_wire import GrammarServer
+    from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
     from turnstone.ports import Inference
 
 CALLER_KEY = "openai_api_key"
@@ -40,7 +40,7 @@ class Means(NamedTuple):
 
     def openai_access(self, name: str, entry: OpenAIProvider) -> tuple[str, ModelAccess]:
         """Return the address of a provider, and what proves to it who we are."""
-        from turnstone.adapters.model_access import OF_VARIABLES, ModelAccess, SettingNames
+        from turnstone.adapters.models.openai.model_access import OF_VARIABLES, ModelAccess, SettingNames
 
         names = SettingNames(f"providers.{name}.url", f"providers.{name}.{self.key_field}")
         if name == MODELS and self.has_variables:
@@ -63,7 +63,7 @@ def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_
     """Return the model at that address as the one provider, or the offline one if that is the name given."""
 
     def asked() -> Inference:
-        from turnstone.adapters.model_access import ModelAccess
+        from turnstone.adapters.models.openai.model_access import ModelAccess
 
         return _asked(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
@@ -71,7 +71,7 @@ def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_
 
 
 def _offline() -> Inference:
-    from turnstone.adapters.offline import OfflineInference
+    from turnstone.adapters.models.offline.offline import OfflineInference
 
     return OfflineInference()
 
@@ -94,18 +94,22 @@ def _build_openai(name: str, entry: OpenAIProvider, means: Means) -> Inference:
 
 
 def _asked(url: str, access: ModelAccess, timeout_s: float, grammar: GrammarServer | None = None) -> Inference:
-    from turnstone.adapters.openai_compatible import OpenAICompatibleInference  # urllib3: only where a model is called
-    from turnstone.adapters.prompted_tools import PromptedTools
+    from turnstone.adapters.models.openai.openai_compatible import (
+        OpenAICompatibleInference,  # urllib3: only where a model is called
+    )
+    from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 
     return PromptedTools(OpenAICompatibleInference(url, access, timeout_s, grammar))
 
 
 def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
     clients = means.aws()
-    from turnstone.adapters.bedrock import BedrockInference  # botocore's parsers: only where Bedrock is asked
-    from turnstone.adapters.bedrock_client import build_bedrock_client
-    from turnstone.adapters.bedrock_wire import BedrockOptions
-    from turnstone.adapters.prompted_tools import PromptedTools
+    from turnstone.adapters.models.bedrock.bedrock import (
+        BedrockInference,  # botocore's parsers: only where Bedrock is asked
+    )
+    from turnstone.adapters.models.bedrock.bedrock_client import build_bedrock_client
+    from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
+    from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 
     options = BedrockOptions(is_streaming=entry.streams, has_cache_points=entry.caches)
     if entry.guardrail is not None:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from turnstone.config import OFFLINE, InvalidFile
 from turnstone.domain.errors import InvalidRequest
+from turnstone.settings.config import OFFLINE, InvalidFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.adapters import AnyPorts
-    from turnstone.config import Settings
-    from turnstone.domain.routing import KnownModels
-    from turnstone.services.executor import TurnExecutor
-    from turnstone.services.known_shields import KnownShields
-    from turnstone.services.known_toolgroups import KnownToolgroups
-    from turnstone.services.registry import Models, Providers
-    from turnstone.services.routing import Routing
-    from turnstone.services.shielding import Shieldings
-    from turnstone.services.shields import Shields
-    from turnstone.services.toolboxes import Toolboxes
-    from turnstone.services.toolgroups import Toolgroups
-    from turnstone.store.attachments import AttachmentStore
-    from turnstone.store.directory import Directory
+    from turnstone.domain.models.routing import KnownModels
+    from turnstone.services.models.registry import Models, Providers
+    from turnstone.services.models.routing import Routing
+    from turnstone.services.shields.known_shields import KnownShields
+    from turnstone.services.shields.shielding import Shieldings
+    from turnstone.services.shields.shields import Shields
+    from turnstone.services.threads.executor import TurnExecutor
+    from turnstone.services.tools.known_toolgroups import KnownToolgroups
+    from turnstone.services.tools.toolboxes import Toolboxes
+    from turnstone.services.tools.toolgroups import Toolgroups
+    from turnstone.settings.config import Settings
+    from turnstone.store.files.attachments import AttachmentStore
+    from turnstone.store.registry.directory import Directory
 
 
 class Registries:
@@ -38,9 +38,9 @@ class Registries:
 
     @cached_property
     def models(self) -> Models:
-        from turnstone.domain.registry import Model
-        from turnstone.services.registry import Models
-        from turnstone.store.registry import RegistryStore
+        from turnstone.domain.registry.registry import Model
+        from turnstone.services.models.registry import Models
+        from turnstone.store.registry.registry import RegistryStore
 
         ports = self._ports
         store = RegistryStore(ports.store, "model", Model, self.directory.forget)
@@ -48,27 +48,27 @@ class Registries:
 
     @cached_property
     def providers(self) -> Providers:
-        from turnstone.domain.providers import providers
-        from turnstone.services.registry import Providers
+        from turnstone.domain.registry.providers import providers
+        from turnstone.services.models.registry import Providers
 
         return Providers(providers(self._known.providers))
 
     @cached_property
     def toolgroups(self) -> Toolgroups:
         import turnstone.adapters.fetching.allowing
-        import turnstone.adapters.tools.mcp
-        import turnstone.adapters.tools.mcp_guarded  # noqa: F401 - who registers a group of them finds them loaded
-        from turnstone.domain.registry import Toolgroup
-        from turnstone.services.toolgroups import Toolgroups
-        from turnstone.store.registry import RegistryStore
+        import turnstone.adapters.tools.mcp.mcp
+        import turnstone.adapters.tools.mcp.mcp_guarded  # noqa: F401 - who registers a group of them finds them loaded
+        from turnstone.domain.registry.registry import Toolgroup
+        from turnstone.services.tools.toolgroups import Toolgroups
+        from turnstone.store.registry.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "toolgroup", Toolgroup, self.directory.forget)
         return Toolgroups(store, self.toolboxes, self._ports.clock, self._executor())
 
     @cached_property
     def toolboxes(self) -> Toolboxes:
-        from turnstone.services.tool_answers import ToolAnswers
-        from turnstone.services.toolboxes import Toolboxes
+        from turnstone.services.tools.tool_answers import ToolAnswers
+        from turnstone.services.tools.toolboxes import Toolboxes
 
         settings = self._settings
         answers = ToolAnswers(self.attachment_store, settings.max_tool_output, settings.public_url or "")
@@ -76,7 +76,7 @@ class Registries:
 
     @cached_property
     def known_toolgroups(self) -> KnownToolgroups:
-        from turnstone.services.known_toolgroups import KnownToolgroups
+        from turnstone.services.tools.known_toolgroups import KnownToolgroups
 
         catalogue = self._ports.catalogue
         configured = catalogue.known_toolgroups() if catalogue is not None else {}
@@ -84,7 +84,7 @@ class Registries:
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:
-        from turnstone.store.attachments import AttachmentStore
+        from turnstone.store.files.attachments import AttachmentStore
 
         return AttachmentStore(self._ports.store)
 
@@ -92,23 +92,23 @@ class Registries:
     def shields(self) -> Shields:
         import turnstone.adapters.shields.llama_guard
         import turnstone.adapters.shields.pattern  # noqa: F401 - who registers a shield finds both loaded
-        from turnstone.domain.registry import Shield
-        from turnstone.services.shields import Shields
-        from turnstone.store.registry import RegistryStore
+        from turnstone.domain.registry.registry import Shield
+        from turnstone.services.shields.shields import Shields
+        from turnstone.store.registry.registry import RegistryStore
 
         store = RegistryStore(self._ports.store, "shield", Shield, self.directory.forget)
         return Shields(store, self._known_shields, self.shieldings, self._ports.clock, self._executor())
 
     @cached_property
     def shieldings(self) -> Shieldings:
-        from turnstone.services.shielding import Shieldings
+        from turnstone.services.shields.shielding import Shieldings
 
         return Shieldings(self._known_shields, self._ports.shields, self.routing.route)
 
     @cached_property
     def _known_shields(self) -> KnownShields:
         """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
-        from turnstone.services.known_shields import KnownShields
+        from turnstone.services.shields.known_shields import KnownShields
 
         configured = self._ports.catalogue.known_shields() if self._ports.catalogue is not None else {}
         for name, shield in configured.items():
@@ -120,19 +120,19 @@ class Registries:
 
     @cached_property
     def routing(self) -> Routing:
-        from turnstone.services.routing import Routing
+        from turnstone.services.models.routing import Routing
 
         return Routing(self._known, self.directory)
 
     @cached_property
     def directory(self) -> Directory:
-        from turnstone.store.directory import Directory
+        from turnstone.store.registry.directory import Directory
 
         return Directory(self._ports.store, self._ports.clock)
 
     @cached_property
     def _known(self) -> KnownModels:
-        from turnstone.domain.routing import MODELS, KnownModels
+        from turnstone.domain.models.routing import MODELS, KnownModels
 
         if self._ports.catalogue is None:
             kind = "offline" if self._settings.model_url == OFFLINE else "openai"

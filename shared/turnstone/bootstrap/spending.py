@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnstone.services.limits import DayLimit, Limits
-from turnstone.store.usage import UsageStore
+from turnstone.services.usage.limits import DayLimit, Limits
+from turnstone.store.usage.usage import UsageStore
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.adapters import AnyPorts
-    from turnstone.config import Settings
-    from turnstone.services.summarizing import Summarizer
-    from turnstone.store.turns import TurnStore
+    from turnstone.services.turns.summarizing import Summarizer
+    from turnstone.settings.config import Settings
+    from turnstone.store.sessions.turns import TurnStore
 
 
 def build_limits(ports: AnyPorts, settings: Settings) -> Limits:
@@ -24,6 +24,6 @@ def build_summarizer(turns: TurnStore, settings: Settings) -> Summarizer | None:
     """Return what has models write summaries, None where they shall not."""
     if not settings.summaries:
         return None
-    from turnstone.services.summarizing import Summarizer
+    from turnstone.services.turns.summarizing import Summarizer
 
     return Summarizer(turns)

@@ -9,25 +9,25 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
 from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
-from turnstone.config import InvalidFile, text_of_variable
 from turnstone.domain.errors import FetchRefused
+from turnstone.settings.config import InvalidFile, text_of_variable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from turnstone.adapters.fetching.allowing import Allowed
     from turnstone.adapters.fetching.fetcher import GuardedFetcher
-    from turnstone.adapters.tools.code_runs import CodeRunner
-    from turnstone.adapters.tools.images import ImageModel
-    from turnstone.adapters.tools.mcp_connections import McpConnections
-    from turnstone.adapters.tools.service import Keys
+    from turnstone.adapters.tools.code.code_runs import CodeRunner
+    from turnstone.adapters.tools.images.images import ImageModel
+    from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
+    from turnstone.adapters.tools.web.service import Keys
     from turnstone.bootstrap.models import Means
-    from turnstone.config import LambdaSettings, Settings
-    from turnstone.domain.catalogue import BedrockProvider, Catalogue, OpenAIProvider
-    from turnstone.domain.registry import Toolgroup
-    from turnstone.domain.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
-    from turnstone.local_settings import LocalSettings
+    from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider
+    from turnstone.domain.registry.registry import Toolgroup
+    from turnstone.domain.registry.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
     from turnstone.ports import Clock, Toolbox
+    from turnstone.settings.config import LambdaSettings, Settings
+    from turnstone.settings.local_settings import LocalSettings
 
 log = logging.getLogger(__name__)
 # beside what the code may take: the files in its folder, and its output and its two other processes in memory
@@ -56,7 +56,7 @@ class ToolPlace(NamedTuple):
 
 def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock: Clock) -> EveryToolKind:
     """Return every kind on one machine. Raises InvalidSettings if the file names what can't be had."""
-    from turnstone.bootstrap.local_models import local_means
+    from turnstone.bootstrap.places.local_models import local_means
 
     named = {}
     if catalogue is not None:
@@ -122,7 +122,7 @@ def _refuse_wrong_addresses(catalogue: Catalogue, allowed: Callable[[], Allowed]
 def _settings_of(catalogue: Catalogue | None) -> ToolSettings:
     if catalogue is not None:
         return catalogue.tools
-    from turnstone.domain.tool_settings import ToolSettings  # only where a tool is made that has some
+    from turnstone.domain.registry.tool_settings import ToolSettings  # only where a tool is made that has some
 
     return ToolSettings.model_construct()
 
@@ -149,7 +149,7 @@ def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means)
         case "openai":
             return partial(_openai_images, settings, entry, means)
         case "bedrock":
-            from turnstone.adapters.tools.bedrock_image_bodies import body_of
+            from turnstone.adapters.tools.images.bedrock_image_bodies import body_of
 
             try:
                 body_of(settings.model, settings.size)
@@ -161,7 +161,9 @@ def _image_model(settings: PhotogenSettings, catalogue: Catalogue, means: Means)
 
 
 def _openai_images(settings: PhotogenSettings, entry: OpenAIProvider, means: Means) -> ImageModel:
-    from turnstone.adapters.tools.openai_images import OpenAICompatibleImages  # urllib3: only where images are made
+    from turnstone.adapters.tools.images.openai_images import (
+        OpenAICompatibleImages,  # urllib3: only where images are made
+    )
 
     url, access = means.openai_access(settings.provider, entry)
     timeout_s = entry.timeout_seconds or means.timeout_s
@@ -170,8 +172,10 @@ def _openai_images(settings: PhotogenSettings, entry: OpenAIProvider, means: Mea
 
 def _bedrock_images(settings: PhotogenSettings, entry: BedrockProvider, means: Means) -> ImageModel:
     clients = means.aws()
-    from turnstone.adapters.bedrock_client import build_bedrock_client  # botocore's parsers: only where it is asked
-    from turnstone.adapters.tools.bedrock_images import BedrockImages
+    from turnstone.adapters.models.bedrock.bedrock_client import (
+        build_bedrock_client,  # botocore's parsers: only where it is asked
+    )
+    from turnstone.adapters.tools.images.bedrock_images import BedrockImages
 
     timeout_s = entry.timeout_seconds or means.timeout_s
     client = cache(partial(build_bedrock_client, clients, entry.region, timeout_s))
@@ -189,8 +193,8 @@ class _McpServers:
         self._connections: McpConnections | None = None
 
     def toolbox(self, group: Toolgroup) -> Toolbox:
-        from turnstone.adapters.tools.mcp import McpToolbox
-        from turnstone.adapters.tools.mcp_guarded import guarded_connections
+        from turnstone.adapters.tools.mcp.mcp import McpToolbox
+        from turnstone.adapters.tools.mcp.mcp_guarded import guarded_connections
 
         with self._lock:
             if self._connections is None:
@@ -212,7 +216,7 @@ def _code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings) -> Ca
 
 def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
     """Return the limit of code calls at a time for one of the processes. Raises InvalidSettings."""
-    from turnstone.adapters.machine_memory import usable_memory_bytes  # only where code is run
+    from turnstone.adapters.machine.machine_memory import usable_memory_bytes  # only where code is run
 
     calls = settings.calls_at_a_time
     name = "tools.code_interpreter"
@@ -230,8 +234,8 @@ def _code_calls(settings: CodeInterpreterSettings, processes: int) -> int:
 
 
 def _make_code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings, calls: int | None) -> Toolbox:
-    from turnstone.adapters.tools.call_limit import CallLimit
-    from turnstone.adapters.tools.code_interpreter import CodeInterpreter
+    from turnstone.adapters.tools.code.call_limit import CallLimit
+    from turnstone.adapters.tools.code.code_interpreter import CodeInterpreter
 
     limit = None if calls is None else CallLimit(calls)
     return CodeInterpreter(_code_runner(place, settings), settings.timeout_seconds, limit)
@@ -239,16 +243,16 @@ def _make_code_interpreter(place: ToolPlace, settings: CodeInterpreterSettings, 
 
 def _code_runner(place: ToolPlace, settings: CodeInterpreterSettings) -> CodeRunner:
     if settings.runs == "here":
-        from turnstone.adapters.tools.code_subprocess import JailedCode
+        from turnstone.adapters.tools.code.code_subprocess import JailedCode
 
         return JailedCode(settings.memory_mb, place.hidden)
-    from turnstone.adapters.tools.agentcore import AgentCoreCode  # botocore's parsers: only where it is asked
+    from turnstone.adapters.tools.code.agentcore import AgentCoreCode  # botocore's parsers: only where it is asked
 
     return AgentCoreCode(partial(_agentcore_client, place.means, settings.region), settings.identifier)
 
 
 def _agentcore_client(means: Means, region: str | None, timeout_s: float) -> Any:
     clients = means.aws()
-    from turnstone.adapters.tools.agentcore_client import build_agentcore_client
+    from turnstone.adapters.tools.code.agentcore_client import build_agentcore_client
 
     return build_agentcore_client(clients, region, timeout_s)

@@ -2,13 +2,13 @@
 
 from turnstone.bootstrap.adapters import AnyPorts
 from turnstone.bootstrap.registries import Registries
-from turnstone.config import Settings
-from turnstone.services.access import AccessRules
-from turnstone.services.session_context import SessionContexts
-from turnstone.services.usage import Usage, UsageDeps
-from turnstone.store.sessions import SessionStore
-from turnstone.store.turns import TurnStore
-from turnstone.store.usage import UsageStore
+from turnstone.services.access.access import AccessRules
+from turnstone.services.sessions.session_context import SessionContexts
+from turnstone.services.usage.usage import Usage, UsageDeps
+from turnstone.settings.config import Settings
+from turnstone.store.sessions.sessions import SessionStore
+from turnstone.store.sessions.turns import TurnStore
+from turnstone.store.usage.usage import UsageStore
 
 
 def build_usage(ports: AnyPorts, settings: Settings, rules: AccessRules, registries: Registries) -> Usage:

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
-from turnstone.domain.model import Frozen
 from turnstone.domain.refs import SessionRef
+from turnstone.domain.values.model import Frozen
 
 JobKind = Literal["clean_session", "clean_agent", "end_session", "clean_completion"]
 

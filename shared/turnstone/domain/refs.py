@@ -1,6 +1,6 @@
 """Which session, and which turn: what a path names, before anything of it is read."""
 
-from turnstone.domain.model import Frozen
+from turnstone.domain.values.model import Frozen
 
 
 class SessionRef(Frozen):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from turnstone.config import chosen_log_level, is_function
 from turnstone.domain.errors import Unauthenticated
 from turnstone.edge.loading import for_good, undisturbed
+from turnstone.settings.config import chosen_log_level, is_function
 
 if TYPE_CHECKING:
-    from turnstone.domain.caller import Caller
+    from turnstone.domain.access.caller import Caller
 
     Identify = Callable[[str | None], Caller]
 
@@ -34,7 +34,7 @@ class Authorizer:
             StoreUnavailable, IssuerUnavailable: that can't be found out now; the gateway answers 503, as the template
                 says, and the function's log has the reason.
         """
-        from turnstone.http.surroundings import context_of
+        from turnstone.http.server.surroundings import context_of
 
         if self._identify is None:
             self._identify = _loaded()
@@ -77,7 +77,7 @@ def _loaded() -> Identify:
     with undisturbed():
         from turnstone.bootstrap.callers import build_authorizer
         from turnstone.edge.logs import begin_logging
-        from turnstone.http import surroundings  # noqa: F401 - so that the first request finds it
+        from turnstone.http.server import surroundings  # noqa: F401 - so that the first request finds it
 
         identify = build_authorizer().identify
         begin_logging(chosen_log_level())

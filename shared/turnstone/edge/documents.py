@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from turnstone.edge.catalogue import declared_routes
-from turnstone.http.openapi import SCHEMES, openapi_document
-from turnstone.http.page import Unserved, api_page, content_security_policy
+from turnstone.http.document.openapi import SCHEMES, openapi_document
+from turnstone.http.document.page import Unserved, api_page, content_security_policy
 from turnstone.http.routes import Reply
 
 FOR_A_PAGE = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnstone.config import LambdaSettings, is_function, load_settings
 from turnstone.edge.loading import for_good, undisturbed
+from turnstone.settings.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.core import Core
@@ -31,7 +31,7 @@ class EventFunction:
 
     def _loaded(self) -> Core:
         with undisturbed():
-            from turnstone.bootstrap.aws import build_lambda_core
+            from turnstone.bootstrap.places.aws import build_lambda_core
             from turnstone.edge.logs import begin_logging
 
             settings = load_settings(LambdaSettings)

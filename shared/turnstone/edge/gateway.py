@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from turnstone.config import LambdaSettings, is_function, load_settings
 from turnstone.edge.loading import for_good, undisturbed
+from turnstone.settings.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from turnstone.http.routes import Route
-    from turnstone.http.surroundings import Surroundings
+    from turnstone.http.server.surroundings import Surroundings
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
 MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
@@ -45,10 +45,10 @@ class LambdaHandler:
     def app(self, surroundings: Surroundings) -> ASGIApp:
         """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
         with undisturbed():
-            from turnstone.bootstrap.aws import build_lambda_core
+            from turnstone.bootstrap.places.aws import build_lambda_core
             from turnstone.edge.logs import begin_logging
             from turnstone.edge.prefix import WithoutPrefix
-            from turnstone.http.app import build_app
+            from turnstone.http.server.app import build_app
 
             settings = load_settings(LambdaSettings)
             begin_logging(settings.log_level)
@@ -57,9 +57,9 @@ class LambdaHandler:
             for service in sorted(services):
                 core.load_service(service, for_changes=any(route.method != "GET" for route in self._routes))
             if services & {"turns", "events"}:
-                import turnstone.http.turn_answers
+                import turnstone.http.streams.turn_answers
             if "inferring" in services:
-                import turnstone.http.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
+                import turnstone.http.streams.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
             return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
 
     def _within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class LambdaHandler:
         with undisturbed():
             from mangum import Mangum
 
-            from turnstone.http.surroundings import BehindGateway
+            from turnstone.http.server.surroundings import BehindGateway
 
             scheme = load_settings(LambdaSettings).auth_scheme
             app: Any = self.app(BehindGateway(scheme))  # Mangum's own type wants a coroutine where ASGI says awaitable

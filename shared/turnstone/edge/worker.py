@@ -19,7 +19,7 @@ class TurnWorker(EventFunction):
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
         """Return when the machine shall look at the turn again, see `NextLook`. Raises StoreUnavailable."""
         from turnstone.domain.refs import TurnRef
-        from turnstone.domain.supervision import next_look
+        from turnstone.domain.turns.supervision import next_look
 
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         outlook = self.core.recovery.see_through(

@@ -1,8 +1,8 @@
 """What an inference took: tokens as its provider counted them, else as we estimate them."""
 
-from turnstone.domain.context import tokens_of
 from turnstone.domain.errors import TurnLimitReached
-from turnstone.domain.turns import TokenUsage, TurnState
+from turnstone.domain.sessions.context import tokens_of
+from turnstone.domain.turns.turns import TokenUsage, TurnState
 from turnstone.ports import InferenceRequest, Inferred
 
 CHARACTERS_PER_TOKEN = 4

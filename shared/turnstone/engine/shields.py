@@ -7,12 +7,11 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from turnstone.domain.content import Content, TextItem, items_of
-from turnstone.domain.events import StepStarted, TurnEvent, step_completed
-from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
-from turnstone.domain.moments import strictly_after
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import (
+from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.events import StepStarted, TurnEvent, step_completed
+from turnstone.domain.turns.turns import (
     InferenceStep,
     SafetyViolation,
     ShieldCallStep,
@@ -22,7 +21,8 @@ from turnstone.domain.turns import (
     TurnState,
     newest_from_client,
 )
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.values.content import Content, TextItem, items_of
+from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 
 Ending = Finish | AwaitClientTools

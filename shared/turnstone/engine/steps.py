@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from turnstone.domain.agents import AgentConfig, ToolGroup
-from turnstone.domain.messages import CompletionMessage, Message
+from turnstone.domain.agents.agents import AgentConfig, ToolGroup
+from turnstone.domain.messages.messages import CompletionMessage, Message
+from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.routing import Target
-from turnstone.domain.stopping import StopSignal
-from turnstone.domain.tool_runs import OfferedTool, ProducedFile, ToolResult, ToolRun
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import Attachment, Step, TurnState
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolResult, ToolRun
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.turns import Attachment, Step, TurnState
+from turnstone.domain.values.stopping import StopSignal
 from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports import Clock, IdGenerator, Inference
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from turnstone.domain.agents import SamplingParams
-from turnstone.domain.content import Content, TextItem, items_of
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage
-from turnstone.domain.turns import TokenUsage, TurnState
+from turnstone.domain.agents.agents import SamplingParams
+from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
+from turnstone.domain.turns.turns import TokenUsage, TurnState
+from turnstone.domain.values.content import Content, TextItem, items_of
 from turnstone.engine.measuring import measured
 from turnstone.engine.prompt import build_request
 from turnstone.engine.steps import EngineDeps

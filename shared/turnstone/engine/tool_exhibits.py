@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from turnstone.domain.content import Image, ImageItem, TextItem, items_of
-from turnstone.domain.image_files import find_image_kind
+from turnstone.domain.values.content import Image, ImageItem, TextItem, items_of
+from turnstone.domain.values.image_files import find_image_kind
 
 if TYPE_CHECKING:
-    from turnstone.domain.content import Content, ContentItem
-    from turnstone.domain.tool_runs import ProducedFile
-    from turnstone.domain.tools import ToolResponse
+    from turnstone.domain.tools.tool_runs import ProducedFile
+    from turnstone.domain.tools.tools import ToolResponse
+    from turnstone.domain.values.content import Content, ContentItem
 
 MOST_BYTES_OF_A_CHARACTER = 4
 TEXT_TYPE = re.compile(r"text/|[^;]+[/+](?:json|xml|yaml)\b")

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.tool_runs import OfferedTool
-from turnstone.domain.tools import ToolCall, ToolDef
+from turnstone.domain.tools.tool_runs import OfferedTool
+from turnstone.domain.tools.tools import ToolCall, ToolDef
 
 QUOTED_CHARACTERS = 200
 
@@ -68,7 +68,7 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
             raise InvalidRequest(f"{said}; name the tools you want, as group/tool", ("toolgroups",))
         server[name] = tool
     if config.tools:
-        from turnstone.domain.defined_tools import translated_tools  # few agents have any
+        from turnstone.domain.agents.defined_tools import translated_tools  # few agents have any
 
         defined = translated_tools(config)
         client |= {tool.name: tool for tool in defined.client}

@@ -11,14 +11,21 @@ from contextlib import closing
 
 from pydantic_core import to_json
 
-from turnstone.domain.content import Content
-from turnstone.domain.events import StepStarted, TurnEvent
-from turnstone.domain.messages import CompletionMessage, Message, ToolResponseMessage
-from turnstone.domain.moments import strictly_after
-from turnstone.domain.tool_runs import ProducedFile
-from turnstone.domain.tools import ToolCall, ToolResponse
-from turnstone.domain.turns import ShieldCallStep, StepTrace, ToolExecutionStep, ToolVerdict, Touchpoint, TurnState
-from turnstone.domain.verdicts import ShieldQuestion
+from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage
+from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.events import StepStarted, TurnEvent
+from turnstone.domain.turns.turns import (
+    ShieldCallStep,
+    StepTrace,
+    ToolExecutionStep,
+    ToolVerdict,
+    Touchpoint,
+    TurnState,
+)
+from turnstone.domain.values.content import Content
+from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, said_of, shields_left
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_exhibits import exhibited

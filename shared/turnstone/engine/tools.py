@@ -7,11 +7,11 @@ from typing import assert_never
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from turnstone.domain.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent, step_completed
-from turnstone.domain.moments import strictly_after
-from turnstone.domain.tool_runs import ProducedFile, ToolResult, ToolRun
-from turnstone.domain.tools import ToolCall, ToolResponse
-from turnstone.domain.turns import StepTrace, ToolExecutionStep, TurnState
+from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult, ToolRun
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.events import StepProgressed, StepStarted, ToolCallDelta, TurnEvent, step_completed
+from turnstone.domain.turns.turns import StepTrace, ToolExecutionStep, TurnState
+from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.steps import EngineDeps, NextStep, RunAgain
 from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolPlan
 from turnstone.engine.tool_shields import has_stopped, judge_call, judged_answer, stopped_response

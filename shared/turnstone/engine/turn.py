@@ -7,8 +7,10 @@ resumed, or where it is stored: pausing is a value, resuming is a call with the 
 from collections.abc import Generator
 from dataclasses import replace
 
-from turnstone.domain.context import unanswered_calls
-from turnstone.domain.events import (
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.routing import Target
+from turnstone.domain.sessions.context import unanswered_calls
+from turnstone.domain.turns.events import (
     StepProgressed,
     StepStarted,
     TextDelta,
@@ -16,10 +18,8 @@ from turnstone.domain.events import (
     call_delta,
     step_completed,
 )
-from turnstone.domain.messages import CompletionMessage
-from turnstone.domain.moments import strictly_after
-from turnstone.domain.routing import Target
-from turnstone.domain.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
+from turnstone.domain.turns.turns import AnsweredBy, InferenceStep, StepTrace, ToolExecutionStep, TurnState
+from turnstone.domain.values.moments import strictly_after
 from turnstone.engine.measuring import measured, refuse_over_limit
 from turnstone.engine.prompt import build_request
 from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left

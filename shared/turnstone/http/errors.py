@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from turnstone.domain import errors
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 from turnstone.http.routes import Answer, InvalidBody, Reply, Request
 
 if TYPE_CHECKING:
-    from turnstone.domain.failures import Failure, FailureKind
+    from turnstone.domain.turns.failures import Failure, FailureKind
 
 log = logging.getLogger(__name__)
 

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import Caller
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors.problems import problems_of
-from turnstone.domain.model import place_of_infinity
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.values.model import place_of_infinity
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 
 if TYPE_CHECKING:  # a function loads what its own routes need
-    from turnstone.domain.content import Restore
     from turnstone.domain.errors.codes import ErrorCode
-    from turnstone.domain.events import TurnEvent
-    from turnstone.domain.inference import TokenLikelihood
-    from turnstone.domain.stopping import StopSignal
-    from turnstone.domain.turns import Turn
-    from turnstone.services.answering import Answering
+    from turnstone.domain.models.inference import TokenLikelihood
+    from turnstone.domain.turns.events import TurnEvent
+    from turnstone.domain.turns.turns import Turn
+    from turnstone.domain.values.content import Restore
+    from turnstone.domain.values.stopping import StopSignal
     from turnstone.services.application import Application
-    from turnstone.services.broadcast import TurnBroadcast
+    from turnstone.services.models.answering import Answering
+    from turnstone.services.streams.broadcast import TurnBroadcast
 
 
 class Request(NamedTuple):

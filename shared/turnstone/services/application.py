@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
-    from turnstone.services.agents import Agents
-    from turnstone.services.attachments import Attachments
-    from turnstone.services.cancelling import Cancelling
-    from turnstone.services.deleting import Deleting
-    from turnstone.services.executor import TurnExecutor
-    from turnstone.services.inferring import Inferring
-    from turnstone.services.reading import TurnReader
-    from turnstone.services.registry import Models, Providers
-    from turnstone.services.sessions import Sessions
-    from turnstone.services.shields import Shields
-    from turnstone.services.stored_completions import StoredCompletions
-    from turnstone.services.toolgroups import Toolgroups
-    from turnstone.services.turn_events import TurnEvents
-    from turnstone.services.turns import Turns
-    from turnstone.services.usage import Usage
+    from turnstone.services.agents.agents import Agents
+    from turnstone.services.cleanup.deleting import Deleting
+    from turnstone.services.files.attachments import Attachments
+    from turnstone.services.models.inferring import Inferring
+    from turnstone.services.models.registry import Models, Providers
+    from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.sessions.sessions import Sessions
+    from turnstone.services.shields.shields import Shields
+    from turnstone.services.threads.executor import TurnExecutor
+    from turnstone.services.tools.toolgroups import Toolgroups
+    from turnstone.services.turns.cancelling import Cancelling
+    from turnstone.services.turns.reading import TurnReader
+    from turnstone.services.turns.turn_events import TurnEvents
+    from turnstone.services.turns.turns import Turns
+    from turnstone.services.usage.usage import Usage
 
 
 class Application(Protocol):

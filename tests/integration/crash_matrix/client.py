@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from tests.harness import ProcessDied, answer, attempt, finished_steps, outline
 from tests.integration.crash_matrix.processes import OVERRIDES, SHIELDS, Process, word_of
-from turnstone.domain.agents import AgentConfig
-from turnstone.domain.attempts import Attempt
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnEnded, TurnNotAwaiting
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.turns import Step
-from turnstone.services.attention import turn_of
-from turnstone.services.broadcast import TurnBroadcast
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import Step
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.attention import turn_of
 
 CREATED = "created"
 Begin = Callable[[Process, Attempt], TurnBroadcast]

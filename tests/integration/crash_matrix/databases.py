@@ -21,15 +21,15 @@ from moto.s3.models import s3_backends
 from tests.contract.dynamo_table import create_table
 from tests.contract.test_dynamo_store import BUCKET, REGION
 from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.dynamodb_items import decoded_record
-from turnstone.adapters.files import FileBlobStore
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.adapters.sqlite import SqliteRangeStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.dynamodb_items import decoded_record
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.ports import BlobStore, RangeStore
 from turnstone.records import Key, Record
-from turnstone.services import cleaning
-from turnstone.store import keys, oversize
+from turnstone.services.cleanup import cleaning
+from turnstone.store.layout import keys, oversize
 
 LARGE_FROM_BYTES = 2_000
 OPEN_SHARDS = 2

@@ -15,14 +15,14 @@ from typing import Any
 from tests.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
+from turnstone.domain.models.routing import Target
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.registry import Shield as RegisteredShield
-from turnstone.domain.registry import Toolgroup
-from turnstone.domain.routing import Target
-from turnstone.domain.sessions import SessionLock
-from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
-from turnstone.domain.tools import ToolDef
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.registry.registry import Shield as RegisteredShield
+from turnstone.domain.registry.registry import Toolgroup
+from turnstone.domain.sessions.sessions import SessionLock
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports import (
     BlobStore,
     Capability,

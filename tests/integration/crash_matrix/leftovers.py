@@ -18,11 +18,19 @@ from dataclasses import dataclass, field
 from pydantic_core import from_json
 
 from turnstone.domain.jobs import Job
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.records import Operation, Put, Record
-from turnstone.store.frames import wire_part
-from turnstone.store.keys import HEADER, SINGLE, agent_list_key, job_key, job_shard, session_list, session_list_key
-from turnstone.store.oversize import OversizeStore
+from turnstone.store.layout.frames import wire_part
+from turnstone.store.layout.keys import (
+    HEADER,
+    SINGLE,
+    agent_list_key,
+    job_key,
+    job_shard,
+    session_list,
+    session_list_key,
+)
+from turnstone.store.layout.oversize import OversizeStore
 
 _BLOB_CODECS = ("blob", "zlib+blob")
 

@@ -25,19 +25,19 @@ from tests.integration.crash_matrix.faults import (
     FaultyTools,
     Line,
 )
-from turnstone.config import Settings
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.tool_runs import ProducedFile, ToolResult
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.engine.summary import TASK
 from turnstone.ports import InferenceRequest
 from turnstone.records import AttributeIs, RevIs, Update
-from turnstone.services.cleaning import SENT_AGAIN_AFTER
-from turnstone.services.recovery import Outlook
-from turnstone.store.keys import turn_key_of
-from turnstone.store.oversize import OversizeStore
+from turnstone.services.cleanup.cleaning import SENT_AGAIN_AFTER
+from turnstone.services.turns.recovery import Outlook
+from turnstone.settings.config import Settings
+from turnstone.store.layout.keys import turn_key_of
+from turnstone.store.layout.oversize import OversizeStore
 
 if TYPE_CHECKING:
     from tests.integration.crash_matrix.world import World

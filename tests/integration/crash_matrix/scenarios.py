@@ -12,9 +12,9 @@ from tests.harness import ProcessDied, completes_turn
 from tests.integration.crash_matrix.client import Client
 from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LARGE, LEASE_S
 from tests.integration.crash_matrix.world import World
-from turnstone.config import DAY_S
 from turnstone.domain.refs import TurnRef
-from turnstone.services.attention import turn_of
+from turnstone.services.turns.attention import turn_of
+from turnstone.settings.config import DAY_S
 
 Scenario = Callable[[World, Client], None]
 

@@ -13,9 +13,9 @@ from tests.contract.dynamo_table import create_table
 from tests.contract.range_store_suite import RangeStoreConformance
 from tests.contract.test_dynamo_store import BUCKET, REGION
 from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.store.oversize import OversizeStore
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.store.layout.oversize import OversizeStore
 
 NAMES = count(1)
 

@@ -15,14 +15,14 @@ from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
 from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, leftovers
 from tests.integration.crash_matrix.processes import ALSO, KINDS, SPILT, Process, word_of
-from turnstone.domain.caller import LOCAL_CALLER
+from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
-from turnstone.domain.turns import TurnStatus
+from turnstone.domain.turns.turns import TurnStatus
 from turnstone.records import Operation
-from turnstone.store.keys import agent_key, session_key, session_partition
-from turnstone.store.oversize import _folder
-from turnstone.store.session_records import session_of
+from turnstone.store.layout.keys import agent_key, session_key, session_partition
+from turnstone.store.layout.oversize import _folder
+from turnstone.store.sessions.session_records import session_of
 
 
 class World:

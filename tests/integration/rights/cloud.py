@@ -29,8 +29,8 @@ from tests.cloudformation import ACCOUNT, REGION
 from tests.contract.dynamo_table import create_table
 from tests.fakes.image_models import PNG
 from tests.integration.rights.calls import BUCKET, TABLE, Call, calls_of, signed_call
-from turnstone.adapters.sigv4 import SigV4
-from turnstone.services.daemon_threads import DaemonThreads
+from turnstone.adapters.aws.sigv4 import SigV4
+from turnstone.services.threads.daemon_threads import DaemonThreads
 
 LONG = "long " * 8_000
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}

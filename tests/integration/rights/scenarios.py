@@ -28,13 +28,13 @@ from tests.integration.rights.stage import (
     Stage,
     said,
 )
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.system import RandomIds, SystemClock
-from turnstone.domain.caller import Caller
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import TurnRef
-from turnstone.services.api_keys import ApiKeys
-from turnstone.store.api_keys import ApiKeyStore
-from turnstone.store.keys import job_shards
+from turnstone.services.access.api_keys import ApiKeys
+from turnstone.store.access.api_keys import ApiKeyStore
+from turnstone.store.layout.keys import job_shards
 
 TOOLS = ["builtin::code_interpreter", "builtin::photogen"]
 MCP = {"provider_id": "model-context-protocol", "mcp_endpoint": {"uri": "https://mcp.example/mcp"}}

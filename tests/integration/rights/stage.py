@@ -18,23 +18,23 @@ from tests.fakes.openai_server import ModelServer
 from tests.integration.rights.calls import BUCKET, TABLE, guardrail_arn, interpreter_arn, model_arn
 from tests.integration.rights.cloud import Cloud
 from tests.integration.rights.functions import Functions
-from turnstone.adapters.dynamodb import DynamoRangeStore
-from turnstone.adapters.dynamodb_items import encoded_key
-from turnstone.adapters.s3 import S3BlobStore
-from turnstone.adapters.system import RandomIds, SystemClock
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.dynamodb_items import encoded_key
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.jobs import Job
-from turnstone.domain.messages import CompletionMessage, UserMessage
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.domain.tools import ToolCall
-from turnstone.domain.turns import InferenceStep, Turn, TurnState, silent_output
-from turnstone.services.transitions import opened, paused
-from turnstone.store import oversize
-from turnstone.store.jobs import put_job
-from turnstone.store.keys import turn_key_of
-from turnstone.store.oversize import OversizeStore
-from turnstone.store.sessions import SessionStore
-from turnstone.store.turns import TurnStore
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
+from turnstone.services.turns.transitions import opened, paused
+from turnstone.store.cleanup.jobs import put_job
+from turnstone.store.layout import oversize
+from turnstone.store.layout.keys import turn_key_of
+from turnstone.store.layout.oversize import OversizeStore
+from turnstone.store.sessions.sessions import SessionStore
+from turnstone.store.sessions.turns import TurnStore
 
 SECRET = f"arn:aws:secretsmanager:eu-central-1:{ACCOUNT}:secret:"
 MODEL_KEY, PROVIDER_KEY = SECRET + "model-key", SECRET + "provider-key"

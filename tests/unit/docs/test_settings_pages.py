@@ -9,10 +9,10 @@ import pytest
 from tests.cloudformation import ROOT
 from tests.docs.pages import Page, page, pages, table_keys
 from tests.sam_expansion import load_source
-from turnstone.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
-from turnstone.client_settings import ClientSettings
-from turnstone.config import LambdaSettings, Settings, variable_of
-from turnstone.local_settings import LocalSettings
+from turnstone.settings.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
+from turnstone.settings.client_settings import ClientSettings
+from turnstone.settings.config import LambdaSettings, Settings, variable_of
+from turnstone.settings.local_settings import LocalSettings
 
 KINDS = (Settings, AuthSettings, LocalSettings, LambdaSettings, AuthorizerSettings, TableSettings, ClientSettings)
 IN_CODE = {variable_of(field) for kind in KINDS for field in kind.model_fields}

@@ -9,9 +9,9 @@ from queue import SimpleQueue
 from threading import Thread, Timer
 from typing import TYPE_CHECKING, Self
 
-from turnstone.adapters.connections import Line
+from turnstone.adapters.outgoing.connections import Line
 from turnstone.domain.errors import FetchFailed
-from turnstone.domain.stopping import StopSignal
+from turnstone.domain.values.stopping import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

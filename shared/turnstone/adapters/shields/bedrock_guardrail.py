@@ -12,13 +12,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from turnstone.domain.content import ImageItem, items_of
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
-from turnstone.domain.image_files import find_image_kind
-from turnstone.domain.messages import CompletionMessage, Message, SystemMessage, UserMessage, text_said
-from turnstone.domain.shields import BedrockParams, Checks
-from turnstone.domain.turns import SafetyViolation
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage, text_said
+from turnstone.domain.shields.shields import BedrockParams, Checks
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.values.content import ImageItem, items_of
+from turnstone.domain.values.image_files import find_image_kind
 from turnstone.ports import Shield
 
 DEFAULT_THRESHOLD = 0.5

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, assert_never
 from turnstone.domain.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from turnstone.domain.registry import Shield as RegisteredShield
-    from turnstone.domain.shields import AnyParams, BedrockParams
+    from turnstone.domain.registry.registry import Shield as RegisteredShield
+    from turnstone.domain.shields.shields import AnyParams, BedrockParams
     from turnstone.ports import Inference, Shield
 
 MOST_KEPT = 64
@@ -30,7 +30,7 @@ class EveryShieldKind:
 
     def build(self, registered: RegisteredShield) -> Shield:
         """Return the shield. Raises InvalidRequest, naming what of its definition is wrong."""
-        from turnstone.domain.shields import params_of  # only where a shield is made
+        from turnstone.domain.shields.shields import params_of  # only where a shield is made
 
         params = params_of(registered)
         definition = f"{registered.provider_id} {registered.provider_resource_id} {params.model_dump_json()}"
@@ -47,7 +47,7 @@ class EveryShieldKind:
         return made
 
     def _made(self, registered: RegisteredShield, params: AnyParams) -> Shield:
-        from turnstone.domain.shields import BedrockParams, LlamaGuardParams, PatternParams
+        from turnstone.domain.shields.shields import BedrockParams, LlamaGuardParams, PatternParams
 
         match params:
             case PatternParams():

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from turnstone.domain.agents import SamplingParams
-from turnstone.domain.content import ImageItem, TextItem, items_of, text_of
+from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelError, ShieldFailed
-from turnstone.domain.messages import CompletionMessage, Message, UserMessage, text_said
-from turnstone.domain.shields import Hazard, LlamaGuardParams
-from turnstone.domain.turns import SafetyViolation
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.messages.messages import CompletionMessage, Message, UserMessage, text_said
+from turnstone.domain.shields.shields import Hazard, LlamaGuardParams
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.domain.values.content import ImageItem, TextItem, items_of, text_of
 from turnstone.ports import Inference, InferenceRequest, Inferred
 
 HAZARDS: dict[Hazard, str] = {

@@ -13,10 +13,10 @@ from typing import Any
 
 from turnstone.adapters.shields.word_search import WordSearch
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
-from turnstone.domain.messages import text_said
-from turnstone.domain.shields import PatternParams
-from turnstone.domain.turns import SafetyViolation
-from turnstone.domain.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.messages.messages import text_said
+from turnstone.domain.shields.shields import PatternParams
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.turns.turns import SafetyViolation
 
 MOST_MEMORY = 8 << 20  # of a shield's compiled expressions, in bytes, of which each has its part, and at most this:
 MOST_MEMORY_OF_ONE = 4 << 20

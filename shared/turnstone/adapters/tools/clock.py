@@ -5,8 +5,8 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.tool_runs import ToolAsker, ToolInvocation, ToolResult
-from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.ports import Clock
 
 CURRENT_TIME = ToolDef(

@@ -8,12 +8,12 @@ from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
+from turnstone.domain.registry.registry import BUILTIN, MCP, Toolgroup
 
 if TYPE_CHECKING:
-    from turnstone.adapters.tools.images import ImageModel
-    from turnstone.adapters.tools.service import Fetcher, Keys
-    from turnstone.domain.tool_settings import ToolSettings
+    from turnstone.adapters.tools.images.images import ImageModel
+    from turnstone.adapters.tools.web.service import Fetcher, Keys
+    from turnstone.domain.registry.tool_settings import ToolSettings
     from turnstone.ports import Clock, Toolbox
 
 CLOCK = "builtin::clock"
@@ -95,7 +95,7 @@ class EveryToolKind:
 
     @cached_property
     def _remote(self) -> Toolbox:
-        from turnstone.adapters.tools.remote import RemoteToolbox
+        from turnstone.adapters.tools.remote.remote import RemoteToolbox
 
         return RemoteToolbox(self._means.fetcher(None))
 
@@ -118,16 +118,16 @@ class EveryToolKind:
         return ClockToolbox(self._means.clock)
 
     def _websearch(self) -> Toolbox:
-        from turnstone.adapters.tools.websearch import WebSearchToolbox
+        from turnstone.adapters.tools.web.websearch import WebSearchToolbox
 
         return WebSearchToolbox(self._means.settings().websearch, self._means.keys, self._means.fetcher)
 
     def _wolfram_alpha(self) -> Toolbox:
-        from turnstone.adapters.tools.wolfram import WolframToolbox
+        from turnstone.adapters.tools.web.wolfram import WolframToolbox
 
         return WolframToolbox(self._means.settings().wolfram_alpha, self._means.keys, self._means.fetcher)
 
     def _photogen(self, image_model: Callable[[], ImageModel]) -> Toolbox:
-        from turnstone.adapters.tools.photogen import PhotogenToolbox
+        from turnstone.adapters.tools.images.photogen import PhotogenToolbox
 
         return PhotogenToolbox(cache(image_model))

@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.registry import Toolgroup
+from turnstone.domain.registry.registry import Toolgroup
 
 
 class NoTools:

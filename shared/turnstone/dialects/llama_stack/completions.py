@@ -11,13 +11,13 @@ from pydantic_core import to_json
 
 from turnstone.dialects.llama_stack.inference_replies import Metric, metrics_of
 from turnstone.dialects.llama_stack.inference_requests import refuse
-from turnstone.domain.agents import AgentConfig, ResponseFormat, SamplingParams
-from turnstone.domain.content import Content, ImageItem, items_of, text_of
+from turnstone.domain.agents.agents import AgentConfig, ResponseFormat, SamplingParams
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.inference import Continuations, Continued, TextsToContinue, TokenLikelihood
-from turnstone.domain.messages import StopReason
-from turnstone.domain.model import Frozen, NullMeansDefault
-from turnstone.domain.numbers import Flag
+from turnstone.domain.messages.messages import StopReason
+from turnstone.domain.models.inference import Continuations, Continued, TextsToContinue, TokenLikelihood
+from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
+from turnstone.domain.values.model import Frozen, NullMeansDefault
+from turnstone.domain.values.numbers import Flag
 
 METRICS = Annotated[
     tuple[Metric, ...] | None,

@@ -9,11 +9,11 @@ from typing import Literal
 from pydantic_core import to_json
 
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.events import Delta, TextDelta, ToolCallDelta, call_delta
-from turnstone.domain.inference import Embedded, ModelAnswer, TokenLikelihood
-from turnstone.domain.messages import CompletionMessage, StopReason
-from turnstone.domain.model import Frozen
-from turnstone.domain.turns import TokenUsage
+from turnstone.domain.messages.messages import CompletionMessage, StopReason
+from turnstone.domain.models.inference import Embedded, ModelAnswer, TokenLikelihood
+from turnstone.domain.turns.events import Delta, TextDelta, ToolCallDelta, call_delta
+from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.values.model import Frozen
 
 
 class Metric(Frozen):

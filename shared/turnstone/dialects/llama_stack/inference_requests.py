@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from turnstone.domain.agents import (
+from turnstone.domain.agents.agents import (
     MAX_TOOLS,
     AgentConfig,
     ResponseFormat,
@@ -18,11 +18,11 @@ from turnstone.domain.agents import (
     refuse_contradiction,
     tool_config_from_deprecated,
 )
-from turnstone.domain.inference import Question, TextsToEmbed
-from turnstone.domain.messages import Message
-from turnstone.domain.model import Frozen, JsonValue, Many, NullMeansDefault
-from turnstone.domain.numbers import Count, Flag
-from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.domain.messages.messages import Message
+from turnstone.domain.models.inference import Question, TextsToEmbed
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+from turnstone.domain.values.model import Frozen, JsonValue, Many, NullMeansDefault
+from turnstone.domain.values.numbers import Count, Flag
 
 MAX_TEXTS = 10_000
 REFUSED = {

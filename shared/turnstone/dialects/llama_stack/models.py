@@ -10,10 +10,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from turnstone.dialects.llama_stack.registering import given_fields
-from turnstone.domain.model import Frozen, JsonObject, NullMeansDefault
-from turnstone.domain.providers import Provider
-from turnstone.domain.registry import Identifier, Model
-from turnstone.domain.routing import MODELS
+from turnstone.domain.models.routing import MODELS
+from turnstone.domain.registry.providers import Provider
+from turnstone.domain.registry.registry import Identifier, Model
+from turnstone.domain.values.model import Frozen, JsonObject, NullMeansDefault
 
 GIVEN = {
     "provider_model_id": "provider_resource_id",

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ConfigDict, model_validator
 
-from turnstone.domain.agents import AgentConfig
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.model import Frozen, Many, NullMeansDefault
+from turnstone.domain.values.model import Frozen, Many, NullMeansDefault
 
 
 class CreateAgent(Frozen):

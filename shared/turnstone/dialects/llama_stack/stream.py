@@ -5,7 +5,7 @@ Source: the Agents contract: `data:` lines only, no `event:`, no `[DONE]`; a fai
 
 from pydantic_core import to_json
 
-from turnstone.domain.events import TurnEvent, TurnFailed
+from turnstone.domain.turns.events import TurnEvent, TurnFailed
 
 
 def encode(event: TurnEvent) -> bytes:

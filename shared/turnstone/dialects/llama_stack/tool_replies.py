@@ -7,12 +7,12 @@ Source: the types of `llama-stack-client` 0.2.12; beside them, what 0.3.5 knows 
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from turnstone.domain.content import Content, items_of, text_of
-from turnstone.domain.model import Frozen
-from turnstone.domain.registry import BUILTIN, MCP, Toolgroup
-from turnstone.domain.tool_runs import ToolResult
-from turnstone.domain.tool_schemas import input_schema_of, parameters_of
-from turnstone.domain.tools import ToolDef, ToolParameter
+from turnstone.domain.registry.registry import BUILTIN, MCP, Toolgroup
+from turnstone.domain.tools.tool_runs import ToolResult
+from turnstone.domain.tools.tool_schemas import input_schema_of, parameters_of
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+from turnstone.domain.values.content import Content, items_of, text_of
+from turnstone.domain.values.model import Frozen
 
 JSON_LINES = "application/jsonl"
 TOOL_WORKED = 0

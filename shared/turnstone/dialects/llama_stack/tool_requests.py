@@ -9,8 +9,8 @@ from pydantic import Field, ValidationError
 
 from turnstone.dialects.llama_stack.registering import refuse_unknown_provider
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.model import JsonObject, NullMeansDefault
-from turnstone.domain.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, Identifier, McpEndpoint, Toolgroup
+from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, Identifier, McpEndpoint, Toolgroup
+from turnstone.domain.values.model import JsonObject, NullMeansDefault
 
 
 class RegisterToolgroup(NullMeansDefault):

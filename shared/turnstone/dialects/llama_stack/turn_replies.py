@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_core import to_json
 
-from turnstone.domain.model import Frozen
-from turnstone.domain.sessions import Session
-from turnstone.domain.turns import Step, Turn
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.turns.turns import Step, Turn
+from turnstone.domain.values.model import Frozen
 
 LostTurns = Annotated[
     tuple[str, ...],

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import Field
 
-from turnstone.domain.agents import TurnOverrides
+from turnstone.domain.agents.agents import TurnOverrides
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.messages import InputMessage
-from turnstone.domain.model import Many, NullMeansDefault
-from turnstone.domain.numbers import Flag
-from turnstone.domain.tools import ToolResponse
-from turnstone.domain.turns import NewTurn
+from turnstone.domain.messages.messages import InputMessage
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.turns import NewTurn
+from turnstone.domain.values.model import Many, NullMeansDefault
+from turnstone.domain.values.numbers import Flag
 
 
 class CreateTurn(TurnOverrides):

@@ -7,7 +7,7 @@ from typing import Any
 
 from turnstone.dialects.llama_stack.queries import only
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.usage_report import UsageWanted
+from turnstone.domain.usage.usage_report import UsageWanted
 
 TEXT = {"type": "string"}
 DAY_LENGTH = len("2026-11-22")

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import to_json
 
-from turnstone.dialects.openai.strict import OpenBody
-from turnstone.domain.inference import Embedded, TextsToEmbed
-from turnstone.domain.model import Frozen, Many
-from turnstone.domain.numbers import Count
+from turnstone.dialects.openai.chat.strict import OpenBody
+from turnstone.domain.models.inference import Embedded, TextsToEmbed
+from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.numbers import Count
 
 MAX_TEXTS = 10_000
 TOKENS = "send texts, not tokens: this server does not know the model's tokenizer"

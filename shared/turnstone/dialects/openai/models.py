@@ -6,8 +6,8 @@ Source: the OpenAI API reference. When a model was made is known to nobody here,
 from collections.abc import Iterable
 from typing import Literal, Self
 
-from turnstone.domain.model import Frozen
-from turnstone.domain.registry import Model
+from turnstone.domain.registry.registry import Model
+from turnstone.domain.values.model import Frozen
 
 
 class OpenAIModel(Frozen):

@@ -1,0 +1,143 @@
+"""The connections of one process: the time each may take, and the one that makes room for a new one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from itertools import takewhile
+from operator import itemgetter
+from typing import TYPE_CHECKING, Protocol
+
+from functions.local.descriptors import RareWarning
+
+if TYPE_CHECKING:
+    from functions.local.http_limits import HttpLimits
+
+LINGER_S = 2.0
+LONGEST_TICK_S = 1.0
+TICKS_PER_LIMIT = 4
+LIMIT = "%d may be open (TURNSTONE_MAX_CONNECTIONS, ulimit -n)"
+log = logging.getLogger(__name__)
+
+
+class Connection(Protocol):
+    """A connection, as far as it is supervised here.
+
+    Attributes:
+        phase: the phase of `Connections` that holds it.
+    """
+
+    phase: Phase
+
+    def is_sending(self) -> bool:
+        """Return whether some of what it was answered is not sent yet."""
+
+    def has_kept_pace(self) -> bool:
+        """Return whether enough of a body came since the last call."""
+
+    def time_out(self) -> None:
+        """End it: the time of its phase is over."""
+
+    def make_room(self) -> None:
+        """End it at once, for another one."""
+
+
+Phase = dict[Connection, float]  # in the order in which they entered it, with the time of the clock below
+
+
+class Connections:
+    """Supervises connections; each is in one phase at a time.
+
+    A connection has a time limit in every phase but `answered`. When there are too many, one in `leaving` is closed for
+    a new one, else the longest idle one (`heads`, `kept`: bytes of an unfinished head do not renew it), else the one
+    whose body is the longest under way. A connection whose whole request was received is never closed for another one,
+    nor one that did not take its whole answer yet.
+
+    The clock moves only while the event loop does, so that a process that stands still cuts nobody short.
+
+    Attributes:
+        heads: new connections, and those with an unfinished head.
+        kept: connections between two requests.
+        bodies: connections with an unfinished body.
+        answered: connections whose request was received as a whole and has no whole answer yet.
+        leaving: connections that were sent their last answer, and may still send what nobody reads.
+    """
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self.limits = limits
+        self.heads: Phase = {}
+        self.kept: Phase = {}
+        self.bodies: Phase = {}
+        self.answered: Phase = {}
+        self.leaving: Phase = {}
+        self._phases = (self.heads, self.kept, self.bodies, self.answered, self.leaving)
+        self._tick_s = min(LONGEST_TICK_S, min(limits.head_s, limits.body_s, limits.keep_alive_s) / TICKS_PER_LIMIT)
+        self._now_s = 0.0
+        self._ticked_at_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed_warning = RareWarning(log, f"%d idle connections were closed for new ones: {LIMIT}")
+        self._refused_warning = RareWarning(log, f"%d connections were refused, all others have requests: {LIMIT}")
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a new connection, perhaps in the place of another one; return whether there is room for it."""
+        if sum(map(len, self._phases)) >= self.limits.connections:
+            if not self.make_room():
+                self._refused_warning.count(self.limits.connections)
+                return False
+            self._closed_warning.count(self.limits.connections)
+        connection.phase = self.heads
+        self.heads[connection] = self._now_s
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._ticked_at_s = loop.time()
+            self._timer = loop.call_later(self._tick_s, self._tick)
+        return True
+
+    def move(self, connection: Connection, phase: Phase) -> None:
+        """Put the connection into that phase, from now on; nothing happens if it is there."""
+        before = connection.phase
+        if before is not phase:
+            del before[connection]
+            connection.phase = phase
+            phase[connection] = self._now_s
+
+    def leave(self, connection: Connection) -> None:
+        """Forget a connection that was lost, or is about to be."""
+        connection.phase.pop(connection, None)
+
+    def make_room(self) -> bool:
+        """Close the connection that can best be spared; return whether there was one."""
+        longest = self._longest_of(self.leaving) or self._longest_of(self.heads, self.kept)
+        longest = longest or self._longest_of(self.bodies)
+        if longest is not None:
+            self.leave(longest)
+            longest.make_room()
+        return longest is not None
+
+    def _longest_of(self, *phases: Phase) -> Connection | None:
+        idle = (next((entry for entry in phase.items() if not entry[0].is_sending()), None) for phase in phases)
+        return min((entry for entry in idle if entry is not None), key=itemgetter(1), default=(None, 0.0))[0]
+
+    def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        now_s = loop.time()
+        self._now_s += min(now_s - self._ticked_at_s, 2 * self._tick_s)
+        self._ticked_at_s = now_s
+        self._timer = loop.call_later(self._tick_s, self._tick) if any(self._phases) else None
+        self._end_overdue(self.heads, self.limits.head_s)
+        self._end_overdue(self.kept, self.limits.keep_alive_s)
+        self._end_overdue(self.leaving, LINGER_S)
+        self._end_overdue(self.bodies, self.limits.body_s)
+
+    def _end_overdue(self, phase: Phase, limit_s: float) -> None:
+        due_s = self._now_s - limit_s
+        for connection in list(takewhile(lambda connection: phase[connection] <= due_s, phase)):
+            if connection.is_sending() or (phase is self.bodies and connection.has_kept_pace()):
+                self._renew(connection)
+            else:
+                connection.time_out()
+
+    def _renew(self, connection: Connection) -> None:
+        """Have the time of the connection's phase begin anew."""
+        del connection.phase[connection]
+        connection.phase[connection] = self._now_s

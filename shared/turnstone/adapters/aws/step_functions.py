@@ -1,0 +1,97 @@
+"""The supervisor on AWS: an execution of the state machine TurnSupervisor per turn that has to be looked after.
+
+The machine is `functions/turn_supervisor/state_machine.asl.json`. It only waits and wakes things up: what is true
+stands in the table, and every act on it is guarded there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions.sessions import LockState, SessionLock
+from turnstone.domain.turns.supervision import next_look
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.ports import Clock
+from turnstone.records import Key
+
+NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
+OUR_ID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}")
+
+
+class StepFunctionsSupervisor:
+    """A Supervisor that starts executions named by the turn: a second start of the same turn is none."""
+
+    def __init__(self, client: Any, state_machine_arn: str, clock: Clock, key_of: Callable[[TurnRef], Key]) -> None:
+        """Take a botocore client of Step Functions; `key_of` tells where a turn's record is."""
+        self._client = client
+        self._state_machine_arn = state_machine_arn
+        self._clock = clock
+        self._key_of = key_of
+
+    def watch(self, turn: TurnRef, lock: SessionLock) -> None:
+        """Have the turn looked after. Raises StoreUnavailable.
+
+        An execution that there is already looks again by itself. But one that waits for the client of a turn whose
+        lease is over was left waiting by a process that died before it could wake it, and one may have ended in vain:
+        so a run whose time is over gets an execution of its own, at most one an hour.
+        """
+        if lock.state is LockState.IDLE:
+            return
+        status = TurnStatus.AWAITING_INPUT if lock.state is LockState.AWAITING else TurnStatus.IN_PROGRESS
+        look = next_look(status, lock.look_again_at() or self._clock.now(), self._clock.now())
+        name, key = _name_of(turn), self._key_of(turn)
+        if lock.reopened:  # the execution of its first life may have seen that end, and its name is taken for 90 days
+            name = f"{name}-again-{lock.reopened}"
+        # the fence, because a start that equals the one which runs is taken for it, instead of being refused
+        given = {
+            "turn": turn.model_dump(),
+            "key": {"pk": key.pk, "sk": key.sk},
+            "fence": lock.fence,
+            **look.model_dump(),
+        }
+        if not self._start(name, given) and look.next == "attend":
+            hour = int(self._clock.now().timestamp() // 3_600)
+            self._start(f"{name}-{lock.fence}-{hour}", given)
+
+    def wake(self, token: str) -> None:
+        """Tell the execution that waits under this token that it need not. Raises StoreUnavailable."""
+        try:
+            self._client.send_task_success(taskToken=token, output="{}")
+        except ClientError as error:
+            code = _code(error)
+            if code not in NOBODY_WAITS:
+                raise StoreUnavailable(f"the state machine can't be notified: {code}") from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
+
+    def _start(self, name: str, given: Mapping[str, Any]) -> bool:
+        """Tell whether an execution of that name was started; False if there is, or was, another."""
+        try:
+            self._client.start_execution(stateMachineArn=self._state_machine_arn, name=name, input=json.dumps(given))
+        except ClientError as error:
+            code = _code(error)
+            if code == "ExecutionAlreadyExists":
+                return False
+            raise StoreUnavailable(f"the state machine can't be started: {code}") from error
+        except BotoCoreError as error:
+            raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
+        return True
+
+
+def _name_of(turn: TurnRef) -> str:
+    """Return the turn's id if no other turn can have it, else a hash: names have 80 characters at most, and not any."""
+    if OUR_ID.fullmatch(turn.turn_id):
+        return turn.turn_id
+    return sha256(turn.model_dump_json().encode()).hexdigest()[:48]
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "unknown"))

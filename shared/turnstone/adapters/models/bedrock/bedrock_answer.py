@@ -1,0 +1,168 @@
+"""A model's answer, put together from the events of a ConverseStream. Pure, no I/O."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from uuid import uuid4
+
+from turnstone.adapters.models.bedrock.bedrock_names import Aliases
+from turnstone.adapters.models.openai.openai_answer import PartialCall, counts_of, mapping_of, mended
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.tools.tools import ToolCall, call_from_json
+from turnstone.domain.turns.turns import TokenUsage
+from turnstone.ports import Inferred
+
+CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
+WITHHELD = frozenset({"guardrail_intervened", "content_filtered"})
+UNREADABLE = frozenset({"malformed_model_output", "malformed_tool_use"})
+Event = Mapping[str, Any]
+
+
+class ConverseAnswer:
+    """Reads one answer, event by event. What the model thinks, and what the provider's own tools do, is no part of it.
+
+    Attributes:
+        is_over: whether nothing more is to come.
+    """
+
+    def __init__(
+        self, tool_names: Aliases, taken_call_ids: frozenset[str] = frozenset(), may_call: bool = True
+    ) -> None:
+        """Start an answer.
+
+        Args:
+            tool_names: what the tools' names were told as.
+            taken_call_ids: the ids of the history's calls; a new call that has one of them gets another.
+            may_call: False to drop calls, which nobody asked for.
+        """
+        self._tool_names = tool_names
+        self._taken_call_ids = taken_call_ids
+        self._may_call = may_call
+        self._texts: list[str] = []
+        self._calls: dict[int, PartialCall] = {}
+        self._stop_reason: str | None = None
+        self._usage: TokenUsage | None = None
+        self._has_metadata = False
+
+    @property
+    def is_over(self) -> bool:
+        return self._stop_reason is not None and self._has_metadata
+
+    def read(self, event: Event) -> str:
+        """Return the text that an event adds, empty if it adds none."""
+        if "contentBlockDelta" in event:
+            return self._read_delta(event["contentBlockDelta"])
+        if "contentBlockStart" in event:
+            self._read_start(event["contentBlockStart"])
+        elif "messageStop" in event:
+            self._stop_reason = str(event["messageStop"].get("stopReason") or "end_turn")
+        elif "metadata" in event:
+            self._has_metadata = True
+            self._usage = usage_from_wire(event["metadata"].get("usage"))
+        return ""
+
+    def inferred(self) -> Inferred:
+        """Return the whole answer.
+
+        Raises:
+            ModelFailed: it broke off, can't be read, or was withheld; or there is nothing but calls that may not be.
+        """
+        reason = self._stop_reason
+        if reason is None:
+            raise ModelFailed("the answer of Bedrock broke off before its end")
+        if reason in UNREADABLE:
+            raise ModelFailed(f"the model's answer can't be read ({reason})")
+        text = "".join(self._texts)
+        if reason in WITHHELD and not text:
+            raise ModelFailed(f"the model's provider withheld the answer ({reason})")
+        if self._calls and not self._may_call and not text:
+            raise ModelFailed("the model only called tools, although it may call none here")
+        has_calls = self._may_call and reason not in WITHHELD
+        message = CompletionMessage(
+            content=text,
+            stop_reason="out_of_tokens" if reason in CUT_OFF else "end_of_turn",
+            tool_calls=tuple(self._finished_calls(is_cut_off=reason in CUT_OFF)) if has_calls else (),
+        )
+        return Inferred(message, self._usage)
+
+    def _read_start(self, block: Mapping[str, Any]) -> None:
+        use = mapping_of(mapping_of(block.get("start")).get("toolUse"))
+        if use and use.get("type") != "server_tool_use":
+            index = _index_of(block)
+            self._calls[index] = PartialCall(index, str(use.get("toolUseId") or ""), str(use.get("name") or ""))
+
+    def _read_delta(self, block: Mapping[str, Any]) -> str:
+        delta = mapping_of(block.get("delta"))
+        call = self._calls.get(_index_of(block))
+        if "toolUse" in delta and call is not None:
+            call.arguments.append(str(mapping_of(delta["toolUse"]).get("input") or ""))
+        text = mended(delta.get("text") or "")
+        if text:
+            self._texts.append(text)
+        return text
+
+    def _finished_calls(self, *, is_cut_off: bool) -> Iterable[ToolCall]:
+        taken = set(self._taken_call_ids)
+        for call in self._calls.values():
+            call_id = mended(call.call_id)
+            if not call_id or call_id in taken:
+                call_id = f"call_{uuid4().hex}"
+            taken.add(call_id)
+            tool_name = self._tool_names.meant(mended(call.name))
+            if not tool_name:
+                raise ModelFailed("Bedrock sent a tool call without a name")
+            arguments = mended("".join(call.arguments))
+            if is_cut_off and not arguments:
+                # Cut off before its arguments: read as `{}` it would be run without any.
+                yield ToolCall(call_id=call_id, tool_name=tool_name, arguments="")
+            else:
+                yield call_from_json(call_id, tool_name, arguments)
+
+
+def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
+    """Yield the events that would have told of an answer which came as a whole, from Converse."""
+    content = mapping_of(mapping_of(response.get("output")).get("message")).get("content") or []
+    for index, block in enumerate(content):
+        for text in _texts_in(block):
+            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}
+        if "toolUse" in block:
+            use = block["toolUse"]
+            told = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
+            yield {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": use}}}
+            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": told}}
+    if "stopReason" in response:
+        yield {"messageStop": {"stopReason": response["stopReason"]}}
+    yield {"metadata": {"usage": response.get("usage")}}
+
+
+def usage_from_wire(usage: object) -> TokenUsage | None:
+    """Return the usage, None if none is reported, or a number that no model can have reached.
+
+    What was read from a cache, or written to it, is part of the prompt.
+
+    Source: the Bedrock user guide on prompt caching: `inputTokens` are only those beside the cache.
+    """
+    counts = mapping_of(usage)
+    if not counts:
+        return None
+    prompt = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
+    prompt_tokens, completion_tokens = counts_of(counts, *prompt), counts_of(counts, "outputTokens")
+    if prompt_tokens is None or completion_tokens is None:
+        return None
+    return TokenUsage(
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        total_tokens=prompt_tokens + completion_tokens,
+    )
+
+
+def _index_of(block: Mapping[str, Any]) -> int:
+    index = block.get("contentBlockIndex")
+    return index if isinstance(index, int) else 0
+
+
+def _texts_in(block: Mapping[str, Any]) -> Iterator[str]:
+    yield block.get("text") or ""
+    for cited in mapping_of(block.get("citationsContent")).get("content") or []:
+        yield cited.get("text") or ""

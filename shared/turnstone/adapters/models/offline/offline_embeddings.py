@@ -1,0 +1,40 @@
+"""The embeddings of a server without a model: hashed words, so that texts with words in common are near each other."""
+
+import math
+import re
+from collections import Counter
+from hashlib import blake2b
+
+from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+
+DIMENSIONS = 384
+CHARACTERS_PER_TOKEN = 4
+WORD = re.compile(r"\w+")
+
+
+class OfflineEmbeddings:
+    """Makes vectors of unit length, of the same text always the same one, on any machine. They know no meanings."""
+
+    def embed(self, request: EmbeddingRequest) -> Embedded:
+        """Return the vectors, which have 384 dimensions whatever is asked; it never fails."""
+        tokens = sum(max(1, len(text) // CHARACTERS_PER_TOKEN) for text in request.texts)
+        return Embedded(tuple(map(hashed_vector, request.texts)), tokens)
+
+
+def hashed_vector(text: str) -> tuple[float, ...]:
+    """Return the text's vector: each of its words adds to one place, how often it is there, dampened."""
+    sums = [0.0] * DIMENSIONS
+    for word, count in Counter(WORD.findall(text.casefold())).items():
+        place, sign = _place_of(word)
+        sums[place] += sign * (1.0 + math.log(count))
+    length = math.hypot(*sums)
+    if not length:  # no words, or such as undo each other
+        place, sign = _place_of(text)
+        sums[place] = length = sign
+    return tuple(value / length for value in sums)
+
+
+def _place_of(word: str) -> tuple[int, float]:
+    digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
+    number = int.from_bytes(digest)
+    return number % DIMENSIONS, 1.0 if number >> 63 else -1.0

@@ -1,0 +1,266 @@
+"""A model's answer, put together from the chunks of an OpenAI chat-completions stream. Pure, no I/O.
+
+Source: the OpenAI API reference, and what servers make of it. vLLM gave each fragment of a call a new id; Gemini and
+Ollama give several calls the same index; others leave out ids, indexes, usage or `[DONE]`, send whole calls in one
+chunk, arguments as an object, or split a surrogate pair over two chunks. All of those are read.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.messages.messages import CompletionMessage, Message
+from turnstone.domain.tools.tools import ToolCall, call_from_json
+from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.usage.usage import reported_count
+from turnstone.ports import Inferred
+
+if TYPE_CHECKING:  # few questions ask for them
+    from turnstone.adapters.models.openai.openai_logprobs import Logprobs
+
+END_OF_STREAM = "[DONE]"
+MOST_NAME_CHARACTERS = 4_096
+MOST_CHECKS = 64  # of one call, because each reads all of its arguments
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A call, or a fragment of one, as the server gave it."""
+
+    index: int | None
+    call_id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    _checks_left: int = MOST_CHECKS
+
+    def go_on(self, fragment: "PartialCall") -> None:
+        self.call_id = self.call_id or fragment.call_id
+        if fragment.name != self.name and len(self.name) < MOST_NAME_CHARACTERS:
+            self.name += fragment.name
+        self.arguments += fragment.arguments
+
+    def is_followed_by(self, fragment: "PartialCall") -> bool:
+        """Tell whether a fragment with this call's index or id is another call all the same."""
+        if not fragment.name:
+            return False
+        has_other_id = "" not in (self.call_id, fragment.call_id) and self.call_id != fragment.call_id
+        return has_other_id or bool(fragment.arguments and self._is_whole())
+
+    def _is_whole(self) -> bool:
+        if not self._checks_left or not self.arguments[-1:] or not self.arguments[-1].rstrip().endswith("}"):
+            return False
+        self._checks_left -= 1
+        return isinstance(call_from_json("", "", "".join(self.arguments)).arguments, dict)
+
+
+class AnswerReader:
+    """Reads one answer, chunk by chunk."""
+
+    def __init__(
+        self,
+        taken_call_ids: frozenset[str] = frozenset(),
+        quote: Callable[[str], str] = str,
+        logprobs: "Logprobs | None" = None,
+    ) -> None:
+        """Start an answer.
+
+        Args:
+            taken_call_ids: the ids of the history's calls; a new call that has one of them gets another.
+            quote: makes text of the server's fit to be shown.
+            logprobs: what reads those of the tokens, None where nobody asked for them.
+        """
+        self._logprobs = logprobs
+        self._taken_call_ids = taken_call_ids
+        self._quote = quote
+        self._texts: list[str] = []
+        self._high_surrogate = ""
+        self._calls: list[PartialCall] = []
+        self._last_of_index: dict[int, PartialCall] = {}
+        self._last_of_id: dict[str, PartialCall] = {}
+        self._finish_reason: str | None = None
+        self._usage: TokenUsage | None = None
+        self.is_over = False
+
+    def read(self, data: str) -> str:
+        """Return the text that a chunk adds, empty if it adds none. After `[DONE]` the answer `is_over`.
+
+        Raises:
+            ModelFailed: the chunk is no JSON object, or carries an error.
+        """
+        if data == END_OF_STREAM:
+            self.is_over = True
+            return ""
+        try:
+            chunk = json.loads(data)
+        except (ValueError, RecursionError) as exc:
+            raise ModelFailed("the model server sent something that is not JSON") from exc
+        if not isinstance(chunk, dict):
+            raise ModelFailed("the model server sent JSON that is not an object")
+        error = server_message(chunk)
+        if error is not None:
+            raise ModelFailed("the model server failed while it answered", quote=self._quote(error))
+        self._usage = usage_from_wire(chunk.get("usage")) or self._usage
+        choices = chunk.get("choices")
+        return self._read_choice(_first_of(choices)) if isinstance(choices, list) else ""
+
+    def inferred(self) -> Inferred:
+        """Return the whole answer.
+
+        Raises:
+            ModelFailed: it broke off, nothing is left of it but a content filter's name, or a call has no name.
+        """
+        if not self.is_over and self._finish_reason is None:
+            raise ModelFailed("the model server's answer broke off before its end")
+        text = "".join(self._texts)
+        if self._finish_reason == "content_filter" and not text:
+            raise ModelFailed("the model's provider withheld the answer (content_filter)")
+        message = CompletionMessage(
+            content=text,
+            stop_reason="out_of_tokens" if self._finish_reason == "length" else "end_of_turn",
+            tool_calls=() if self._finish_reason == "content_filter" else tuple(self._finished_calls()),
+        )
+        return Inferred(message, self._usage, logprobs=() if self._logprobs is None else self._logprobs.all())
+
+    def _read_choice(self, choice: dict[str, Any]) -> str:
+        if self._logprobs is not None:
+            self._logprobs.read(choice.get("logprobs"))
+        if choice.get("finish_reason"):
+            self._finish_reason = str(choice["finish_reason"])
+        if "delta" not in choice and "message" in choice:
+            self.is_over = True
+        delta = mapping_of(choice.get("delta") or choice.get("message"))
+        parts = delta.get("tool_calls")
+        for part in parts if isinstance(parts, list) else ():
+            self._read_call(mapping_of(part))
+        text = text_from_wire(delta.get("content") or delta.get("refusal"))
+        if not text:
+            return ""
+        text = self._with_whole_characters(text)
+        self._texts.append(text)
+        return text
+
+    def _with_whole_characters(self, text: str) -> str:
+        """Return the text so far as its characters are whole; half of one at its end waits for the next chunk."""
+        text = self._high_surrogate + text
+        self._high_surrogate = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        return mended(text.removesuffix(self._high_surrogate))
+
+    def _read_call(self, part: dict[str, Any]) -> None:
+        function = mapping_of(part.get("function"))
+        index = part["index"] if isinstance(part.get("index"), int) else None
+        call_id, name, arguments = part.get("id"), function.get("name"), function.get("arguments")
+        fragment = PartialCall(index, str(call_id or ""), str(name or ""))
+        if arguments:
+            fragment.arguments.append(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        call = self._call_continued_by(fragment)
+        if call is None:
+            call = fragment
+            self._calls.append(call)
+        else:
+            call.go_on(fragment)
+        if call.index is not None:
+            self._last_of_index[call.index] = call
+        if call.call_id:
+            self._last_of_id[call.call_id] = call
+
+    def _call_continued_by(self, fragment: PartialCall) -> PartialCall | None:
+        """Return the call of which a fragment is more, None if it begins one, for which it must have a name."""
+        if fragment.index is not None:
+            call = self._last_of_index.get(fragment.index)
+        else:
+            call = self._last_of_id.get(fragment.call_id) if fragment.call_id else None
+            call = call or (None if fragment.name or not self._calls else self._calls[-1])
+        return None if call is None or call.is_followed_by(fragment) else call
+
+    def _finished_calls(self) -> Iterable[ToolCall]:
+        taken = set(self._taken_call_ids)
+        for call in self._calls:
+            name = mended(call.name)
+            if not name:
+                raise ModelFailed("the model server sent a tool call without a name")
+            call_id = mended(call.call_id)
+            if not call_id or call_id in taken:
+                call_id = f"call_{uuid4().hex}"
+            taken.add(call_id)
+            arguments = mended("".join(call.arguments))
+            if self._finish_reason == "length" and not arguments:
+                # Cut off before its arguments: read as `{}` it would be run without any.
+                yield ToolCall(call_id=call_id, tool_name=name, arguments="")
+            else:
+                yield call_from_json(call_id, name, arguments)
+
+
+def _first_of(choices: list[Any]) -> dict[str, Any]:
+    """Return the one answer there is; others, which nobody asked for, are no part of it."""
+    known = map(mapping_of, choices)
+    return next((choice for choice in known if choice.get("index") in (None, 0)), {})
+
+
+def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:
+    """Return the ids of all calls in a history."""
+    return frozenset(
+        call.call_id for message in messages if isinstance(message, CompletionMessage) for call in message.tool_calls
+    )
+
+
+def server_message(payload: object) -> str | None:
+    """Return what a server's error object says, None if it is no error object.
+
+    Known are `{"error": {"message": …}}`, `{"error": "…"}`, `{"detail": "…"}`, `{"detail": [{"loc", "msg"}]}` (whose
+    `input` repeats the request and is left out) and `{"object": "error", "message": …}`.
+    """
+    if not isinstance(payload, dict):
+        return None
+    error = payload.get("error") or payload.get("detail")
+    if not error and payload.get("object") == "error":
+        error = payload
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("code") or error.get("type") or "no reason given"
+    if isinstance(error, list):
+        known = (mapping_of(item) for item in error)
+        error = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in known) or "no reason given"
+    return str(error) if error else None
+
+
+def usage_from_wire(usage: object) -> TokenUsage | None:
+    """Return the usage, None if the server reports none, or a number that no model can have reached.
+
+    A count that is left out is 0 or, for the total, the sum.
+    """
+    if not isinstance(usage, dict) or not usage:
+        return None
+    prompt_tokens, completion_tokens = counts_of(usage, "prompt_tokens"), counts_of(usage, "completion_tokens")
+    if prompt_tokens is None or completion_tokens is None:
+        return None
+    return TokenUsage(
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        total_tokens=reported_count(usage.get("total_tokens")) or prompt_tokens + completion_tokens,
+    )
+
+
+def counts_of(usage: Mapping[str, Any], *names: str) -> int | None:
+    """Return the sum of these counts, of which one that is left out is 0; None if one of them can't be."""
+    counts = [reported_count(usage[name]) for name in names if usage.get(name) is not None]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def text_from_wire(content: object) -> str:
+    """Return the text of a delta's content, which is a string or a list of parts."""
+    if isinstance(content, list):
+        return "".join(text_from_wire(mapping_of(part).get("text")) for part in content)
+    return content if isinstance(content, str) else ""
+
+
+def mended(text: str) -> str:
+    """Return the text with its surrogate pairs joined; a surrogate without its other half becomes U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def mapping_of(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,368 @@
+"""A model server that speaks the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from urllib3 import BaseHTTPResponse, Timeout
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    NewConnectionError,
+    ProtocolError,
+    ReadTimeoutError,
+)
+from urllib3.util import parse_url
+
+from turnstone.adapters.models.openai.model_access import ModelAccess, SettingNames
+from turnstone.adapters.models.openai.model_responses import (
+    READ_BYTES,
+    error_text_of,
+    jittered,
+    retry_after_s,
+    settle,
+    wait_before_retry,
+)
+from turnstone.adapters.models.openai.openai_answer import AnswerReader, call_ids_of
+from turnstone.adapters.models.openai.openai_completions import (
+    COMPLETIONS,
+    MISSING_STATUSES,
+    ContinuationReader,
+    NoCompletions,
+    completion_body,
+    refuse_in_chat,
+)
+from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
+from turnstone.adapters.outgoing.connections import Line, asking_over, patient_pools
+from turnstone.adapters.outgoing.quoting import quoted, without_address
+from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
+from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
+from turnstone.domain.messages.messages import Message
+from turnstone.domain.models.routing import Target
+from turnstone.domain.provider_data import NO_PROVIDER_DATA
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
+
+if TYPE_CHECKING:
+    from turnstone.adapters.models.openai.openai_logprobs import Logprobs
+
+log = logging.getLogger(__name__)
+SILENCE_TIMEOUT_S = 600.0
+CONNECT_TIMEOUT_S = 5.0
+MODELS_TIMEOUT_S = 5.0
+POOL_SIZE = 64
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MOST_CHAT_ONLY = 1_000
+RETRIES = 2
+FIRST_BACKOFF_S = 0.2
+LONGEST_RETRY_AFTER_S = 21_600
+
+Quote = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An attempt without an answer. `wait_s` is the least to wait before the next, None if there shall be none."""
+
+    error: ModelError
+    wait_s: float | None = None
+    cause: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question under way: who asks with which key, what may be quoted, and what can cut it."""
+
+    model: str | None
+    key: str
+    quote: Quote
+    line: Line
+    path: str = "/chat/completions"
+
+
+class OpenAICompatibleInference:
+    """The models behind one address, asked over connections that are kept."""
+
+    def __init__(
+        self,
+        base_url: str,
+        access: ModelAccess | str | None = None,
+        timeout_s: float = SILENCE_TIMEOUT_S,
+        grammar_server: GrammarServer | None = None,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            base_url: the address up to, and without, `/chat/completions`.
+            access: how the server knows us; a text is the key to ask with.
+            timeout_s: how long the server may be silent, before its answer and within it.
+            grammar_server: what the server is, if it is one that takes grammars.
+
+        Raises:
+            ValueError: the key can't be sent in a header.
+        """
+        url = parse_url(base_url.strip().rstrip("/"))
+        self._base_path = url.request_uri.rstrip("/")
+        self._base_url = f"{url.scheme}://{url.netloc}{self._base_path}"
+        self._shown_url = url._replace(auth=None, query=None, fragment=None).url
+        self._host, self._port = url.host or "", url.port
+        self._access = access if isinstance(access, ModelAccess) else ModelAccess(access)
+        self._grammar_server = grammar_server
+        self._timeout = Timeout(connect=CONNECT_TIMEOUT_S, read=timeout_s)
+        self._pool = patient_pools(POOL_SIZE).connection_from_url(url.url)
+        self._chat_only: set[str] = set()
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
+
+        A prompt is continued by the server's completions. Where it has none, or none with this model, the prompt is a
+        message of a chat, and that the model is one for chats is remembered.
+
+        An attempt is repeated, at most twice, only as long as no answer has begun: when the server can't be connected
+        to, hangs up without a word, or answers 429, 502, 503 or 504.
+
+        Raises:
+            ModelFailed: the server can't be reached, refuses, breaks off or talks nonsense.
+            ModelTimedOut: it was silent for too long.
+        """
+        line = Line()
+        with (
+            (request.stop or StopSignal()).heeded_by(line.cut),
+            asking_over(line),
+            self._failures_logged(line, request.about),
+        ):
+            if request.prompt is None:
+                yield from self._chatted(request, line)
+            else:
+                yield from self._continued(request, line)
+
+    def _continued(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+        if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock signs, and has no completions
+            asking = replace(self._asking(request, line), path=COMPLETIONS)
+            try:
+                yield from self._streamed(completion_body(request), ContinuationReader(quote=asking.quote), asking)
+            except NoCompletions as missing:
+                log.info("%s; its models are asked in chats", missing)
+            else:
+                return
+        refuse_in_chat(request)
+        for item in self._chatted(request, line):
+            self._note_chat_only(request.model)
+            yield item
+
+    def _note_chat_only(self, model: str) -> None:
+        if len(self._chat_only) >= MOST_CHAT_ONLY:
+            self._chat_only.clear()
+        self._chat_only.add(model)
+
+    def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
+        asking = self._asking(request, line)
+        logprobs = _new_logprobs() if request.extras.get("logprobs") else None
+        answer = AnswerReader(call_ids_of(request.messages), asking.quote, logprobs)
+        yield from self._streamed(request_body(request, self._grammar_server), answer, asking, logprobs)
+
+    def _asking(self, request: InferenceRequest, line: Line) -> Asking:
+        key = self._access.key(request.provider_data)
+        return Asking(request.model, key, self._quote(key, request.messages), line)
+
+    def _streamed(
+        self, body: Mapping[str, Any], answer: AnswerReader, asking: Asking, logprobs: "Logprobs | None" = None
+    ) -> Iterator[TextChunk | Inferred]:
+        response = self._opened(json.dumps(body).encode(), asking)
+        try:
+            for data in self._events(response):
+                text = answer.read(data)
+                rated = () if logprobs is None else logprobs.take()
+                if text or rated:
+                    yield TextChunk(text, rated)
+                if answer.is_over:
+                    break
+            yield answer.inferred()
+        finally:
+            settle(response, may_be_kept=answer.is_over)
+
+    def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
+        """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
+        line = Line()
+        with (
+            (request.stop or StopSignal()).heeded_by(line.cut),
+            asking_over(line),
+            self._failures_logged(line, request.about),
+        ):
+            asking = replace(self._asking(request, line), path=path)
+            response = self._opened(json.dumps(body).encode(), asking)
+            try:
+                return b"".join(self._read(response))
+            finally:
+                settle(response, may_be_kept=True)
+
+    def models(self) -> tuple[str, ...]:
+        """Return the ids the server lists. Raises ModelError."""
+        key = self._access.key(NO_PROVIDER_DATA)
+        asking = Asking(None, key, self._quote(key), Line(), "/models")
+        with self._failures_logged(asking.line):
+            answer = self._attempt(None, asking)
+            if isinstance(answer, Refusal):
+                raise answer.error from answer.cause
+            try:
+                if answer.status != 200:
+                    raise self._refused(answer, asking).error
+                listed = json.loads(b"".join(self._read(answer)))
+                return tuple(str(model["id"]) for model in listed["data"])
+            except (ValueError, RecursionError, KeyError, TypeError) as exc:
+                raise ModelFailed("the model server does not list models as an OpenAI-compatible API") from exc
+            finally:
+                settle(answer, may_be_kept=False)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
+        """Return `grammar` if the server is said to take one; nothing else need be asked for."""
+        return frozenset(("grammar",) if self._grammar_server else ())
+
+    def _quote(self, key: str, messages: Sequence[Message] = ()) -> Quote:
+        """Return what makes words of the server's fit to be shown."""
+        redacted = partial(without_address, host=self._host, port=self._port)
+        return partial(quoted, messages=messages, secrets=(key,), redacted=redacted)
+
+    @contextmanager
+    def _failures_logged(self, line: Line, about: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
+        """Within the block, log what goes wrong, and note in the error the server's address, which no caller learns."""
+        try:
+            yield
+        except ModelError as error:
+            error.server = self._shown_url
+            if not line.is_cut:
+                log.info(
+                    "the model server at %s failed: %s", self._shown_url, error.reason, extra={"fields": dict(about)}
+                )
+            raise
+
+    def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
+        """Return a response of status 200 whose body has not been read. Raises ModelError."""
+        attempts_left = RETRIES
+        backoff_s = FIRST_BACKOFF_S
+        while True:
+            answer = self._attempt(body, asking)
+            if not isinstance(answer, Refusal):
+                if answer.status == 200:
+                    return answer
+                answer = self._refused(answer, asking)
+            if answer.wait_s is None or not attempts_left:
+                raise answer.error from answer.cause
+            if asking.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
+                raise answer.error from answer.cause
+            attempts_left -= 1
+            backoff_s *= 2
+
+    def _attempt(self, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
+        """Return the response, of whatever status, or why there is none."""
+        method = "GET" if body is None else "POST"
+        headers = self._access.headers(asking.key, method, self._base_url + asking.path, body)
+        try:
+            return self._pool.urlopen(
+                method,
+                self._base_path + asking.path,
+                body=body,
+                headers=headers,
+                timeout=Timeout(MODELS_TIMEOUT_S) if body is None else self._timeout,
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except ReadTimeoutError as exc:
+            return Refusal(ModelTimedOut("the model server did not answer in time"), None, exc)
+        except NewConnectionError as exc:
+            where = f"is it running, and is {self._access.names.url} its address?"
+            error_text = f"can't connect to the model server; {where}"
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
+        except ConnectTimeoutError as exc:
+            error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
+            return Refusal(error, None, exc)
+        except ProtocolError as exc:
+            said_nothing = isinstance(exc.args[-1], ConnectionError)
+            error_text = "the model server hung up before it answered"
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
+        except HTTPError as exc:
+            error_text = f"can't talk to the model server ({type(exc).__name__})"
+            return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
+
+    def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
+        """Return what a response of another status than 200 means."""
+        status = response.status
+        if asking.path == COMPLETIONS and status in MISSING_STATUSES:
+            settle(response, may_be_kept=False)
+            return Refusal(NoCompletions(f"the model server has no completions with {asking.model!r} (HTTP {status})"))
+        wait_s, text = wait_before_retry(response), error_text_of(response)
+        said = asking.quote(text)
+        is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
+        is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
+        named = SettingNames(self._access.names.url, self._access.key_name(asking.key))
+        message = f"{_meaning_of(status, asking.model, named)} (HTTP {status})"
+        if status == 429:
+            retry_s = retry_after_s(response)
+            whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
+            busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=said, status=status)
+            return Refusal(busy, wait_s)
+        if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
+            return Refusal(ModelNotFound(message, quote=said, status=status))
+        is_invalid = asking.model is not None and status in (400, 413, 422)  # a list of models is our own request
+        kind = ModelRefused if is_invalid else ModelFailed
+        return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
+
+    def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
+        """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""
+        content_type = response.headers.get("Content-Type", "").lower()
+        if content_type.startswith("application/json"):
+            yield b"".join(self._read(response)).decode("utf-8", "replace")
+            raise ModelFailed("the model server answered with JSON that is not a chat completion")
+        reader = SseReader()
+        has_events = False
+        try:
+            for chunk in self._read(response):
+                for data in reader.feed(chunk):
+                    has_events = True
+                    if data.strip():
+                        yield data.strip()
+        except EventTooLarge as exc:
+            raise ModelFailed(f"the model server sent {exc}") from exc
+        if not has_events and "event-stream" not in content_type:
+            error_text = "the model server does not answer as an OpenAI-compatible API; check"
+            raise ModelFailed(f"{error_text} {self._access.names.url}")
+
+    def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
+        """Yield the body's bytes as soon as they arrive. Raises ModelError."""
+        left_bytes = MAX_ANSWER_BYTES
+        try:
+            while chunk := response.read1(READ_BYTES):
+                left_bytes -= len(chunk)
+                if left_bytes < 0:
+                    raise ModelFailed("the model server answers without end")
+                yield chunk
+        except ReadTimeoutError as exc:
+            raise ModelTimedOut("the model server fell silent while it answered") from exc
+        except HTTPError as exc:
+            raise ModelFailed("the answer of the model server broke off", is_outage=True) from exc
+
+
+def _new_logprobs() -> "Logprobs":
+    from turnstone.adapters.models.openai.openai_logprobs import Logprobs  # few questions ask for them
+
+    return Logprobs()
+
+
+def _meaning_of(status: int, model: str | None, named: SettingNames) -> str:
+    if 300 <= status < 400:
+        return f"the model server redirects; set {named.url} to the final URL"
+    if status in (401, 403):
+        return f"the model server does not accept the key; check {named.key}"
+    if status == 404:
+        wanted = "the list of models" if model is None else f"model {model!r}"
+        return f"{wanted} not found by the model server; check the agent's model and {named.url}"
+    if status == 429:
+        return "the model server takes no more requests now; try again later"
+    return "the model server refused or failed"

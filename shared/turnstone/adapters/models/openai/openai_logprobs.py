@@ -1,0 +1,76 @@
+"""How likely a model found its tokens, as servers of OpenAI's API say it.
+
+Source: the OpenAI API reference, `choices[].logprobs`. -9999 stands for a token that is not among the most likely ones,
+and here for what no JSON can hold, such as the minus infinity of some servers.
+"""
+
+import sys
+from typing import Any
+
+from turnstone.adapters.models.openai.openai_answer import mended
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.models.inference import Likelihood, TokenLikelihood
+
+UNLIKELY = -9_999.0
+MOST_ENTRIES = 200_000  # of tokens and of those in their place
+MOST_BYTES = 256  # of one token
+
+
+class Logprobs:
+    """Reads those of one answer."""
+
+    def __init__(self) -> None:
+        self._all: list[TokenLikelihood] = []
+        self._taken = 0
+        self._entries_left = MOST_ENTRIES
+
+    def read(self, logprobs: object) -> None:
+        """Take what a chunk holds; entries that are none are left out. Raises ModelFailed if it becomes too much."""
+        if not isinstance(logprobs, dict):
+            return
+        for name in ("content", "refusal"):
+            entries = logprobs.get(name)
+            for entry in entries if isinstance(entries, list) else ():
+                if (likelihood := self._token(entry)) is not None:
+                    self._all.append(likelihood)
+
+    def take(self) -> tuple[TokenLikelihood, ...]:
+        """Return what was read since the last call."""
+        some = tuple(self._all[self._taken :])
+        self._taken = len(self._all)
+        return some
+
+    def all(self) -> tuple[TokenLikelihood, ...]:
+        return tuple(self._all)
+
+    def _token(self, entry: object) -> TokenLikelihood | None:
+        fields = self._fields(entry)
+        if fields is None or not isinstance(entry, dict):
+            return None
+        others = entry.get("top_logprobs")
+        known = (self._fields(other) for other in (others if isinstance(others, list) else ()))
+        top = tuple(Likelihood(**other) for other in known if other is not None)
+        return TokenLikelihood(**fields, top_logprobs=top)
+
+    def _fields(self, entry: object) -> dict[str, Any] | None:
+        """Return the fields of an entry, None if it is none."""
+        self._entries_left -= 1
+        if self._entries_left < 0:
+            raise ModelFailed("the model server sent more logprobs than this server takes; ask for fewer top_logprobs")
+        if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
+            return None
+        logprob = entry.get("logprob")
+        if isinstance(logprob, bool) or not isinstance(logprob, int | float):
+            return None
+        return {
+            "token": mended(entry["token"]),
+            "logprob": float(logprob) if abs(logprob) <= sys.float_info.max else UNLIKELY,
+            "bytes": _bytes(entry.get("bytes")),
+        }
+
+
+def _bytes(values: object) -> tuple[int, ...] | None:
+    if not isinstance(values, list) or len(values) > MOST_BYTES:
+        return None
+    are_bytes = all(isinstance(value, int) and 0 <= value < 256 for value in values)
+    return tuple(map(int, values)) if are_bytes else None

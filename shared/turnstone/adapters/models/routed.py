@@ -1,0 +1,126 @@
+"""Several providers of models as one: each question goes to those its targets name, until one begins to answer."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cached_property
+from itertools import chain
+from threading import Lock
+
+from turnstone.adapters.models.breaker import CircuitBreaker
+from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
+from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
+from turnstone.domain.models.routing import Target
+from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
+
+Answer = Generator[TextChunk | Inferred, None, None]
+
+
+class RoutedInference:
+    """Asks providers, which are made when they are first asked."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Callable[[], Inference]],
+        default: str | None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        """Take how each provider is made, and which is asked where a question names none; None if none shall be."""
+        self._made = {provider_id: _Once(make) for provider_id, make in providers.items()}
+        self._default = default
+        self._breaker = breaker or CircuitBreaker()
+
+    def load(self) -> "RoutedInference":
+        """Make all providers now, for places that want to know at once whether they can be."""
+        for made in self._made.values():
+            made.get()
+        return self
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        """Yield the answer of the first target that begins one; what it then does is not made up for.
+
+        A target that failed again and again of late is passed over, as long as another is left.
+
+        Raises:
+            ModelError, InvalidRequest: of the last target that was asked.
+        """
+        targets = request.targets or (Target(self._default or "", request.model),)
+        for target in self._in_turn(targets):
+            with closing(self._asked(target, request)) as answer:
+                try:
+                    first = next(answer)
+                except (ModelError, InvalidRequest) as error:
+                    self._note(target, error, request)
+                    if target is targets[-1] or _is_unwanted(request):
+                        raise
+                    warn_of_fallback(target, error, request.about)
+                    continue
+                yield from self._told(target, chain((first,), answer), request)
+            return
+
+    def provider(self, provider_id: str) -> Inference:
+        """Return the provider itself. Raises KeyError, and what making it raises."""
+        return self._made[provider_id].get()
+
+    def models(self) -> tuple[str, ...]:
+        """Return the ids that the default provider lists, none if there is no such provider. Raises ModelError."""
+        return () if self._default is None else self._provider(Target(self._default, "")).models()
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        """Return what all of them can do, since each may be the one that answers. Raises ModelFailed."""
+        asked = targets or (Target(self._default or "", ""),)
+        first, *others = (self._provider(target).capabilities() for target in asked)
+        return first.intersection(*others)
+
+    def _in_turn(self, targets: Sequence[Target]) -> Iterator[Target]:
+        """Yield who is to be asked; only when its turn comes, because to be allowed is to be the one who tries."""
+        yield from (target for target in targets[:-1] if self._breaker.may_ask(target))
+        yield targets[-1]
+
+    def _asked(self, target: Target, request: InferenceRequest) -> Answer:
+        yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
+
+    def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
+        try:
+            for item in answer:
+                if isinstance(item, Inferred):
+                    note_answer(self._breaker, target)
+                    yield item._replace(answered_by=target) if len(request.targets) > 1 else item
+                else:
+                    yield item
+        except ModelError as error:
+            self._note(target, error, request)
+            raise
+
+    def _note(self, target: Target, error: ModelError | InvalidRequest, request: InferenceRequest) -> None:
+        if isinstance(error, ModelError):
+            is_wanted = not _is_unwanted(request)
+            note_failure(self._breaker, target, error, is_wanted=is_wanted, about=request.about)
+
+    def _provider(self, target: Target) -> Inference:
+        made = self._made.get(target.provider_id)
+        if made is None:
+            raise ModelFailed(f"this server has no provider {target.provider_id!r} for the model {target.model!r}")
+        try:
+            return made.get()
+        except (StoreUnavailable, ValueError) as exc:
+            raise ModelFailed(f"provider {target.provider_id!r} can't be reached: {exc}", is_outage=True) from exc
+
+
+class _Once:
+    """A provider, made when it is first needed, by one thread."""
+
+    def __init__(self, make: Callable[[], Inference]) -> None:
+        self._make = make
+        self._lock = Lock()
+
+    def get(self) -> Inference:
+        with self._lock:
+            return self._provider
+
+    @cached_property
+    def _provider(self) -> Inference:
+        return self._make()
+
+
+def _is_unwanted(request: InferenceRequest) -> bool:
+    return request.stop is not None and request.stop.is_given

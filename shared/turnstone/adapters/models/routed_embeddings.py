@@ -1,0 +1,67 @@
+"""Several providers of embeddings as one: texts go to those their targets name, until one answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from turnstone.adapters.models.breaker import CircuitBreaker
+from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
+from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
+from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+from turnstone.domain.models.routing import Target
+from turnstone.ports import Embeddings
+
+
+class RoutedEmbeddings:
+    """Asks providers, which are made when they are first asked; a maker returns the same one every time."""
+
+    def __init__(
+        self,
+        providers: Mapping[str, Callable[[], Embeddings]],
+        default: str | None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        """Take how each provider is made, and which is asked where a request names none; None if none shall be."""
+        self._providers = providers
+        self._default = default
+        self._breaker = breaker or CircuitBreaker()
+
+    def load(self) -> "RoutedEmbeddings":
+        """Make all providers now, for places that want to know at once whether they can be."""
+        for make in self._providers.values():
+            make()
+        return self
+
+    def embed(self, request: EmbeddingRequest) -> Embedded:
+        """Return the vectors of the first target that answers.
+
+        A target that failed again and again of late is passed over, as long as another is left.
+
+        Raises:
+            Unsupported: the provider that is asked makes no embeddings.
+            ModelError: of the last target that was asked.
+        """
+        *others, last = request.targets or (Target(self._default or "", request.model),)
+        for target in filter(self._breaker.may_ask, others):
+            try:
+                return self._asked(target, request)
+            except ModelError as error:
+                warn_of_fallback(target, error)
+        return self._asked(last, request)
+
+    def _asked(self, target: Target, request: EmbeddingRequest) -> Embedded:
+        try:
+            embedded = self._provider(target).embed(replace(request, model=target.model, targets=()))
+        except ModelError as error:
+            note_failure(self._breaker, target, error)
+            raise
+        note_answer(self._breaker, target)
+        return embedded
+
+    def _provider(self, target: Target) -> Embeddings:
+        make = self._providers.get(target.provider_id)
+        if make is None:
+            raise ModelFailed(f"this server has no provider {target.provider_id!r} for the model {target.model!r}")
+        try:
+            return make()
+        except (StoreUnavailable, ValueError) as exc:
+            raise ModelFailed(f"provider {target.provider_id!r} can't be reached: {exc}", is_outage=True) from exc

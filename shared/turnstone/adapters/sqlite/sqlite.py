@@ -1,0 +1,218 @@
+"""The RangeStore over one SQLite file: what a single machine runs on.
+
+Text is compared by SQLite's BINARY collation in UTF-8, so sort keys have the order they have in DynamoDB.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+from turnstone.adapters.operations import check_operations
+from turnstone.adapters.sqlite.reserve import RESERVE_BYTES, Reserve
+from turnstone.adapters.sqlite.sqlite_failures import DiskFull
+from turnstone.adapters.sqlite.sqlite_file import BUSY_TIMEOUT_S, SqliteFile
+from turnstone.adapters.sqlite.sqlite_rows import attributes_in
+from turnstone.adapters.sqlite.sqlite_writes import DELETE, first_failed, was_applied
+from turnstone.domain.errors import Conflict
+from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Range, Record
+
+PAGE_BYTES = 1024 * 1024
+EXPIRED_AT_ONCE = 1_000
+RECORDS_IN_NEED = 8  # that one write removes where room is short: SQLite may write all of their pages anew
+
+_GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
+_ASCENDING = """SELECT sk, rev, attributes, body FROM items
+    WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk LIMIT ?"""
+_DESCENDING = """SELECT sk, rev, attributes, body FROM items
+    WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk DESC LIMIT ?"""
+_OPEN = "SELECT pk, sk FROM items WHERE open = ? AND (pk, sk) > (?, ?) ORDER BY pk, sk LIMIT ?"
+_CLEAR = "DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE pk = ? LIMIT ?)"
+
+_EXPIRED = """SELECT rowid FROM items
+    WHERE (pk LIKE '%|idempotency:%' OR sk LIKE 'idempotency:%' OR pk LIKE '%|completion:%' OR pk LIKE '%|completions')
+        AND json_extract(attributes, '$.ttl') <= ?
+    LIMIT ?"""
+_LAST_ROW = "SELECT max(rowid) FROM items"
+_POINTERS = """SELECT body FROM items
+    WHERE rowid > ? AND rowid <= ? AND json_extract(attributes, '$.codec') IN ('blob', 'zlib+blob')"""
+_DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl') <= ?"
+
+
+class SqliteRangeStore:
+    """A RangeStore in one file, which several threads and processes may share.
+
+    A write is on the disk when it returns. Nothing is deleted by the attribute `ttl` but by `drop_expired`.
+    A page of a range continues whenever it is full (`limit`, `held_bytes` or a megabyte of bodies), even if nothing
+    follows.
+    """
+
+    def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S, reserve: Reserve | None = None) -> None:
+        """Open the file, creating it, readable by its owner only, and its folder.
+
+        Args:
+            wait_s: how long a write waits for other writes, of this process and of others.
+            reserve: room on the disk that is given up to a deletion which finds none.
+
+        Raises:
+            StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
+        """
+        self._reserve = reserve
+        try:
+            self._file = SqliteFile(path, wait_s)
+        except DiskFull:  # even to read, SQLite needs room for its index of the log
+            if not self._try_give_up_reserve():
+                raise
+            self._file = SqliteFile(path, wait_s)
+
+    def get(self, key: Key) -> Record | None:
+        """Return the record, None if there is none."""
+        with self._file.reading() as connection:
+            return _read(connection, key)
+
+    def range(self, query: Range) -> Page:
+        """Return the next page of a range."""
+        if query.limit is not None and query.limit < 1:
+            raise ValueError(f"a page of {query.limit} records can't be read")
+        low, high = _half_open(query)
+        limit = -1 if query.limit is None else query.limit
+        page_bytes = min(query.held_bytes or PAGE_BYTES, PAGE_BYTES)
+        records: list[Record] = []
+        size_bytes = 0
+        with self._file.reading() as connection:
+            rows = connection.execute(_DESCENDING if query.reverse else _ASCENDING, (query.pk, low, high, limit))
+            for sk, rev, attributes, body in rows:
+                records.append(Record(Key(query.pk, sk), body, attributes_in(attributes), rev))
+                size_bytes += len(body)
+                if size_bytes >= page_bytes:
+                    break
+            rows.close()
+        full = len(records) == query.limit or size_bytes >= page_bytes
+        return Page(tuple(records), records[-1].key.sk if full else None)
+
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+        """Return the answers to several reads, made one after the other: each takes microseconds."""
+        return [self.get(get.key) for get in gets], [self.range(query) for query in ranges]
+
+    def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
+        """Apply all operations or none.
+
+        Raises:
+            Conflict: names the first operation whose condition failed.
+            ValueError: see `check_operations`.
+        """
+        check_operations(operations)
+        if not any(isinstance(operation, Delete) for operation in operations):
+            self._check_room()
+            self._write(operations, nonce)
+            return
+        try:
+            self._write(operations, nonce)
+        except DiskFull:
+            if not self._try_give_up_reserve():
+                raise
+            self._write(operations, nonce)
+
+    def _write(self, operations: Sequence[Operation], nonce: str | None) -> None:
+        with self._file.writing() as connection:
+            failed = first_failed(connection, operations, nonce)
+            if failed is None:
+                return
+            connection.execute("ROLLBACK")
+            connection.execute("BEGIN IMMEDIATE")
+            if not was_applied(connection, operations, nonce):
+                key = operations[failed].key
+                raise Conflict(failed, key, _read(connection, key))
+
+    def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
+        """Return keys of the records whose attribute `open` equals the shard, in key order."""
+        if limit < 1:
+            raise ValueError(f"a page of {limit} keys can't be read")
+        behind = after or Key("", "")
+        with self._file.reading() as connection:
+            rows = connection.execute(_OPEN, (shard, behind.pk, behind.sk, limit)).fetchall()
+        keys = tuple(Key(pk, sk) for pk, sk in rows)
+        return KeyPage(keys, keys[-1] if len(keys) == limit else None)
+
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        """Remove records of a partition, or that one record; tell if none is left."""
+        try:
+            return self._clear(pk, limit, sk)
+        except DiskFull:
+            self._try_give_up_reserve()
+            return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
+
+    def drop_expired(self, now: datetime) -> int:
+        """Remove answers under idempotency keys, and chat completions, whose time is over, as a table does by `ttl`.
+
+        Returns how many records that were, EXPIRED_AT_ONCE at most. The look takes no lock; the removal takes it once.
+        """
+        moment = int(now.timestamp())
+        with self._file.reading() as connection:
+            found = connection.execute(_EXPIRED, (moment, EXPIRED_AT_ONCE)).fetchall()
+        dropped = [(rowid, moment) for (rowid,) in found]
+        try:
+            self._drop(dropped)
+        except DiskFull:
+            self._try_give_up_reserve()
+            dropped = dropped[:RECORDS_IN_NEED]
+            self._drop(dropped)
+        return len(dropped)
+
+    def pointers(self, after: int, limit: int) -> tuple[list[bytes], int | None]:
+        """Return the bodies that stand for payloads among the next `limit` rows, and where to continue.
+
+        The second is None at the end. A record that is written while rows are read may be missed.
+        """
+        with self._file.reading() as connection:
+            (last,) = connection.execute(_LAST_ROW).fetchone()
+            found = connection.execute(_POINTERS, (after, after + limit)).fetchall()
+        return [body for (body,) in found], after + limit if last is not None and after + limit < last else None
+
+    def close(self) -> None:
+        """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""
+        self._file.close()
+
+    def _clear(self, pk: str, limit: int, sk: str | None) -> bool:
+        with self._file.writing() as connection:
+            if sk is not None:
+                connection.execute(DELETE, (pk, sk))
+                return True
+            return connection.execute(_CLEAR, (pk, limit)).rowcount < limit
+
+    def _drop(self, rows: list[tuple[int, int]]) -> None:
+        if rows:
+            with self._file.writing() as connection:
+                connection.executemany(_DROP, rows)
+
+    def _check_room(self) -> None:
+        """Check that a write which deletes nothing leaves the room that deletions need. Raises DiskFull."""
+        if self._reserve is None or self._reserve.leaves_room():
+            return
+        with self._file.reading() as connection:
+            (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
+            (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+        if free_pages * page_bytes < RESERVE_BYTES:
+            raise DiskFull("the disk has room for deletions only")
+
+    def _try_give_up_reserve(self) -> bool:
+        return self._reserve is not None and self._reserve.try_give_up()
+
+
+def _half_open(query: Range) -> tuple[str, str]:
+    """Return the least sort key that is wanted and the least beyond it that is not."""
+    # A NUL appended makes the next text in order.
+    low, high = query.start, query.end + "\0"
+    if query.after is None:
+        return low, high
+    return (low, min(high, query.after)) if query.reverse else (max(low, query.after + "\0"), high)
+
+
+def _read(connection: sqlite3.Connection, key: Key) -> Record | None:
+    row = connection.execute(_GET, (key.pk, key.sk)).fetchone()
+    if row is None:
+        return None
+    rev, attributes, body = row
+    return Record(key, body, attributes_in(attributes), rev)

@@ -1,0 +1,99 @@
+"""A limit of calls at a time, fair among tenants: further calls wait for a place, each for a bounded time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+from turnstone.domain.errors import ToolFailed
+
+if TYPE_CHECKING:
+    from turnstone.domain.values.stopping import StopSignal
+
+
+class _Waiter:
+    """A call that waits. `is_settled` is set when it has a place, or when its caller gave up."""
+
+    def __init__(self) -> None:
+        self.is_settled = Event()
+        self.has_place = False
+
+
+class CallLimit:
+    """So many places. A free one goes to the tenant that holds the fewest, among equals in turns.
+
+    One tenant never holds all of them where there are two or more: a quarter, and at least one, is left to others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._share = max(1, most - max(1, most // 4))
+        self._lock = Lock()
+        self._held = Counter[str]()
+        self._waiting: dict[str, deque[_Waiter]] = {}
+
+    @contextmanager
+    def place(self, tenant: str, wait_s: float, stop: StopSignal | None) -> Iterator[float]:
+        """Hold a place within the block; yield for how many seconds it was waited for, 0 if it was free.
+
+        Raises:
+            ToolFailed: no place became free in this time, or the call was cancelled while it waited.
+        """
+        waiter = _Waiter()
+        began = time.monotonic()
+        with self._lock:
+            self._waiting.setdefault(tenant, deque()).append(waiter)
+            self._admit()
+            is_free = waiter.has_place
+        try:
+            if not is_free:
+                self._wait(waiter, wait_s, stop)
+            yield 0.0 if is_free else time.monotonic() - began
+        finally:
+            with self._lock:
+                self._leave(tenant, waiter)
+
+    def _wait(self, waiter: _Waiter, wait_s: float, stop: StopSignal | None) -> None:
+        with ExitStack() as stack:
+            if stop is not None:
+                stack.enter_context(stop.heeded_by(waiter.is_settled.set))
+            waiter.is_settled.wait(wait_s)
+        if waiter.has_place:
+            return
+        if stop is not None and stop.is_given:
+            raise ToolFailed("the code was not run: the call was cancelled while it waited for a place")
+        calls = "one call" if self.most == 1 else f"{self.most} calls"
+        raise ToolFailed(
+            f"the code was not run: it waited {wait_s:g} s for a place, and {calls} at a time may run here; "
+            "call the tool again later"
+        )
+
+    def _leave(self, tenant: str, waiter: _Waiter) -> None:
+        if waiter.has_place:
+            self._held[tenant] -= 1
+            self._held += Counter()  # drops tenants that hold none
+            self._admit()
+            return
+        queue = self._waiting[tenant]
+        queue.remove(waiter)
+        if not queue:
+            del self._waiting[tenant]
+
+    def _admit(self) -> None:
+        """Give free places to waiting calls."""
+        while self._held.total() < self.most:
+            eligible = [tenant for tenant in self._waiting if self._held[tenant] < self._share]
+            if not eligible:
+                return
+            tenant = min(eligible, key=self._held.__getitem__)  # of several the one that waits in front
+            queue = self._waiting.pop(tenant)
+            waiter = queue.popleft()
+            if queue:
+                self._waiting[tenant] = queue  # behind the others
+            self._held[tenant] += 1
+            waiter.has_place = True
+            waiter.is_settled.set()

@@ -1,0 +1,103 @@
+"""The toolgroup `builtin::code_interpreter`: Python that a model wrote is run, and it reads what came of it.
+
+Source: of the answer's form, the tool of that name of Llama Stack's in September 2024.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from threading import Lock
+
+from turnstone.adapters.tools.code.call_limit import CallLimit
+from turnstone.adapters.tools.code.code_runs import CodeRun, CodeRunner, shortened
+from turnstone.adapters.tools.code.produced_files import named_apart
+from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+
+GROUP = "builtin::code_interpreter"
+MAX_CODE_CHARACTERS = 200_000
+ANSWERED_WITHIN = 0.9  # of its time, if the call had to wait: its code is ended while somebody still takes the answer
+CODE_INTERPRETER = ToolDef(
+    name="code_interpreter",
+    description=(
+        "Run Python code and read what it prints. Each call starts anew, without network. "
+        "Files written to the current folder are kept and given to the user."
+    ),
+    parameters=(
+        ToolParameter(
+            name="code",
+            parameter_type="string",
+            description="The Python code to run. Print whatever you want to see.",
+        ),
+    ),
+)
+
+
+class CodeInterpreter:
+    """Runs code, each call for itself, within its time and the limit of calls at a time."""
+
+    def __init__(self, runner: CodeRunner, timeout_s: float, limit: CallLimit | None = None) -> None:
+        """Take what runs the code.
+
+        Args:
+            timeout_s: the most that a piece of code may take.
+            limit: of the calls at a time, None where their memory is not this machine's.
+        """
+        self._runner = runner
+        self._timeout_s = timeout_s
+        self._limit = limit
+        self._lock = Lock()
+        self._is_checked = False
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 # the same for everybody
+        """Return the tool. Raises ToolgroupUnavailable where code can't be run safely."""
+        with self._lock:
+            if not self._is_checked:
+                try:
+                    self._runner.check()
+                except ToolFailed as failure:
+                    raise ToolgroupUnavailable(GROUP, str(failure)) from failure
+                self._is_checked = True
+        return (CODE_INTERPRETER,)
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        """Return what the code wrote, how it ended, and the files it left. Raises ToolFailed."""
+        if invocation.call.tool_name != CODE_INTERPRETER.name:
+            raise ToolFailed(f"there is no tool {invocation.call.tool_name!r} here")
+        code = invocation.arguments.get("code")
+        if not isinstance(code, str) or not code.strip():
+            raise ToolFailed("code: send the Python code to run, as a string")
+        if len(code) > MAX_CODE_CHARACTERS:
+            raise ToolFailed(f"code: send at most {MAX_CODE_CHARACTERS} characters")
+        with self._place(invocation) as waited_s:
+            left_s = invocation.timeout_s * ANSWERED_WITHIN - waited_s if waited_s else invocation.timeout_s
+            timeout_s = min(self._timeout_s, left_s)
+            run = self._runner.run(code, timeout_s, invocation.stop)
+        run = replace(run, files=named_apart(run.files))
+        metadata = {"status": run.status, "exit_code": run.exit_code}
+        return ToolResult(_told(run, timeout_s), metadata, run.files)
+
+    def _place(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
+        """Return what holds a place for the call. The code keeps its own time, or half of the call's, to run in."""
+        if self._limit is None:
+            return nullcontext(0.0)
+        wait_s = max(invocation.timeout_s * ANSWERED_WITHIN - self._timeout_s, invocation.timeout_s / 2)
+        return self._limit.place(invocation.asker.tenant, wait_s, invocation.stop)
+
+
+def _told(run: CodeRun, timeout_s: float) -> str:
+    lines: list[str] = [run.status]
+    for name, text in (("stdout", run.stdout), ("stderr", run.stderr)):
+        if text:
+            lines += [f"[{name}]", shortened(text).removesuffix("\n"), f"[/{name}]"]
+    if run.status == "timed out":
+        lines.append(f"it was ended: it may take {timeout_s:g} seconds, also of all processors together")
+    if run.exit_code:
+        lines.append(f"exit code: {run.exit_code}")
+    if run.note:
+        lines.append(run.note)
+    if run.files:
+        lines.append("files: " + ", ".join(file.name for file in run.files))
+    return "\n".join(lines)

@@ -1,0 +1,82 @@
+"""Image models of Amazon Bedrock, asked by InvokeModel.
+
+Source: the inference parameters of these models in Bedrock's user guide.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from turnstone.adapters.models.bedrock.bedrock_errors import FAILURES, Asked, refusal_of
+from turnstone.adapters.outgoing.connections import Line, asking_over
+from turnstone.adapters.outgoing.quoting import quoted
+from turnstone.adapters.tools.images.bedrock_image_bodies import body_of
+from turnstone.adapters.tools.images.images import MAX_IMAGE_BYTES, ImageRequest, image_of
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.values.stopping import StopSignal
+
+MAX_ANSWER_BYTES = 2 * MAX_IMAGE_BYTES
+
+
+class BedrockImages:
+    """One image model of one region."""
+
+    def __init__(self, client: Callable[[], Any], model: str, size: str) -> None:
+        """Ask for nothing yet.
+
+        Args:
+            client: returns a client that `build_bedrock_client` made: its lines can be cut.
+
+        Raises:
+            ValueError: how the model is asked isn't known, or it makes no images of that size.
+        """
+        self._client = client
+        self._model = model
+        self._body = body_of(model, size)
+
+    def generate(self, request: ImageRequest) -> bytes:
+        """Return the image. Raises ModelError."""
+        line = Line()
+        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+            return _image_in(self._answer(request))
+
+    def _answer(self, request: ImageRequest) -> bytes:
+        client = self._client()
+        quote = partial(quoted, messages=(UserMessage(content=request.prompt),))
+        try:
+            body: Any = client.invoke_model(
+                modelId=self._model,
+                contentType="application/json",
+                accept="application/json",
+                body=json.dumps(self._body(request)).encode(),
+            )["body"]
+            try:
+                answer: bytes = body.read(MAX_ANSWER_BYTES + 1)
+            finally:
+                body.close()
+        except FAILURES as failure:
+            refused = refusal_of(failure, Asked(self._model, client.meta.region_name, quote))
+            raise refused.error from refused.cause
+        if len(answer) > MAX_ANSWER_BYTES:
+            raise ModelFailed(f"the answer of the image model is over the limit of {MAX_ANSWER_BYTES} bytes")
+        return answer
+
+
+def _image_in(answer: bytes) -> bytes:
+    """Return the image that an answer holds. Raises ModelFailed, saying why it was withheld if that is told."""
+    try:
+        told = json.loads(answer)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise ModelFailed("the image model answered with something that holds no image")
+    reasons = told.get("finish_reasons")
+    withheld = told.get("error") or (reasons[0] if isinstance(reasons, list) and reasons else None)
+    if withheld:
+        raise ModelFailed(f"the image model made no image: {quoted(str(withheld), ())}")
+    images = told.get("images")
+    return image_of(images[0] if isinstance(images, list) and images else None)

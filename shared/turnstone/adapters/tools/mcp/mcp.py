@@ -1,0 +1,97 @@
+"""The tools of a registered MCP server, as a toolbox."""
+
+from __future__ import annotations
+
+from turnstone.adapters.fetching.targets import to_target
+from turnstone.adapters.tools.mcp.mcp_answers import result_of
+from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
+from turnstone.adapters.tools.mcp.mcp_peer import MCP_HEADERS, McpPeer, peer_of
+from turnstone.adapters.tools.mcp.mcp_trouble import McpTrouble
+from turnstone.domain.errors import (
+    CredentialsMissing,
+    CredentialsRefused,
+    FetchRefused,
+    InvalidRequest,
+    ToolFailed,
+    ToolgroupUnavailable,
+)
+from turnstone.domain.registry.registry import Toolgroup
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolDef
+
+
+class McpToolbox:
+    """Asks the server that a toolgroup of the provider `model-context-protocol` names."""
+
+    def __init__(self, group: Toolgroup, connections: McpConnections, *, is_configured: bool = False) -> None:
+        """Prepare to ask.
+
+        Args:
+            is_configured: the group is one of the operator's own file, whose server may be a private one.
+
+        Raises:
+            InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
+        """
+        if group.mcp_endpoint is None:
+            raise InvalidRequest(
+                f"mcp_endpoint.uri: toolgroup {group.identifier!r} requires it", ("mcp_endpoint", "uri")
+            )
+        try:
+            to_target(group.mcp_endpoint.uri)
+        except FetchRefused as refused:
+            raise InvalidRequest(f"mcp_endpoint.uri: {refused}", ("mcp_endpoint", "uri")) from refused
+        self._name = group.identifier
+        self._uri = group.mcp_endpoint.uri
+        self._connections = connections
+        self._is_configured = is_configured
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        """Return the tools that the server lists to the asker. Raises InvalidRequest too, for headers of no use."""
+        peer = peer_of(self._uri, asker, is_configured=self._is_configured)
+        try:
+            return self._connections.listing(peer).tools
+        except McpTrouble as trouble:
+            raise self._unavailable(peer, trouble) from trouble
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        call = (invocation.call.tool_name, invocation.arguments, invocation.idempotency_key)
+        peer = self._peer(invocation)
+        try:
+            return result_of(self._connections.call(peer, call, invocation.timeout_s, invocation.stop))
+        except McpTrouble as trouble:
+            if trouble.refused is not None:
+                refusal = self._unavailable(peer, trouble)
+                raise ToolFailed(str(refusal), refusal) from trouble
+            is_known = trouble.is_unsent or trouble.is_answer
+            unknown = "" if is_known else "; whether the tool ran is unknown"
+            said = peer.redacted(str(trouble))
+            raise ToolFailed(f"the MCP server of {self._name!r}: {said}{unknown}") from trouble
+        except ToolFailed as failed:  # in the server's own words
+            raise ToolFailed(peer.redacted(str(failed))) from failed
+
+    def _unavailable(self, peer: McpPeer, trouble: McpTrouble) -> ToolgroupUnavailable:
+        why = f"its MCP server {peer.shown_uri}: {peer.redacted(str(trouble))}"
+        match trouble.refused:
+            case None:
+                return ToolgroupUnavailable(self._name, why)
+            case 403:
+                return CredentialsRefused(self._name, f"{why}: it does not let this caller use them{_sent(peer)}")
+            case _:
+                return CredentialsMissing(self._name, f"{why}: it requires {_how(peer)}")
+
+    def _peer(self, invocation: ToolInvocation) -> McpPeer:
+        try:
+            return peer_of(self._uri, invocation.asker, is_configured=self._is_configured)
+        except InvalidRequest as refused:
+            raise ToolFailed(str(refused)) from refused
+
+
+def _how(peer: McpPeer) -> str:
+    """Return what to send to a server that wants to know who calls."""
+    which = "other credentials than those sent" if peer.headers else "credentials"
+    example = f'{{"{MCP_HEADERS}": {{"{peer.shown_uri}": {{"Authorization": "Bearer ..."}}}}}}'
+    return f"{which}; send them with the request, in the header X-LlamaStack-Provider-Data: {example}"
+
+
+def _sent(peer: McpPeer) -> str:
+    return " with the credentials that were sent" if peer.headers else f"; it may with credentials in {MCP_HEADERS}"

@@ -1,0 +1,272 @@
+"""One connection to an MCP server: opened, used and closed in one task, as the cancel scopes of anyio want it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import Any, Literal, TypeVar
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, CallToolResult, Implementation, Tool, ToolListChangedNotification
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from turnstone import VERSION
+from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
+from turnstone.adapters.tools.mcp.mcp_peer import McpPeer
+from turnstone.adapters.tools.mcp.mcp_tools import McpListing, listing_of
+from turnstone.adapters.tools.mcp.mcp_transport import AnsweringTransport
+from turnstone.adapters.tools.mcp.mcp_trouble import McpTrouble
+
+Way = Literal["streamable", "sse"]
+Answer = TypeVar("Answer")
+IDEMPOTENCY_KEY = "turnstone/idempotencyKey"
+CLOSE_S = 3.0
+MAX_SAID_CHARS = 2_000
+TOO_LARGE = "it sent an event that is too large"
+# at lower levels these tell addresses with their queries, and what is said to servers
+for _name, _level in (("mcp", logging.CRITICAL), ("httpx2", logging.WARNING), ("httpcore2", logging.WARNING)):
+    logging.getLogger(_name).setLevel(_level)
+
+
+class McpConnection:
+    """Lists and calls the tools of a server.
+
+    It is given up, which `is_open` tells, when it breaks, and when an answer is not waited for any more: what the
+    server may still send for that would be in the way of others.
+
+    Attributes:
+        was_used: it answered before.
+    """
+
+    def __init__(self, peer: McpPeer, way: Way, transport: httpx2.AsyncBaseTransport, limits: McpLimits) -> None:
+        """Begin to connect, in the running loop."""
+        self._peer = peer
+        self._limits = limits
+        self._wire = AnsweringTransport(transport, limits.answer_bytes, self._events_changed)
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[Client] = self._loop.create_future()
+        self._end = asyncio.Event()
+        self._asking: set[asyncio.Task[Any]] = set()
+        self._lists = asyncio.Lock()
+        self._listing: McpListing | None = None
+        self._listed_at = 0.0
+        self._users = 0
+        self._idle: asyncio.TimerHandle | None = None
+        self._is_given_up = False
+        self.way = way
+        self.was_used = False
+        self.task = asyncio.create_task(self._keep())
+        self.task.add_done_callback(self._ended)
+
+    @property
+    def is_open(self) -> bool:
+        return not (self._is_given_up or self.task.done())
+
+    @property
+    def refuses_posts(self) -> bool:
+        return self._wire.refuses_posts
+
+    async def opened(self) -> None:
+        """Return when it can be used. Raises McpTrouble."""
+        await asyncio.shield(self._ready)
+
+    async def listing(self) -> McpListing:
+        """Return the tools, as listed a short while ago at most. Raises McpTrouble."""
+        async with self._lists:
+            listed = self._listing
+            if listed is None or self._loop.time() - self._listed_at > self._limits.listed_s:
+                self._listed_at = self._loop.time()
+                listed = listing_of(await self._ask(self._list()), self._peer.shown_uri)
+                self._listing = listed
+        return listed
+
+    async def call(self, name: str, arguments: Mapping[str, Any], idempotency_key: str) -> CallToolResult:
+        """Run a tool, by the name that the listing offers it under. Raises McpTrouble."""
+        names = (self._listing or await self.listing()).names
+        if name not in names:
+            raise McpTrouble(f"it no longer lists a tool {name!r}", is_unsent=True)
+        client = await self._ready
+        meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
+        return await self._ask(client.call_tool(names[name], dict(arguments), meta=meta))
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Within the block, keep it open."""
+        self._users += 1
+        if self._idle is not None:
+            self._idle.cancel()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._rest()
+
+    def give_up(self) -> None:
+        """Close it as soon as nobody uses it; it is not asked anything more."""
+        self._is_given_up = True
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._users or self._asking:
+            return
+        if self._is_given_up:
+            self._end.set()
+        elif not self.task.done():
+            self._idle = self._loop.call_later(self._limits.idle_s, self.give_up)
+
+    async def _ask(self, question: Coroutine[Any, Any, Answer]) -> Answer:
+        work = asyncio.create_task(question)
+        self._asking.add(work)
+        work.add_done_callback(self._answered)
+        try:
+            await asyncio.wait((work, self.task), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not work.done():
+                self.give_up()
+                work.cancel()  # has the package tell the server, for which nobody has to wait
+        if work.done() and not work.cancelled():
+            error = work.exception()
+            if error is None:
+                self.was_used = True
+                return work.result()
+            raise self._told(error) from error
+        raise self._told(self.task.exception() if self.task.done() and not self.task.cancelled() else None)
+
+    def _answered(self, work: asyncio.Task[Any]) -> None:
+        self._asking.discard(work)
+        if not work.cancelled():
+            work.exception()  # is told to who asked, or to nobody
+        self._rest()
+
+    async def _list(self) -> list[Tool]:
+        client, tools, cursor = await self._ready, list[Tool](), None
+        for _ in range(self._limits.pages):
+            page = await client.list_tools(cursor=cursor)
+            tools += page.tools
+            if len(tools) > self._limits.tools:
+                raise McpTrouble(f"it lists more than {self._limits.tools} tools")
+            cursor = page.next_cursor
+            if not cursor:
+                return tools
+        raise McpTrouble(f"its list of tools does not end within {self._limits.pages} pages")
+
+    # ---- the task that has it
+
+    async def _keep(self) -> None:
+        async with asyncio.timeout(self._limits.connect_s) as deadline:
+            async with self._client() as client:
+                deadline.reschedule(None)
+                self._ready.set_result(client)
+                hears = asyncio.create_task(self._hear_of_changes(client))
+                hears.add_done_callback(_forgive)
+                try:
+                    await self._end.wait()
+                finally:
+                    hears.cancel()
+                deadline.reschedule(self._loop.time() + CLOSE_S)
+
+    def _client(self) -> AbstractAsyncContextManager[Client]:
+        streams: AbstractAsyncContextManager[Any]
+        if self.way == "sse":
+            streams = sse_client(self._peer.uri, httpx_client_factory=self._http_as_asked)
+        else:
+            streams = self._streamable()
+        return Client(
+            streams,
+            mode="legacy" if self.way == "sse" else "auto",
+            client_info=Implementation(name="turnstone", version=VERSION),
+            message_handler=self._heard,
+            cache=None,
+        )
+
+    @asynccontextmanager
+    async def _streamable(self) -> AsyncIterator[Any]:
+        most = self._limits.answer_bytes
+        async with (
+            self._http() as http,
+            streamable_http_client(self._peer.uri, http_client=http, max_sse_event_size=most) as streams,
+        ):
+            yield streams
+
+    def _http(self) -> httpx2.AsyncClient:
+        # a stream of events may be silent for long; whoever asks has a deadline of its own
+        timeout = httpx2.Timeout(self._limits.connect_s, read=None, pool=None)
+        return httpx2.AsyncClient(
+            transport=self._wire, headers=list(self._peer.headers), timeout=timeout, trust_env=False
+        )
+
+    def _http_as_asked(
+        self,
+        headers: dict[str, str] | None = None,  # noqa: ARG002 - none are asked for, and the times are ours
+        timeout: httpx2.Timeout | None = None,  # noqa: ARG002
+        auth: httpx2.Auth | None = None,  # noqa: ARG002
+    ) -> httpx2.AsyncClient:
+        return self._http()
+
+    async def _hear_of_changes(self, client: Client) -> None:
+        tools = client.server_capabilities.tools
+        if tools and tools.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            async with client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._listing = None
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._listing = None
+
+    def _events_changed(self, *, is_over: bool) -> None:
+        """Over SSE, answers to all calls come in one stream, and a request that failed is answered nowhere."""
+        if self.way == "sse":
+            self.give_up()
+            if is_over:
+                self._end.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if self._idle is not None:
+            self._idle.cancel()
+        if not self._ready.done():
+            self._ready.set_exception(self._why_not_begun(error))
+            self._ready.exception()  # is told to who waits, or to nobody
+
+    def _told(self, error: BaseException | None) -> McpTrouble:
+        """Return what went wrong, for people."""
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        if isinstance(error, McpTrouble):
+            return error
+        if isinstance(error, httpx2.SSEError):
+            return McpTrouble(TOO_LARGE)
+        if error is None or _is_closed(error):
+            if self.way == "sse" and self._wire.trouble is not None:
+                return self._wire.trouble
+            return McpTrouble(TOO_LARGE if "exceeded" in str(error) else "the connection broke before it answered")
+        if isinstance(error, MCPError) and error.code != PARSE_ERROR:
+            known = self._wire.trouble_in(error.data)
+            said = " ".join(error.message.split())[:MAX_SAID_CHARS]  # on one line: logs tell it, too
+            return known or McpTrouble(f"it says: {said}", is_answer=True)
+        return McpTrouble("its answer does not follow MCP")
+
+    def _why_not_begun(self, error: BaseException | None) -> McpTrouble:
+        if isinstance(error, TimeoutError):
+            return McpTrouble(f"it did not begin to speak MCP within {self._limits.connect_s:g} s")
+        opening = self._wire.trouble_opening if self.way == "sse" else None  # elsewhere servers may refuse a GET
+        return self._wire.trouble or opening or self._told(error)
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Tell whether the package means a connection that ended; servers use the same code for errors of all kinds."""
+    if not isinstance(error, MCPError) or error.code != CONNECTION_CLOSED:
+        return False
+    return error.message.startswith(("Connection closed", "SSE stream"))
+
+
+def _forgive(task: asyncio.Task[None]) -> None:
+    """Do without being told of changes: the listing is renewed after a while all the same."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,220 @@
+"""HTTP to an MCP server in which nothing is raised: what goes wrong with a request is the answer to it.
+
+The `mcp` package gives up a whole connection, with all calls on it, for an error of the network in one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Protocol
+
+import httpx2
+
+from turnstone.adapters.tools.mcp.mcp_trouble import McpTrouble
+from turnstone.domain.errors import FetchRefused, TurnstoneError
+
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
+EVENTS = "text/event-stream"
+JSON = "application/json"
+SESSION = "mcp-session-id"
+NOT_HERE = (404, 405)
+REFUSALS = (401, 403)
+KEPT_HEADERS = ("content-type", SESSION)
+_CODE = -32000
+# the guard ends a body that is four times as long, with all answers that were still to come in it
+MUCH_BYTES = 4 * 1024 * 1024
+DRAIN_S = 0.5
+DRAIN_BYTES = 64 * 1024
+
+
+class OnEvents(Protocol):
+    """Told that a stream of events, which a GET opened, has brought much, or that it is over or its requests fail."""
+
+    def __call__(self, *, is_over: bool) -> None: ...
+
+
+class AnsweringTransport(httpx2.AsyncBaseTransport):
+    """Passes requests on, takes answers up to a size, and tells of failures in JSON-RPC.
+
+    Attributes:
+        trouble: what last went wrong with something posted.
+        trouble_opening: what last went wrong with a GET, by which a stream of events is opened.
+        refuses_posts: nothing was ever taken that was posted, as by a server that speaks only SSE.
+    """
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport, most_bytes: int, on_events: OnEvents) -> None:
+        """Prepare a transport.
+
+        Args:
+            inner: what sends requests.
+        """
+        self._inner = inner
+        self._most_bytes = most_bytes
+        self._on_events = on_events
+        self._mark = secrets.token_hex(8)
+        self._takes_posts = False
+        self.trouble: McpTrouble | None = None
+        self.trouble_opening: McpTrouble | None = None
+        self.refuses_posts = False
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"  # a small answer could unfold to an endless one
+        try:
+            response = await self._inner.handle_async_request(request)
+            return await self._checked(request, response)
+        except TurnstoneError as problem:  # the guard's
+            return self._failed(request, McpTrouble(str(problem), is_unsent=isinstance(problem, FetchRefused)))
+        except NEVER_SENT:
+            return self._failed(request, McpTrouble("it can't be reached", is_unsent=True))
+        except httpx2.TimeoutException:
+            return self._failed(request, McpTrouble("it was silent for too long"))
+        except httpx2.TransportError:
+            return self._failed(request, McpTrouble("the connection broke before it answered"))
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def trouble_in(self, told: object) -> McpTrouble | None:
+        """Return what an error of JSON-RPC tells of this transport; None if it is the server's own."""
+        match told:
+            case {"mark": self._mark, "why": str() as why, "is_unsent": bool() as is_unsent, "refused": refused}:
+                return McpTrouble(why, is_unsent=is_unsent, refused=refused)
+            case _:
+                return None
+
+    async def _checked(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            await response.stream.aclose()  # type: ignore[union-attr] # this one is made for asynchronous use
+            return self._failed(request, McpTrouble("it compresses its answers against the request's Accept-Encoding"))
+        said = response.headers.get("content-type", "").lower()
+        if response.status_code < 300 and said.startswith(EVENTS):
+            self._takes_posts = self._takes_posts or request.method == "POST"
+            events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
+            is_get = request.method == "GET"
+            response.stream = _Watched(events, self._on_events) if is_get else _Drained(events)
+            return response
+        body = await self._body(response)
+        if body is None:
+            return self._failed(request, McpTrouble(f"its answer has more than {self._most_bytes} bytes"))
+        if response.status_code >= 300:
+            return self._refused(request, response, body)
+        if request.method == "POST":
+            self._takes_posts = True
+            if _wants_answer(request) and not (response.status_code == 200 and said.startswith(JSON)):
+                return self._failed(request, McpTrouble("its answer does not follow MCP"))
+        return _whole(request, response, body)
+
+    async def _body(self, response: httpx2.Response) -> bytes | None:
+        """Return what the response has, None if that is too much."""
+        body = bytearray()
+        try:
+            async for chunk in response.stream:  # type: ignore[union-attr] # as above
+                body += chunk
+                if len(body) > self._most_bytes:
+                    return None
+        finally:
+            await response.stream.aclose()  # type: ignore[union-attr] # as above
+        return bytes(body)
+
+    def _refused(self, request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
+        status = response.status_code
+        if status < 400:
+            return self._failed(request, McpTrouble("it sends callers to another address, which is not followed"))
+        if status in NOT_HERE and request.method == "POST" and not self._takes_posts:
+            self.refuses_posts = True
+        if status == 404 and SESSION in request.headers:
+            return self._failed(request, McpTrouble("it has forgotten the session", is_unsent=True), status)
+        if status in REFUSALS:  # whatever its body says: it may be an error of JSON-RPC, too
+            return self._failed(request, McpTrouble(f"it answered with status {status}", refused=status), status)
+        if _is_rpc_error(body):
+            return _whole(request, response, body)
+        return self._failed(request, McpTrouble(f"it answered with status {status}"), status)
+
+    def _failed(self, request: httpx2.Request, trouble: McpTrouble, status: int = 502) -> httpx2.Response:
+        if request.method == "POST":
+            self.trouble = trouble
+            self._on_events(is_over=True)
+        elif request.method == "GET":
+            self.trouble_opening = trouble
+        told = {
+            "mark": self._mark,
+            "why": str(trouble),
+            "is_unsent": trouble.is_unsent,
+            "refused": trouble.refused,
+        }
+        error = {"code": _CODE, "message": str(trouble), "data": told}
+        return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """A stream of events that tells when it has brought much, and when it ends."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, on_events: OnEvents) -> None:
+        self._stream = stream
+        self._on_events = on_events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size_bytes = 0
+        try:
+            async for chunk in self._stream:
+                size_bytes += len(chunk)
+                if size_bytes > MUCH_BYTES:
+                    self._on_events(is_over=False)
+                yield chunk
+        finally:
+            self._on_events(is_over=True)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Drained(httpx2.AsyncByteStream):
+    """A stream of events that is read to its end, if that comes soon, although its reader has what it waited for.
+
+    The line can only then be used again, which spares the next call a handshake of TLS.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+        self._chunks = aiter(stream)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._chunks:
+            yield chunk
+
+    async def aclose(self) -> None:
+        size_bytes = 0
+        try:
+            with suppress(httpx2.TransportError, TurnstoneError, TimeoutError):
+                async with asyncio.timeout(DRAIN_S):
+                    async for chunk in self._chunks:
+                        size_bytes += len(chunk)
+                        if size_bytes > DRAIN_BYTES:
+                            return
+        finally:
+            await self._stream.aclose()
+
+
+def _whole(request: httpx2.Request, response: httpx2.Response, body: bytes) -> httpx2.Response:
+    headers = {name: value for name in KEPT_HEADERS if (value := response.headers.get(name)) is not None}
+    return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
+
+
+def _wants_answer(request: httpx2.Request) -> bool:
+    """Tell whether a request of JSON-RPC is posted, or what is answered by taking it."""
+    if EVENTS not in request.headers.get("accept", ""):
+        return False  # over SSE, the stream that a GET opened has the answers
+    sent = json.loads(request.content)
+    return "id" in sent and "method" in sent
+
+
+def _is_rpc_error(body: bytes) -> bool:
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(told, dict) and "jsonrpc" in told and isinstance(told.get("error"), dict)

@@ -1,0 +1,75 @@
+"""The toolgroup `builtin::websearch`: Brave, Bing or Tavily, asked with the caller's key or the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from turnstone.adapters.tools.web.search_engines import ENGINES, SearchEngine
+from turnstone.adapters.tools.web.service import (
+    Fetcher,
+    Keys,
+    ServerKey,
+    Service,
+    as_text,
+    caller_key,
+    query_of,
+    without_key,
+)
+from turnstone.domain.errors import ToolFailed
+from turnstone.domain.registry.tool_settings import WebSearchSettings
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+
+WEB_SEARCH = ToolDef(
+    name="web_search",
+    description="Search the web for what is not known, or newer than what is known.",
+    parameters=(
+        ToolParameter(name="query", parameter_type="string", description="What to search for, in a few words."),
+    ),
+)
+
+
+class WebSearchToolbox:
+    """Searches the web.
+
+    Which engine is asked, the tool's definition says, else the file of the operator. The server's key and the address
+    that the operator names are those of the file's engine, so no other is ever sent that key.
+    """
+
+    def __init__(self, settings: WebSearchSettings, keys: Keys, fetcher: Callable[[str | None], Fetcher]) -> None:
+        """Take what the operator says, and what returns a fetcher that may also reach the address he names."""
+        self._own = settings.engine
+        self._url = settings.url
+        self._key = ServerKey(settings.api_key_env or settings.api_key_secret, keys)
+        self._fetcher = fetcher
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
+        """Return the one tool."""
+        return (WEB_SEARCH,)
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        """Return the best results as JSON. Raises ToolFailed."""
+        query = query_of(invocation)
+        name, engine, key = self._chosen(invocation)
+        url = (self._url if name == self._own else None) or engine.url
+        service = Service(engine.title, url, self._fetcher(self._url if name == self._own else None))
+        answer = service.ask(engine.question(query, key), key, invocation)
+        found = {"query": query, "top_k": engine.results(answer)}
+        return ToolResult(as_text(found), {"engine": name})
+
+    def _chosen(self, invocation: ToolInvocation) -> tuple[str, SearchEngine, str]:
+        """Return the engine's name, the engine, and the key to ask it with. Raises ToolFailed."""
+        named = invocation.options.engine
+        if named is not None and named not in ENGINES:
+            raise ToolFailed(f"there is no search engine {named!r}; there are: {', '.join(ENGINES)}")
+        name = named or self._own
+        engine = ENGINES[name]
+        key = caller_key(invocation, engine.caller_key) or (self._key.text() if name == self._own else None)
+        if key is not None:
+            return name, engine, key
+        if named is None:
+            for other_name, other in ENGINES.items():
+                handed_on = invocation.asker.provider_data.key(other.caller_key)
+                if handed_on is not None:
+                    return other_name, other, handed_on.strip()
+        raise without_key(f"the web search ({engine.title})", engine.caller_key, "tools.websearch")

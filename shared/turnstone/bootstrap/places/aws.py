@@ -1,0 +1,138 @@
+"""The services as a Lambda has them: over DynamoDB, S3 and Step Functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from turnstone.adapters.aws.aws_clients import AwsClients
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.adapters.machine.system import RandomIds, SystemClock
+from turnstone.bootstrap.core import Core
+from turnstone.settings.config import InvalidSettings, LambdaSettings
+from turnstone.store.layout.oversize import OversizeStore
+
+if TYPE_CHECKING:
+    from turnstone.bootstrap.models import Means
+    from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
+    from turnstone.ports import Embeddings, Inference, Jobs, ShieldKinds, Supervisor, ToolKinds
+
+
+def build_lambda_core(settings: LambdaSettings) -> Core:
+    """Return the services of this Lambda."""
+    return Core(AwsPorts(settings), settings, is_on_lambda=True)
+
+
+class AwsPorts:
+    """The adapters of AWS. The table's client is made at once, everything else when a route asks for it."""
+
+    def __init__(self, settings: LambdaSettings) -> None:
+        self._settings = settings
+        self._clients = AwsClients()
+        table = DynamoRangeStore(self._clients.client("dynamodb"), settings.table)
+        self.store = OversizeStore(table, S3BlobStore(self._clients.lazy_client("s3"), settings.bucket))
+        self.clock = SystemClock()
+        self.ids = RandomIds()
+
+    @cached_property
+    def catalogue(self) -> Catalogue | None:
+        """What the operator's file says of models, if there is one. Raises InvalidSettings, StoreUnavailable."""
+        if self._settings.config is None:
+            return None
+        from turnstone.adapters.aws.secrets import parameter_text
+        from turnstone.bootstrap.catalogue import build_catalogue
+
+        text = parameter_text(self._clients.client("ssm"), self._settings.config)
+        return build_catalogue(text, self._settings.model_url, "api_key_secret")
+
+    @cached_property
+    def inference(self) -> Inference:
+        """The models. Raises InvalidSettings if none is named: nothing stands in for it unasked.
+
+        Of many providers each is made, and its key read, when it is asked for the first time.
+        """
+        from turnstone.bootstrap.models import build_inference, build_only_inference
+
+        if self.catalogue is not None:
+            return build_inference(self.catalogue, self._means)
+        timeout_s = self._settings.model_timeout_seconds
+        return build_only_inference(self._model_url(), lambda: self._model_key, timeout_s)
+
+    @cached_property
+    def embeddings(self) -> Embeddings:
+        """Who makes embeddings, as the models. Raises InvalidSettings."""
+        from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
+
+        if self.catalogue is not None:
+            return build_embeddings(self.catalogue, self._means)
+        timeout_s = self._settings.model_timeout_seconds
+        return build_only_embeddings(self._model_url(), lambda: self._model_key, timeout_s)
+
+    @property
+    def _means(self) -> Means:
+        from turnstone.bootstrap.models import Means
+
+        has_variables = self._settings.model_url is not None
+        timeout_s = self._settings.model_timeout_seconds
+        return Means(timeout_s, self._key, self._aws, "api_key_secret", has_variables=has_variables)
+
+    def _model_url(self) -> str:
+        if self._settings.model_url is None:
+            raise InvalidSettings("TURNSTONE_MODEL_URL: must be set; the offline model is named offline")
+        return self._settings.model_url
+
+    def _aws(self) -> AwsClients:
+        return self._clients
+
+    def _key(self, name: str, provider: OpenAIProvider) -> str | None:
+        """Return the key of a provider, None if it has none. Raises StoreUnavailable."""
+        from turnstone.domain.models.routing import MODELS
+
+        is_named_by_environment = name == MODELS and self._settings.model_url is not None
+        return self._model_key if is_named_by_environment else self._secret(provider.api_key_secret)
+
+    @cached_property
+    def _model_key(self) -> str | None:
+        return self._secret(self._settings.model_api_key_secret)
+
+    def _secret(self, name: str | None) -> str | None:
+        if name is None:
+            return None
+        from turnstone.adapters.aws.secrets import secret_text
+
+        return secret_text(self._clients.client("secretsmanager"), name)
+
+    @cached_property
+    def tools(self) -> ToolKinds:
+        """Every kind of tools. Raises InvalidSettings."""
+        from turnstone.bootstrap.tools import lambda_tool_kinds
+
+        return lambda_tool_kinds(self._settings, self.catalogue, self.clock, self._means, self._secret)
+
+    @cached_property
+    def shields(self) -> ShieldKinds:
+        from turnstone.adapters.shields.kinds import EveryShieldKind
+
+        bedrock = self._clients.lazy_client("bedrock-runtime")
+        return EveryShieldKind(lambda: self.inference, lambda: bedrock)
+
+    @cached_property
+    def supervisor(self) -> Supervisor:
+        """The state machine. Raises InvalidSettings if none is named."""
+        from turnstone.adapters.aws.step_functions import StepFunctionsSupervisor
+        from turnstone.store.layout.keys import turn_key_of
+
+        if self._settings.state_machine_arn is None:
+            raise InvalidSettings("TURNSTONE_STATE_MACHINE_ARN: must be set where turns run or are read")
+        client = self._clients.lazy_client("stepfunctions")
+        return StepFunctionsSupervisor(client, self._settings.state_machine_arn, self.clock, turn_key_of)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The queue of clean-up jobs. Raises InvalidSettings if none is named."""
+        from turnstone.adapters.aws.sqs import SqsJobs
+
+        if self._settings.jobs_queue_url is None:
+            raise InvalidSettings("TURNSTONE_JOBS_QUEUE_URL: must be set where something is deleted or cleaned up")
+        return SqsJobs(self._clients.lazy_client("sqs"), self._settings.jobs_queue_url, self.clock)

@@ -1,0 +1,192 @@
+"""Backups of a data directory: made while servers write to it, verified when they are restored."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic_core import from_json, to_json
+
+from turnstone.adapters.sqlite.files import FileBlobStore
+from turnstone.adapters.sqlite.folder_lock import FolderLock
+from turnstone.adapters.sqlite.folders import make_private_folder, sync_folder
+from turnstone.adapters.sqlite.sqlite_backup import copy_database, kept_from_use, records_with
+from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS, RESERVE
+from turnstone.bootstrap.places.operated_place import DATABASE, operated_database
+from turnstone.domain.errors import InvalidRequest, StoreUnavailable
+from turnstone.settings.config import InvalidSettings, load_settings, names_a_table
+from turnstone.settings.local_settings import LocalSettings
+from turnstone.store.layout.oversize import REFERRING, Payload, payload_in
+
+MOST_TAKES = 10
+LOST = "lost-payloads.json"
+ON_A_TABLE = (
+    "TURNSTONE_TABLE: a table has backups of its own: use point-in-time recovery of DynamoDB for the table, "
+    "and, for the payloads in the bucket, versioning of S3 if you have turned it on"
+)
+DATA = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", PAYLOADS)
+
+
+class Copied(NamedTuple):
+    """What was copied.
+
+    Attributes:
+        payloads: how many payloads the database refers to.
+        size_bytes: of the database and of them.
+        lost: names of payloads that the database refers to and that are missing or damaged.
+        earlier: where the data went that was there before, None if there was none.
+    """
+
+    payloads: int
+    size_bytes: int
+    lost: frozenset[str]
+    earlier: Path | None = None
+
+
+def back_up(target: Path) -> Copied:
+    """Copy the data directory to a new folder; all that was acknowledged before the call is in it.
+
+    Raises:
+        InvalidSettings: there is no data directory.
+        InvalidRequest: the folder is there already, or in the data directory.
+        StoreUnavailable: the data are damaged, or the folder can't be written.
+    """
+    local = _settings()
+    database = operated_database(local.data_dir)
+    if target.resolve().is_relative_to(local.data_dir.resolve()):
+        raise InvalidRequest(f"the folder {str(target)!r} is in the data directory: name one outside it")
+    if target.exists():
+        raise InvalidRequest(f"the folder {str(target)!r} is there already: name a new one")
+    with _writing(target), _unfinished(target.absolute().parent, target.name) as unfinished:
+        copied = _copy(database, FileBlobStore(local.data_dir / PAYLOADS), unfinished, local.store_wait_seconds)
+        if copied.lost:
+            (unfinished / LOST).write_bytes(to_json(sorted(copied.lost)))
+        os.rename(unfinished, target)
+        sync_folder(target.absolute().parent)
+    return copied
+
+
+def restore(source: Path, *, replaces: bool) -> Copied:
+    """Make the data directory what it was when the backup was made, once all of the backup is found to be there.
+
+    Raises:
+        InvalidRequest: there is no backup, or the directory has data and `replaces` is False.
+        StoreUnavailable: the backup is not whole, a server uses the directory, or it can't be written.
+    """
+    local = _settings()
+    if not (source / DATABASE).is_file():
+        raise InvalidRequest(f"there is no backup in {str(source)!r}: it would hold a file {DATABASE}")
+    data_dir = local.data_dir.absolute()
+    has_data = any((data_dir / name).exists() for name in DATA)
+    if has_data and not replaces:
+        raise InvalidRequest(f"there are data in {str(data_dir)!r}: --replace puts them aside")
+    with _writing(data_dir):
+        make_private_folder(data_dir)
+        with _unfinished(data_dir, "restored") as unfinished:
+            wait_s = local.store_wait_seconds
+            copied = _copy(source / DATABASE, FileBlobStore(source / PAYLOADS), unfinished, wait_s)
+            if missing := copied.lost - _lost_before(source):
+                raise StoreUnavailable(f"the backup is not whole: the payload {min(missing)!r} is missing or damaged")
+            earlier = data_dir / f"before-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}" if has_data else None
+            kept = kept_from_use(data_dir / DATABASE) if has_data else nullcontext()
+            with kept, FolderLock(data_dir).held(wait_s):
+                _exchange(data_dir, unfinished, earlier)
+    return copied._replace(earlier=earlier)
+
+
+def _settings() -> LocalSettings:
+    if names_a_table():
+        raise InvalidSettings(ON_A_TABLE)
+    return load_settings(LocalSettings)
+
+
+def _copy(database: Path, payloads: FileBlobStore, target: Path, wait_s: float) -> Copied:
+    """Copy the database, then the payloads it refers to; both again where one of them was removed in between."""
+    make_private_folder(target / PAYLOADS)  # without it, a store knows of no payload whether it is lost
+    copies = FileBlobStore(target / PAYLOADS)
+    have: dict[str, int] = {}
+    lost, missed = set[str](), set[str]()
+    for _ in range(MOST_TAKES):
+        copy_database(database, target / DATABASE, wait_s)
+        pointers = (record.body for record in records_with(target / DATABASE, *REFERRING, wait_s))
+        referred = {payload for payload in map(payload_in, pointers) if payload is not None}
+        names = {payload.name for payload in referred}
+        lost = (lost | missed) & names  # the record still refers to it, so nothing took its place
+        wanted = {payload for payload in referred if payload.name not in have and payload.name not in lost}
+        missed = _copy_payloads(payloads, copies, wanted, have)
+        if not missed:
+            break
+    else:
+        raise StoreUnavailable("payloads are removed faster than they can be copied: try again")
+    for name in have.keys() - names:
+        copies.delete(name)
+    sizes = [have[name] for name in names - lost]
+    return Copied(len(sizes), (target / DATABASE).stat().st_size + sum(sizes), frozenset(lost))
+
+
+def _copy_payloads(
+    payloads: FileBlobStore, copies: FileBlobStore, wanted: set[Payload], have: dict[str, int]
+) -> set[str]:
+    """Copy payloads, noting the size of each; return the names of those that are missing or damaged."""
+    missed = set[str]()
+    for payload in wanted:
+        body = payloads.get(payload.name)
+        if body is None or not payload.is_whole(body):
+            missed.add(payload.name)
+            continue
+        copies.put(payload.name, body)
+        have[payload.name] = len(body)
+    return missed
+
+
+def _lost_before(source: Path) -> frozenset[str]:
+    """Return the names of payloads that were lost already when the backup was made."""
+    try:
+        return frozenset(from_json((source / LOST).read_bytes()))
+    except FileNotFoundError:
+        return frozenset()
+    except (ValueError, TypeError) as exc:
+        raise StoreUnavailable(f"the backup is not whole: {LOST} can't be read: {exc}") from exc
+
+
+def _exchange(data_dir: Path, restored: Path, earlier: Path | None) -> None:
+    """Put the data of the directory aside and the restored ones in their place, the database last.
+
+    A crash in between leaves a directory that no server starts with, because of the reserve without a database.
+    """
+    (data_dir / RESERVE).touch(mode=0o600)
+    sync_folder(data_dir)
+    if earlier is not None:
+        earlier.mkdir(mode=0o700)
+    for name in DATA:
+        if earlier is not None and (data_dir / name).exists():
+            os.rename(data_dir / name, earlier / name)
+    (data_dir / f"{DATABASE}-wal").unlink(missing_ok=True)
+    for name in reversed(DATA):
+        if (restored / name).exists():
+            os.rename(restored / name, data_dir / name)
+    sync_folder(data_dir)
+
+
+@contextmanager
+def _unfinished(parent: Path, name: str) -> Iterator[Path]:
+    """Lend a new folder, which is removed afterwards unless it was given another name."""
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}-", suffix=".part"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise StoreUnavailable(f"the folder {str(folder)!r} can't be written: {exc}") from exc

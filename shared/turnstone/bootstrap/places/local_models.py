@@ -1,0 +1,116 @@
+"""The models of a server on one machine: what its file says, and its variables."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnstone.bootstrap.catalogue import build_catalogue
+from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
+from turnstone.bootstrap.models import Means, build_inference, build_only_inference
+from turnstone.domain.models.routing import MODELS
+from turnstone.settings.config import OFFLINE, InvalidFile, text_of_variable
+from turnstone.settings.local_settings import LocalSettings
+
+if TYPE_CHECKING:
+    from turnstone.adapters.aws.aws_clients import AwsClients
+    from turnstone.adapters.models.routed import RoutedInference
+    from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
+    from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
+
+KEY_FIELD = "api_key_env"
+
+
+class LocalModels(NamedTuple):
+    """The providers, all made, and what the operator's file says of models, if there is one."""
+
+    inference: RoutedInference
+    catalogue: Catalogue | None
+    embeddings: RoutedEmbeddings
+
+
+class ModelToTry(NamedTuple):
+    """A model for somebody new, and where the models come from.
+
+    Attributes:
+        model: one that answers, None if the settings name none.
+        providers: those that the operator's file names.
+        is_of_file: whether the file names models or providers.
+    """
+
+    model: str | None
+    providers: tuple[str, ...] = ()
+    is_of_file: bool = False
+
+
+def local_models(settings: LocalSettings) -> LocalModels:
+    """Return the models of this server. Raises InvalidSettings."""
+    catalogue = read_catalogue(settings)
+    timeout_s = settings.model_timeout_seconds
+    if catalogue is None:
+        asked = (settings.model_url, lambda: settings.model_api_key, timeout_s)
+        return LocalModels(build_only_inference(*asked), None, build_only_embeddings(*asked))
+    means = local_means(settings)
+    inference = build_inference(catalogue, means)
+    for name in catalogue.providers:
+        try:
+            inference.provider(name)
+        except ValueError as wrong:
+            raise InvalidFile(f"providers.{name}: {wrong}") from wrong
+    return LocalModels(inference, catalogue, build_embeddings(catalogue, means).load())
+
+
+def local_means(settings: LocalSettings) -> Means:
+    """Return what making the providers of the file takes here."""
+    is_set = "model_url" in settings.model_fields_set
+    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients, KEY_FIELD, has_variables=is_set)
+
+
+def read_catalogue(settings: LocalSettings) -> Catalogue | None:
+    """Return what the file says, None if there is none. Raises InvalidSettings.
+
+    A file that names providers stands for itself: the offline model is beside them only if it was asked for.
+    One that names none, such as of tools only, leaves the models as they are without a file.
+    """
+    file = settings.models_file
+    if file is None:
+        return None
+    try:
+        text = file.read_text()
+    except (OSError, ValueError) as problem:
+        raise InvalidFile(f"{str(file)!r} can't be read: {problem}") from None
+    model_url = settings.model_url if "model_url" in settings.model_fields_set else None
+    return build_catalogue(text, model_url, KEY_FIELD, settings.model_url)
+
+
+def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:
+    if name == MODELS and "model_url" in settings.model_fields_set:
+        return settings.model_api_key
+    if provider.api_key_env is None:
+        return None
+    key = text_of_variable(provider.api_key_env)
+    if key is None:
+        raise InvalidFile(f"providers.{name}.api_key_env: {provider.api_key_env} is not set")
+    return key
+
+
+def _aws_clients() -> AwsClients:
+    try:
+        from turnstone.adapters.aws.aws_clients import AwsClients
+    except ModuleNotFoundError as missing:
+        raise InvalidFile(f"a provider on AWS needs the package {missing.name}, pip install '.[aws]'") from missing
+    return AwsClients()
+
+
+def model_to_try(settings: LocalSettings) -> ModelToTry:
+    """Return what to show of the models to somebody new. Raises InvalidSettings."""
+    catalogue = read_catalogue(settings)
+    if catalogue is None:
+        return ModelToTry(OFFLINE if settings.model_url == OFFLINE else None)
+    default = catalogue.providers.get(catalogue.known().default or "")
+    offline = OFFLINE if default is not None and default.type == "offline" else None
+    is_of_variables = "model_url" in settings.model_fields_set or offline is not None
+    providers = tuple(name for name in catalogue.providers if name != MODELS or not is_of_variables)
+    talking = [name for name, entry in catalogue.models.items() if entry.embedding_dimension is None]
+    model = talking[0] if talking else offline
+    return ModelToTry(model, providers, is_of_file=bool(catalogue.models or providers))

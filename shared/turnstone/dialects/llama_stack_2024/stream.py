@@ -1,0 +1,132 @@
+"""A turn's events as streams of September 2024 carried them, today's fields among them.
+
+Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40. Its turns knew no waiting: one
+that waits for its client is told as complete, and goes on with that client's tool messages.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack_2024.replies import Step2024, Turn2024, step_2024, turn_2024
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.turns.events import (
+    Delta,
+    StepCompleted,
+    StepProgressed,
+    StepStarted,
+    TextDelta,
+    ToolCallDelta,
+    TurnAwaitsInput,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+)
+from turnstone.domain.turns.turns import ToolExecutionStep
+from turnstone.domain.values.content import text_of
+from turnstone.domain.values.model import Frozen
+
+ParseStatus = Literal["started", "in_progress", "failure", "success"]
+PARSE_STATUS: dict[str, ParseStatus] = {
+    "started": "started",
+    "in_progress": "in_progress",
+    "failed": "failure",
+    "succeeded": "success",
+}
+
+
+class ToolCallDelta2024(Frozen):
+    content: str | ToolCall
+    parse_status: ParseStatus
+
+
+class StepProgressed2024(StepProgressed):
+    """What a step says, under the names of that time; `text_delta` is what the logger of client 0.0.63 reads."""
+
+    model_response_text_delta: str | None = None
+    text_delta: str | None = None
+    tool_call_delta: ToolCallDelta2024 | None = None
+    tool_response_text_delta: str | None = None
+
+
+class StepCompleted2024(StepCompleted):
+    step_details: Step2024
+
+
+class TurnCompleted2024(TurnCompleted):
+    turn: Turn2024
+
+
+Payload = Annotated[
+    TurnStarted | StepStarted | StepProgressed2024 | StepCompleted2024 | TurnCompleted2024,
+    Field(discriminator="event_type"),
+]
+
+
+class Event2024(Frozen):
+    payload: Payload
+
+
+class TurnChunk2024(Frozen):
+    event: Event2024
+
+
+class TurnStream2024:
+    """Encodes the events of one stream."""
+
+    def __init__(self) -> None:
+        self._running: str | None = None
+
+    def encode(self, event: TurnEvent) -> bytes:
+        """Return the event as server-sent events, in most cases one."""
+        if isinstance(event, TurnFailed):
+            return encode(event)
+        return b"".join(map(_data, self._payloads(event)))
+
+    def _payloads(
+        self, event: TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput
+    ) -> Iterator[Payload]:
+        match event:
+            case TurnStarted():
+                yield event
+            case StepStarted():
+                self._running = event.step_id
+                yield event
+            case StepProgressed(step_type=step_type, step_id=step_id, delta=delta):
+                yield _progress(step_type, step_id, delta)
+            case StepCompleted(step_details=step):
+                # a step that the client ran is told whole: its answers are the client's own
+                if isinstance(step, ToolExecutionStep) and step.step_id == self._running:
+                    for response in step.tool_responses:
+                        yield _progress(event.step_type, event.step_id, TextDelta(text=text_of(response.content)))
+                yield StepCompleted2024.model_construct(**{**dict(event), "step_details": step_2024(step)})
+            case TurnCompleted(turn=turn) | TurnAwaitsInput(turn=turn):
+                yield TurnCompleted2024.model_construct(turn=turn_2024(turn))
+
+
+def _progress(
+    step_type: Literal["inference", "tool_execution", "shield_call", "memory_retrieval"], step_id: str, delta: Delta
+) -> StepProgressed2024:
+    is_tools = step_type == "tool_execution"
+    text = delta.text if isinstance(delta, TextDelta) else None
+    call = None
+    if isinstance(delta, ToolCallDelta):
+        call = ToolCallDelta2024(content=delta.tool_call, parse_status=PARSE_STATUS[delta.parse_status])
+    return StepProgressed2024(
+        step_type=step_type,
+        step_id=step_id,
+        delta=delta,
+        model_response_text_delta=None if is_tools else text,
+        text_delta=None if is_tools else text,
+        tool_call_delta=call,
+        tool_response_text_delta=text if is_tools else None,
+    )
+
+
+def _data(payload: Payload) -> bytes:
+    # built by hand, because what it is made of has been checked
+    chunk = TurnChunk2024.model_construct(event=Event2024.model_construct(payload=payload))
+    return b"data: " + chunk.model_dump_json().encode() + b"\n\n"

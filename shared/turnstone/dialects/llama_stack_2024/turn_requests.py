@@ -1,0 +1,47 @@
+"""Request bodies of the Agents API of September 2024 that start a turn, or go on with one by what tools answered.
+
+Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from turnstone.dialects.llama_stack_2024.requests import SessionNamed
+from turnstone.domain.errors import Unsupported
+from turnstone.domain.messages.messages import InputMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.turns.turns import NewTurn
+from turnstone.domain.values.content import Content
+from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.numbers import Flag
+
+
+class ToolAnswer2024(Frozen):
+    """What a tool answered, under the name that its role had then."""
+
+    role: Literal["ipython"] = "ipython"
+    call_id: str
+    tool_name: str | None = None
+    content: Content
+
+
+InputMessage2024 = Annotated[UserMessage | ToolResponseMessage | ToolAnswer2024, Field(discriminator="role")]
+
+
+def todays_message(message: UserMessage | ToolResponseMessage | ToolAnswer2024) -> InputMessage:
+    if isinstance(message, ToolAnswer2024):
+        return ToolResponseMessage(call_id=message.call_id, content=message.content)
+    return message
+
+
+class CreateTurn2024(SessionNamed):
+    messages: Annotated[Many[InputMessage2024], Field(min_length=1)]
+    attachments: Many[Any] = ()
+    stream: Flag = False
+
+    def to_new_turn(self) -> NewTurn:
+        """Return what is asked of the turn. Raises Unsupported."""
+        if self.attachments:
+            said = "attachments: this server has no memory banks yet; leave the list empty"
+            raise Unsupported(said, ("attachments",))
+        return NewTurn(messages=tuple(map(todays_message, self.messages)))

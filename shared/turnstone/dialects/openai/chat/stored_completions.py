@@ -1,0 +1,292 @@
+"""Stored chat completions on OpenAI's wire: what is stored, lists of them, and the messages of one.
+
+Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5, where a stored completion has
+its `input_messages` and a list is newest first.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import from_json, to_json
+
+from turnstone.dialects.openai.chat.chat_replies import ChatCompletion
+from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.models.stored_completions import MOST_IN_A_LIST, CompletionsQuery, StoredCompletion
+from turnstone.domain.values.ids import uuid7, uuid7_milliseconds
+from turnstone.domain.values.model import Frozen
+
+EXAMPLE_ID = "chatcmpl-01990000-0000-7000-8000-000000000000"
+WIRE_PREFIX = "chatcmpl-"
+WIRE_ID = WIRE_PREFIX + r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+Wire = bytes | Iterable[bytes]
+MESSAGE_ID = re.compile(rf"(?P<completion_id>{WIRE_ID})-(?P<index>0|[1-9][0-9]{{0,8}})")
+METADATA_NAME = re.compile(r"metadata\[([^\[\]]+)\]")
+USUAL_LIMIT = 20
+LARGEST = 1_000_000_000
+LOST = "[The content of this chat completion is lost: the server's stored copy of it is missing or damaged.]"
+LIST_HEAD = b'{"object":"list","data":['
+
+Metadata = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[str, Field(max_length=512)]],
+    Field(
+        max_length=16,
+        description="Names and values of the caller's own, 16 at most, kept with a stored chat completion.",
+        examples=[{"topic": "support"}],
+    ),
+]
+FIRST_ID = Annotated[
+    str, Field(description="The id of the first entry, empty if there is none.", examples=[EXAMPLE_ID])
+]
+LAST_ID = Annotated[str, Field(description="The id to continue behind, empty if there is none.", examples=[EXAMPLE_ID])]
+HAS_MORE = Annotated[bool, Field(description="Whether more follow behind `last_id`.", examples=[False])]
+OF_LIST = Annotated[Literal["list"], Field(description="What this is.", examples=["list"])]
+
+
+class StoredChatCompletion(ChatCompletion):
+    """A chat completion with its request."""
+
+    input_messages: Annotated[
+        tuple[dict[str, Any], ...],
+        Field(
+            description="The messages of the question, as they were sent.",
+            examples=[[{"role": "user", "content": "hi"}]],
+        ),
+    ]
+    metadata: Metadata
+
+
+class ChatCompletionList(Frozen):
+    """A part of the list of stored chat completions."""
+
+    object: OF_LIST = "list"
+    data: Annotated[tuple[StoredChatCompletion, ...], Field(description="The chat completions, in the wanted order.")]
+    first_id: FIRST_ID
+    last_id: LAST_ID
+    has_more: HAS_MORE
+
+
+class UpdateChatCompletion(Frozen):
+    """What is to be changed of a stored chat completion."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    metadata: Annotated[
+        Metadata | None,
+        Field(description="What takes the place of all metadata; null for none.", examples=[{"a": "b"}]),
+    ]
+
+
+class ChatCompletionDeleted(Frozen):
+    """The stored chat completion is gone."""
+
+    object: Annotated[
+        Literal["chat.completion.deleted"], Field(description="What this is.", examples=["chat.completion.deleted"])
+    ] = "chat.completion.deleted"
+    id: Annotated[str, Field(description="The id of what is gone.", examples=[EXAMPLE_ID])]
+    deleted: Annotated[Literal[True], Field(description="Always true.", examples=[True])] = True
+
+
+class StoredMessage(Frozen):
+    """A message of the question. Content that came in parts is in `content_parts`."""
+
+    id: Annotated[str, Field(description="Names the message.", examples=[f"{EXAMPLE_ID}-0"])]
+    role: Annotated[str, Field(description="Who says it.", examples=["user"])]
+    content: Annotated[str | None, Field(description="The text.", examples=["hi"])] = None
+    name: Annotated[str | None, Field(description="The speaker's name; null where it has none.", examples=["Ann"])] = (
+        None
+    )
+    content_parts: Annotated[
+        tuple[dict[str, Any], ...] | None,
+        Field(description="Texts and images; null where the content is one text.", examples=[None]),
+    ] = None
+    tool_calls: Annotated[
+        tuple[dict[str, Any], ...] | None, Field(description="The calls of an assistant's message.", examples=[None])
+    ] = None
+    tool_call_id: Annotated[
+        str | None, Field(description="The call that a tool's message answers; else null.", examples=[None])
+    ] = None
+
+
+class StoredMessages(Frozen):
+    """Messages of a stored chat completion."""
+
+    object: OF_LIST = "list"
+    data: Annotated[tuple[StoredMessage, ...], Field(description="The messages, in the wanted order.")]
+    first_id: FIRST_ID
+    last_id: LAST_ID
+    has_more: HAS_MORE
+
+
+def _page_query(of: str, order: str, pattern: str, example: str) -> dict[str, dict[str, Any]]:
+    limits = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": LARGEST}, {"const": ""}]}
+    return {
+        "after": {
+            "description": f"Continue behind the {of} of this id.",
+            "schema": {"anyOf": [{"type": "string", "pattern": f"^{pattern}$"}, {"const": ""}]},
+            "example": example,
+        },
+        "limit": {
+            "description": f"How many at most; {USUAL_LIMIT} if left out, and never more than {MOST_IN_A_LIST}.",
+            "schema": limits,
+        },
+        "order": {
+            "description": f"By time: asc or desc; {order} if left out.",
+            "schema": {"enum": ["asc", "desc", ""]},
+        },
+    }
+
+
+LIST_QUERY = {
+    **_page_query("chat completion", "desc", WIRE_ID, EXAMPLE_ID),
+    "model": {"description": "Only those of this model.", "schema": {"type": "string"}},
+    "metadata": {
+        "description": "Only those with this metadata, as `metadata[topic]=support`.",
+        "schema": {"type": "object", "additionalProperties": {"type": "string"}},
+        "style": "deepObject",
+        "explode": True,
+    },
+}
+MESSAGES_QUERY = _page_query(
+    "message", "asc", MESSAGE_ID.pattern.replace("?P<completion_id>", "").replace("?P<index>", ""), f"{EXAMPLE_ID}-0"
+)
+
+
+def stored_wire(completion: bytes, messages: Iterable[BaseModel], metadata: Mapping[str, str] | None) -> bytes:
+    """Return the JSON of a chat completion with that of its question, as the question was sent."""
+    asked = [message.model_dump(mode="json", by_alias=True, exclude_unset=True) for message in messages]
+    return completion[:-1] + b"," + to_json({"input_messages": asked, "metadata": metadata or {}})[1:]
+
+
+def with_metadata(wire: bytes, metadata: Mapping[str, str]) -> bytes:
+    """Return the JSON of a stored chat completion with other metadata."""
+    return to_json({**from_json(wire), "metadata": metadata})
+
+
+def lost_wire(completion: StoredCompletion) -> bytes:
+    """Return what stands in a list in the place of a completion whose content is lost."""
+    message = {"role": "assistant", "content": LOST, "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    return to_json(
+        {
+            "id": completion.completion_id,
+            "object": "chat.completion",
+            "created": int(completion.created_at.timestamp()),
+            "model": completion.model,
+            "choices": [choice],
+            "usage": None,
+            "input_messages": [],
+            "metadata": completion.metadata,
+        }
+    )
+
+
+def completion_id_in(text: str) -> str:
+    """Return the id that a path names. Raises NotFound for a text that no id of ours is."""
+    if not re.fullmatch(WIRE_ID, text):
+        raise NotFound("chat completion", text)
+    return text
+
+
+def completions_in_query(query: Mapping[str, Sequence[str]]) -> CompletionsQuery:
+    """Return which part of the list is wanted. Raises InvalidRequest."""
+    after = _only(query, "after")
+    if after is not None and not re.fullmatch(WIRE_ID, after):
+        raise InvalidRequest("after: not issued by this API", ("query", "after"))
+    named = ((METADATA_NAME.fullmatch(name), name) for name in query)
+    return CompletionsQuery(
+        limit=_limit(query),
+        after=after,
+        model=_only(query, "model"),
+        metadata={found[1]: _one(query, name) for found, name in named if found},
+        is_newest_first=_order(query, "desc") == "desc",
+    )
+
+
+class ListedIds:
+    """The ids of the first and the last entry of a list, known when its entries are drained."""
+
+    def __init__(self) -> None:
+        self.first = self.last = ""
+
+    def noted(self, entries: Iterable[tuple[StoredCompletion, Wire | None]]) -> Iterator[Wire]:
+        """Yield the JSON of each entry, or what stands in its place where it is lost."""
+        for completion, wire in entries:
+            self.first = self.first or completion.completion_id
+            self.last = completion.completion_id
+            yield lost_wire(completion) if wire is None else wire
+
+
+def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
+    """Return what comes after the entries in a list's JSON; the cursor is where to continue an empty page."""
+    last_id = ids.last or (_place_beside(cursor, query) if cursor else "")
+    return b"]," + to_json({"first_id": ids.first, "last_id": last_id, "has_more": has_more})[1:]
+
+
+def _place_beside(cursor: str, query: CompletionsQuery) -> str:
+    """Return an id that nothing has, at the cursor's millisecond: the cursor may be the id of what is another's."""
+    milliseconds = uuid7_milliseconds(cursor.removeprefix(WIRE_PREFIX))
+    return WIRE_PREFIX + uuid7(milliseconds + query.is_newest_first, bytes(10))
+
+
+def messages_in(wire: bytes, query: Mapping[str, Sequence[str]]) -> StoredMessages:
+    """Return the part of the question's messages that is wanted. Raises InvalidRequest."""
+    completion = from_json(wire)
+    messages = list(enumerate(_messages(completion["id"], completion["input_messages"])))
+    if is_reverse := _order(query, "asc") == "desc":
+        messages.reverse()
+    after, limit = _only(query, "after"), _limit(query)
+    if after is not None:
+        found = MESSAGE_ID.fullmatch(after)
+        if found is None or found["completion_id"] != completion["id"]:
+            raise InvalidRequest("after: not issued by this API", ("query", "after"))
+        place = int(found["index"])
+        messages = [each for each in messages if (each[0] < place if is_reverse else each[0] > place)]
+    data = tuple(message for _, message in messages[:limit])
+    ids = [message.id for message in data] or [""]
+    return StoredMessages(data=data, first_id=ids[0], last_id=ids[-1], has_more=len(messages) > limit)
+
+
+def _messages(completion_id: str, asked: Sequence[Mapping[str, Any]]) -> Iterator[StoredMessage]:
+    for index, message in enumerate(asked):
+        content = message.get("content")
+        parts = None if content is None or isinstance(content, str) else content
+        told = {name: message[name] for name in ("name", "tool_calls", "tool_call_id") if message.get(name)}
+        yield StoredMessage(
+            id=f"{completion_id}-{index}",
+            role=message["role"],
+            content=content if parts is None else None,
+            content_parts=parts,
+            **told,
+        )
+
+
+def _limit(query: Mapping[str, Sequence[str]]) -> int:
+    text = _only(query, "limit")
+    if text is None:
+        return USUAL_LIMIT
+    text = text.removesuffix(".0")  # a whole number, too, as JSON schemas see it
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST))
+    if not is_number or not 1 <= int(text) <= LARGEST:
+        raise InvalidRequest("limit: must be a whole number of at least 1", ("query", "limit"))
+    return min(int(text), MOST_IN_A_LIST)
+
+
+def _order(query: Mapping[str, Sequence[str]], otherwise: str) -> str:
+    order = _only(query, "order") or otherwise
+    if order not in ("asc", "desc"):
+        raise InvalidRequest("order: must be asc or desc", ("query", "order"))
+    return order
+
+
+def _only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
+    """Return the one value of that name, None if there is none or it is empty. Raises InvalidRequest for several."""
+    return _one(query, name) or None if name in query else None
+
+
+def _one(query: Mapping[str, Sequence[str]], name: str) -> str:
+    values = query[name]
+    if len(values) > 1:
+        raise InvalidRequest(f"{name}: must be one value, not {len(values)}", ("query", name))
+    return values[0]

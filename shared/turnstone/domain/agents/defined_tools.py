@@ -1,0 +1,133 @@
+"""An agent's tool definitions of September 2024 in today's terms: tools that run on the server, and the client's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.tools.agent_tools import (
+    BraveSearchTool,
+    CodeInterpreterTool,
+    FunctionCallTool,
+    PhotogenTool,
+    WolframAlphaTool,
+)
+from turnstone.domain.tools.tool_runs import OfferedTool, ToolOptions
+from turnstone.domain.tools.tools import ToolDef, ToolParameter
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from turnstone.domain.agents.agents import AgentConfig
+    from turnstone.domain.tools.agent_tools import AgentTool
+
+NO_GROUP = ""
+GROUPS = {
+    "brave_search": "builtin::websearch",
+    "wolfram_alpha": "builtin::wolfram_alpha",
+    "photogen": "builtin::photogen",
+    "code_interpreter": "builtin::code_interpreter",
+}
+RUNS_AS = {"brave_search": "web_search"}
+DESCRIPTIONS = {
+    "brave_search": ("Search the web.", "query", "What to search for."),
+    "wolfram_alpha": ("Have a computation done, or a fact looked up.", "query", "The question, in words or symbols."),
+    "photogen": ("Make an image.", "query", "What the image shows."),
+    "code_interpreter": ("Run code in Python and see what it prints.", "code", "The code."),
+}
+
+
+class TranslatedTools(NamedTuple):
+    """An agent's defined tools in today's terms.
+
+    Attributes:
+        server: what runs on the server; a tool with a place of its own to run at is in no toolgroup.
+        client: what the client runs.
+    """
+
+    server: tuple[OfferedTool, ...] = ()
+    client: tuple[ToolDef, ...] = ()
+
+
+def translated_tools(config: AgentConfig) -> TranslatedTools:
+    """Return the defined tools in today's terms. Raises InvalidRequest for names that clash."""
+    refuse_clashing_names(config)
+    return TranslatedTools(
+        server=tuple(_offered(tool) for tool in config.tools if not _is_clients(tool)),
+        client=tuple(definition_of(tool) for tool in config.tools if _is_clients(tool)),
+    )
+
+
+def refuse_clashing_names(config: AgentConfig) -> None:
+    """Raise InvalidRequest, naming the place, where a defined tool has the name of another or of a client tool."""
+    taken = {tool.name: "client_tools" for tool in config.client_tools}
+    for index, tool in enumerate(config.tools):
+        name = name_of(tool)
+        if name in taken:
+            field = "function_name" if isinstance(tool, FunctionCallTool) else "type"
+            said = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
+            raise InvalidRequest(said, ("tools", index, field))
+        taken[name] = "tools"
+
+
+def name_of(tool: AgentTool) -> str:
+    """Return what the model calls the tool."""
+    return tool.function_name if isinstance(tool, FunctionCallTool) else tool.type
+
+
+def definition_of(tool: AgentTool) -> ToolDef:
+    """Return the tool as the model is told of it."""
+    if isinstance(tool, FunctionCallTool):
+        return ToolDef(name=tool.function_name, description=tool.description, parameters=tuple(_parameters(tool)))
+    does, name, means = DESCRIPTIONS[tool.type]
+    parameter = ToolParameter(name=name, parameter_type="string", description=means)
+    return ToolDef(name=tool.type, description=does, parameters=(parameter,))
+
+
+def _parameters(tool: FunctionCallTool) -> Iterator[ToolParameter]:
+    for name, told in tool.parameters.items():
+        yield ToolParameter(
+            name=name,
+            parameter_type=told.param_type,
+            description=told.description or "",
+            required=told.required,
+            default=told.default,
+        )
+
+
+def _is_clients(tool: AgentTool) -> bool:
+    if tool.remote_execution is not None:
+        return False
+    if isinstance(tool, CodeInterpreterTool):
+        return not tool.enable_inline_code_execution
+    return isinstance(tool, FunctionCallTool)
+
+
+def _offered(tool: AgentTool) -> OfferedTool:
+    is_elsewhere = tool.remote_execution is not None
+    return OfferedTool(
+        definition=definition_of(tool),
+        fixed_arguments={},
+        toolgroup=NO_GROUP if is_elsewhere else GROUPS[tool.type],
+        runs_as=None if is_elsewhere else RUNS_AS.get(tool.type),
+        options=_options(tool),
+        input_shields=tool.input_shields,
+        output_shields=tool.output_shields,
+    )
+
+
+def _options(tool: AgentTool) -> ToolOptions:
+    elsewhere = tool.remote_execution
+    match tool:
+        case BraveSearchTool():
+            return ToolOptions(engine=tool.engine, api_key=_plain(tool.api_key), remote_execution=elsewhere)
+        case WolframAlphaTool():
+            return ToolOptions(api_key=_plain(tool.api_key), remote_execution=elsewhere)
+        case PhotogenTool() | CodeInterpreterTool() | FunctionCallTool():
+            return ToolOptions(remote_execution=elsewhere)
+
+
+def _plain(key: SecretStr | None) -> str | None:
+    """Return the key's text; an empty one is none, because clients of that time had to send one."""
+    return key.get_secret_value() or None if key is not None else None

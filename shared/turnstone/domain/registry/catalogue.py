@@ -1,0 +1,261 @@
+"""What the operator of a server says of models, shields and tools: who provides them, and what they are called.
+
+A server whose operator says nothing has one provider, and passes every model's name on to it.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, ModelTools, Prices, Target
+from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
+from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
+from turnstone.domain.values.model import Frozen, JsonObject, Strict
+
+ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+Url = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
+]
+Text = Annotated[str, Field(min_length=1, max_length=2_048)]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
+
+
+class OpenAIProvider(Strict):
+    """A server that speaks OpenAI's chat completions.
+
+    Attributes:
+        url: its address up to, and without, `/chat/completions`; Bedrock's own where requests are signed.
+        auth: how it knows us: by a key, or by requests signed as AWS wants them.
+        api_key_env: the variable that holds the key, on one machine.
+        api_key_secret: the secret that holds it, on AWS.
+        caller_key: what a caller's own key is called, which takes the place of ours for its request.
+        region: of AWS, where requests are signed; None for that of this process.
+        grammar: what the server is, if it is one that takes grammars as response formats.
+    """
+
+    type: Literal["openai"]
+    url: Url | None = None
+    auth: Literal["bearer", "sigv4"] = "bearer"
+    api_key_env: Text | None = None
+    api_key_secret: Text | None = None
+    caller_key: Text | None = None
+    region: Text | None = None
+    grammar: Literal["vllm", "llama.cpp"] | None = None
+    timeout_seconds: Seconds | None = None
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        if self.auth == "bearer" and self.url is None:
+            raise ValueError("url: must be set, unless auth is sigv4")
+        if self.auth == "bearer" and self.region is not None:
+            raise ValueError("region: has no effect unless auth is sigv4; leave it out")
+        if self.auth == "sigv4" and (self.api_key_env or self.api_key_secret or self.caller_key):
+            raise ValueError("auth: requests that are signed take no key")
+        if self.api_key_env and self.api_key_secret:
+            raise ValueError("api_key_env: set it or api_key_secret, not both")
+        return self
+
+
+class Guardrail(Strict):
+    identifier: Text
+    version: Text = "DRAFT"
+
+
+class BedrockProvider(Strict):
+    """The models of Amazon Bedrock, asked by Converse.
+
+    Attributes:
+        region: None for that of this process.
+        caches: mark what stays the same from turn to turn, so that a model which can reads it from its cache.
+        streams: ask for streamed answers, which not every model gives.
+    """
+
+    type: Literal["bedrock"]
+    region: Text | None = None
+    guardrail: Guardrail | None = None
+    caches: bool = False
+    streams: bool = True
+    timeout_seconds: Seconds | None = None
+
+
+class OfflineProvider(Strict):
+    """The model that needs no network."""
+
+    type: Literal["offline"]
+
+
+ProviderEntry = Annotated[OpenAIProvider | BedrockProvider | OfflineProvider, Field(discriminator="type")]
+
+
+class Fallback(Strict):
+    """Who is asked when those before do not begin to answer; the model's name there, the same one unless told."""
+
+    provider: ProviderName
+    model: Text | None = None
+
+
+class ModelEntry(Strict):
+    """A model that agents can name.
+
+    Attributes:
+        model: its name at the provider, the same one unless told.
+        aliases: other names for it.
+        context_tokens: how much it takes.
+        prices: in US dollars per million tokens.
+        embedding_dimension: how long its vectors are, for a model that makes embeddings and does not talk.
+        tools: `prompted` for a model without tools of its own, which are then described in its prompt.
+    """
+
+    provider: ProviderName
+    model: Text | None = None
+    aliases: tuple[Identifier, ...] = ()
+    fallbacks: tuple[Fallback, ...] = ()
+    context_tokens: Tokens | None = None
+    prices: Prices | None = None
+    embedding_dimension: Tokens | None = None
+    tools: ModelTools = "native"
+
+    def targets(self, name: str) -> Iterator[Target]:
+        own = self.model or name
+        yield Target(self.provider, own)
+        for fallback in self.fallbacks:
+            yield Target(fallback.provider, fallback.model or own)
+
+
+def _tools_named(value: object) -> object:
+    """Return the text, or the default for what is none: metadata may use the name for something else."""
+    return value if isinstance(value, str) else "native"
+
+
+class ModelDetails(Frozen):
+    """What of a registered model's metadata has an effect; all else is kept, and means nothing here."""
+
+    context_tokens: Tokens | None = None
+    prices: Prices | None = None
+    fallbacks: tuple[Fallback, ...] = ()
+    embedding_dimension: Tokens | None = None
+    tools: Annotated[ModelTools, BeforeValidator(_tools_named)] = "native"
+
+
+class ShieldEntry(Strict):
+    """A shield that agents of every tenant can name.
+
+    Attributes:
+        shield: what it is at its provider: a model, or a guardrail; the same name unless told.
+    """
+
+    provider: Text
+    shield: Text | None = None
+    params: JsonObject | None = None
+
+
+class Catalogue(Strict):
+    """The whole file.
+
+    Attributes:
+        registry: with an open one agents may name any model, which the default provider is then asked for.
+        default_provider: None for the one that the environment names, if it does.
+    """
+
+    registry: Literal["open", "closed"] = "open"
+    default_provider: ProviderName | None = None
+    providers: dict[ProviderName, ProviderEntry] = {}
+    models: dict[Identifier, ModelEntry] = {}
+    shields: dict[Identifier, ShieldEntry] = {}
+    tools: ToolSettings = ToolSettings.model_construct()
+    toolgroups: dict[Identifier, ToolgroupEntry] = {}
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        if self.default_provider is not None:
+            self._find(self.default_provider, "default_provider")
+        if self.tools.photogen is not None:
+            self._find(self.tools.photogen.provider, "tools.photogen")
+        seen = set(self.models)
+        for name, entry in self.models.items():
+            for target in entry.targets(name):
+                self._find(target.provider_id, f"models.{name}")
+            for alias in entry.aliases:
+                if alias in seen:
+                    raise ValueError(f"models.{name}: {alias!r} is the name of another model, or there twice")
+                seen.add(alias)
+        return self
+
+    def _find(self, provider_id: str, where: str) -> None:
+        if provider_id not in (*self.providers, MODELS):
+            known = ", ".join(sorted(self.providers)) or "none"
+            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {known}")
+
+    def known_shields(self) -> dict[str, Shield]:
+        """Return the shields by their names, as if they had been registered."""
+        return {
+            name: Shield(
+                identifier=name,
+                provider_id=entry.provider,
+                provider_resource_id=entry.shield or name,
+                params=entry.params,
+            )
+            for name, entry in self.shields.items()
+        }
+
+    def known_toolgroups(self) -> dict[str, Toolgroup]:
+        """Return the toolgroups by their names, as if they had been registered."""
+        return {name: entry.toolgroup(name) for name, entry in self.toolgroups.items()}
+
+    def known(self) -> KnownModels:
+        """Return what a turn needs of all this."""
+        routes = {
+            known_as: _route(known_as, entry, tuple(entry.targets(name)))
+            for name, entry in self.models.items()
+            for known_as in (name, *entry.aliases)
+        }
+        default = (self.default_provider or MODELS) if self.registry == "open" else None
+        return KnownModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
+
+
+def _route(known_as: str, told: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
+    return ModelRoute(known_as, targets, told.context_tokens, told.prices, told.embedding_dimension, told.tools)
+
+
+def listed_model(route: ModelRoute) -> Model:
+    """Return a model that the operator lists, as clients see it."""
+    own, *others = route.targets
+    fallbacks = [{"provider": target.provider_id, "model": target.model} for target in others]
+    prices = route.prices.model_dump() if route.prices else None
+    told = {
+        "context_tokens": route.context_tokens,
+        "prices": prices,
+        "fallbacks": fallbacks,
+        "embedding_dimension": route.embedding_dimension,
+        "tools": "prompted" if route.tools == "prompted" else None,
+    }
+    return Model(
+        identifier=route.model_id,
+        provider_resource_id=own.model,
+        provider_id=own.provider_id,
+        model_type="embedding" if route.embedding_dimension else "llm",
+        metadata={name: value for name, value in told.items() if value},
+    )
+
+
+def details_of(model: Model) -> ModelDetails:
+    """Return what of a registered model's metadata has an effect. Raises InvalidRequest, naming what is wrong."""
+    try:
+        return ModelDetails.model_validate(model.metadata)
+    except ValidationError as error:
+        problem = error.errors(include_input=False)[0]
+        location = ("metadata", *problem["loc"])
+        raise InvalidRequest(f"{'.'.join(map(str, location))}: {problem['msg']}", location) from None
+
+
+def registered_route(entry: Any) -> ModelRoute:
+    """Return the route of a model that was registered, as JSON has it."""
+    model = Model.model_validate(entry)
+    details = details_of(model)
+    own = Target(model.provider_id, model.provider_resource_id)
+    others = (Target(fallback.provider, fallback.model or own.model) for fallback in details.fallbacks)
+    return _route(model.identifier, details, (own, *others))

@@ -1,0 +1,79 @@
+"""Who provides what a server offers: its models, toolgroups and shields.
+
+Source: the types of `llama-stack-client` 0.2.12.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from turnstone.domain.registry.registry import BEDROCK, BUILTIN, LLAMA_GUARD, MCP, PATTERN
+from turnstone.domain.values.model import Frozen
+
+PROVIDER_TYPES = {
+    "bedrock": "remote::bedrock",
+    "offline": "inline::offline",
+    "openai": "remote::openai-compatible",
+}
+
+
+class Health(Frozen):
+    """The state of a provider, as far as this server knows it without a request to the provider."""
+
+    status: Literal["OK", "Not Implemented"]
+    message: str | None = None
+
+
+class Provider(Frozen):
+    api: str
+    provider_id: str
+    provider_type: str
+    config: dict[str, Any] = {}
+    health: Health
+
+
+def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Return who provides what; those of models are told by their names, each with its kind."""
+    unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
+    return (
+        *(
+            Provider(
+                api="inference",
+                provider_id=provider_id,
+                provider_type=PROVIDER_TYPES[kind],
+                health=Health(status="OK") if kind == "offline" else unchecked,
+            )
+            for provider_id, kind in of_models.items()
+        ),
+        Provider(api="agents", provider_id="turnstone", provider_type="inline::turnstone", health=Health(status="OK")),
+        Provider(api="tool_runtime", provider_id=BUILTIN, provider_type="inline::builtin", health=Health(status="OK")),
+        Provider(
+            api="tool_runtime",
+            provider_id=MCP,
+            provider_type=f"remote::{MCP}",
+            health=Health(
+                status="Not Implemented", message="MCP servers are called when they are needed, not for this"
+            ),
+        ),
+        *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
+    )
+
+
+def _of_shields(*, can_ask_a_model: bool) -> tuple[Provider, ...]:
+    unasked = "{} called when a shield needs it, not for this"
+    no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
+    of_model = unasked.format("the model that judges is") if can_ask_a_model else no_judge
+    return (
+        Provider(api="safety", provider_id=PATTERN, provider_type=f"inline::{PATTERN}", health=Health(status="OK")),
+        Provider(
+            api="safety",
+            provider_id=LLAMA_GUARD,
+            provider_type=f"inline::{LLAMA_GUARD}",
+            health=Health(status="Not Implemented", message=of_model),
+        ),
+        Provider(
+            api="safety",
+            provider_id=BEDROCK,
+            provider_type=f"remote::{BEDROCK}",
+            health=Health(status="Not Implemented", message=unasked.format("Bedrock is")),
+        ),
+    )

@@ -1,0 +1,114 @@
+"""What the operator of a server says of tools: keys and services of those that come with it, groups for everybody."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from turnstone.domain.registry.registry import MCP, McpEndpoint, Toolgroup
+from turnstone.domain.values.model import JsonObject, Strict
+
+Text = Annotated[str, Field(min_length=1, max_length=2_048)]
+Url = Annotated[
+    str,
+    Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
+]
+
+
+class _Keyed(Strict):
+    """A service that wants a key.
+
+    Attributes:
+        api_key_env: the variable that holds the key, on one machine.
+        api_key_secret: the secret that holds it, on AWS.
+        url: the whole address that the service is asked at instead of its usual one, such as a proxy's; it may be
+            private.
+    """
+
+    api_key_env: Text | None = None
+    api_key_secret: Text | None = None
+    url: Url | None = None
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        if self.api_key_env and self.api_key_secret:
+            raise ValueError("api_key_env: set it or api_key_secret, not both")
+        return self
+
+
+class WebSearchSettings(_Keyed):
+    engine: Literal["brave", "bing", "tavily"] = "brave"
+
+
+class WolframSettings(_Keyed):
+    pass
+
+
+class PhotogenSettings(Strict):
+    """The model that makes images: one that an OpenAI-compatible provider of the file has, or Bedrock.
+
+    Attributes:
+        provider: its name in the file.
+        model: the image model's name there.
+    """
+
+    provider: Text
+    model: Text
+    size: Annotated[
+        str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$", description="width and height, such as 1024x1024")
+    ] = "1024x1024"
+
+
+class CodeInterpreterSettings(Strict):
+    """Who runs the code that models write: nobody, a subprocess of this machine, or AgentCore.
+
+    Attributes:
+        identifier: of AgentCore's interpreter.
+        timeout_seconds: how long a piece of code may run.
+        memory_mb: how much memory it may have, on this machine.
+        calls_at_a_time: how many pieces of code run on this machine at a time, in all of its processes together; None
+            for as many as half of its memory has room for.
+    """
+
+    runs: Literal["off", "here", "agentcore"] = "off"
+    identifier: Text = "aws.codeinterpreter.v1"
+    region: Text | None = None
+    timeout_seconds: Annotated[float, Field(gt=0, le=900)] = 30
+    memory_mb: Annotated[int, Field(ge=64, le=65_536)] = 512
+    calls_at_a_time: Annotated[int, Field(ge=1, le=1_024)] | None = None
+
+    @model_validator(mode="after")
+    def agree(self) -> Self:
+        for name in ("memory_mb", "calls_at_a_time"):
+            if self.runs == "agentcore" and name in self.model_fields_set:
+                raise ValueError(f'{name}: has no effect unless runs is "here"; leave it out')
+        return self
+
+
+class ToolSettings(Strict):
+    """The tools that come with the server. What holds when nothing is said is made without checks, which take long.
+
+    Attributes:
+        photogen: None where no model makes images.
+    """
+
+    websearch: WebSearchSettings = WebSearchSettings.model_construct()
+    wolfram_alpha: WolframSettings = WolframSettings.model_construct()
+    photogen: PhotogenSettings | None = None
+    code_interpreter: CodeInterpreterSettings = CodeInterpreterSettings.model_construct()
+
+
+class ToolgroupEntry(Strict):
+    """A toolgroup of an MCP server that agents of every tenant can name."""
+
+    mcp_endpoint: Text
+    args: JsonObject | None = None
+
+    def toolgroup(self, name: str) -> Toolgroup:
+        """Return it as if it had been registered."""
+        return Toolgroup(
+            identifier=name,
+            provider_resource_id=name,
+            provider_id=MCP,
+            mcp_endpoint=McpEndpoint(uri=self.mcp_endpoint),
+            args=self.args,
+        )

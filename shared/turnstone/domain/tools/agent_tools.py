@@ -1,0 +1,127 @@
+"""The tool definitions of an agent as they were in September 2024: built-in ones with settings of their own, functions.
+
+Source: the API of that time, as far as `llama-stack-2024.md` of the contract tells it. Memory is not among them.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
+
+from turnstone.domain.provider_data import is_sendable
+from turnstone.domain.values.model import JsonObject, JsonValue, Many, NullMeansDefault
+from turnstone.domain.values.numbers import Flag
+
+MASK = str(SecretStr("any"))
+HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"  # compiled when a definition has headers
+
+
+def refuse_mask(text: str) -> str:
+    """Return the text. Raises ValueError for the mask that answers show in a secret's place, or what can't be sent."""
+    if text == MASK:
+        raise ValueError(f"{MASK} stands for a secret in answers: send the secret itself, or leave it out")
+    if not is_sendable(text):
+        raise ValueError("a secret must be a string that is valid in an HTTP header")
+    return text
+
+
+def _refuse_mask_of_secret(secret: SecretStr) -> SecretStr:
+    refuse_mask(secret.get_secret_value())
+    return secret
+
+
+def refuse_no_name(name: str) -> str:
+    """Return the name. Raises ValueError if no header can have it."""
+    if not re.fullmatch(HEADER_NAME, name):
+        raise ValueError("this is not a valid HTTP header name")
+    return name
+
+
+def _number_as_text(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _refuse_memory(tool: Any) -> Any:
+    if isinstance(tool, dict) and tool.get("type") == "memory":
+        raise ValueError("this server has no memory banks yet; leave out tools of type 'memory'")
+    return tool
+
+
+# answers have it, as its mask
+AN_ANSWERS_KEY = WithJsonSchema({"type": "string", "format": "password"}, mode="serialization")
+ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_secret), AN_ANSWERS_KEY]
+HeaderName = Annotated[str, AfterValidator(refuse_no_name)]
+HeaderValue = Annotated[
+    SecretStr,
+    BeforeValidator(_number_as_text),
+    AfterValidator(_refuse_mask_of_secret),
+    WithJsonSchema({"type": ["string", "number"]}, mode="validation"),
+    WithJsonSchema({"type": "string"}, mode="serialization"),
+]
+
+
+class RemoteExecution(NullMeansDefault):
+    """Where a tool is run instead: `{name}` in the URL is replaced by the call's argument of that name.
+
+    A GET has the call's arguments in its query, after `params`; a POST in a JSON object, after what `body` has. What
+    `headers` hold is secret.
+    """
+
+    url: Annotated[str, Field(min_length=1, max_length=2_048)]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
+    params: JsonObject = {}
+    headers: dict[HeaderName, HeaderValue] = {}
+    body: JsonObject = {}
+
+
+class _Common(NullMeansDefault):
+    input_shields: Many[str] = ()
+    output_shields: Many[str] = ()
+    remote_execution: RemoteExecution | None = None
+
+
+class BraveSearchTool(_Common):
+    type: Literal["brave_search"]
+    api_key: ApiKey | None = None
+    engine: Literal["brave", "bing", "tavily"] = "brave"
+
+
+class WolframAlphaTool(_Common):
+    type: Literal["wolfram_alpha"]
+    api_key: ApiKey | None = None
+
+
+class PhotogenTool(_Common):
+    type: Literal["photogen"]
+
+
+class CodeInterpreterTool(_Common):
+    """The model's Python code is run by the server, or by the client where `enable_inline_code_execution` is false."""
+
+    type: Literal["code_interpreter"]
+    enable_inline_code_execution: Flag = True
+
+
+class FunctionParameter(NullMeansDefault):
+    param_type: str
+    description: str | None = None
+    required: Flag = True
+    default: JsonValue = None
+
+
+class FunctionCallTool(_Common):
+    """A function of the client's, or one that `remote_execution` has the server call."""
+
+    type: Literal["function_call"]
+    function_name: Annotated[str, Field(min_length=1)]
+    description: str = ""
+    parameters: dict[str, FunctionParameter] = {}
+
+
+AgentTool = Annotated[
+    Annotated[
+        BraveSearchTool | WolframAlphaTool | PhotogenTool | CodeInterpreterTool | FunctionCallTool,
+        Field(discriminator="type"),
+    ],
+    BeforeValidator(_refuse_memory),
+]

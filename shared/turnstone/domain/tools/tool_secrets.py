@@ -1,0 +1,38 @@
+"""The secrets in an agent's tool definitions, apart from them: what is written of the definitions has masks instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turnstone.domain.tools.agent_tools import AgentTool
+
+Secrets = dict[str, dict[str, Any]]
+
+
+def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
+    """Return the secrets of each definition that has some, in plain text, by the definition's place."""
+    found: Secrets = {}
+    for index, tool in enumerate(tools):
+        kept: dict[str, Any] = {}
+        if (key := getattr(tool, "api_key", None)) is not None:
+            kept["api_key"] = key.get_secret_value()
+        if tool.remote_execution is not None and tool.remote_execution.headers:
+            headers = tool.remote_execution.headers
+            kept["headers"] = {name: value.get_secret_value() for name, value in headers.items()}
+        if kept:
+            found[str(index)] = kept
+    return found
+
+
+def unmasked(tools: Sequence[Mapping[str, Any]], secrets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return definitions, as they are written, with their secrets in place of the masks."""
+    told = [dict(tool) for tool in tools]
+    for index, kept in secrets.items():
+        tool = told[int(index)]
+        if "api_key" in kept:
+            tool["api_key"] = kept["api_key"]
+        if "headers" in kept:
+            tool["remote_execution"] = {**tool["remote_execution"], "headers": kept["headers"]}
+    return told

@@ -1,0 +1,106 @@
+"""What happens in a turn, in the shape the Llama Stack stream carries as an event's payload."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field
+
+from turnstone.domain.tools.tools import ToolCall
+from turnstone.domain.turns.failures import Failure, UnansweredStatus
+from turnstone.domain.turns.turns import Step, Turn
+from turnstone.domain.values.content import Image
+from turnstone.domain.values.model import Frozen
+
+StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
+
+
+class TextDelta(Frozen):
+    type: Literal["text"] = "text"
+    text: str
+
+
+class ImageDelta(Frozen):
+    type: Literal["image"] = "image"
+    image: Image
+
+
+class ToolCallDelta(Frozen):
+    type: Literal["tool_call"] = "tool_call"
+    tool_call: str | ToolCall
+    parse_status: Literal["started", "in_progress", "failed", "succeeded"]
+
+
+Delta = Annotated[TextDelta | ImageDelta | ToolCallDelta, Field(discriminator="type")]
+
+
+class TurnStarted(Frozen):
+    event_type: Literal["turn_start"] = "turn_start"
+    turn_id: str
+
+
+class StepStarted(Frozen):
+    event_type: Literal["step_start"] = "step_start"
+    step_type: StepType
+    step_id: str
+    metadata: dict[str, Any] = {}
+
+
+class StepProgressed(Frozen):
+    event_type: Literal["step_progress"] = "step_progress"
+    step_type: StepType
+    step_id: str
+    delta: Delta
+
+
+class StepCompleted(Frozen):
+    event_type: Literal["step_complete"] = "step_complete"
+    step_type: StepType
+    step_id: str
+    step_details: Step
+
+
+class TurnCompleted(Frozen):
+    event_type: Literal["turn_complete"] = "turn_complete"
+    turn: Turn
+
+
+class TurnAwaitsInput(Frozen):
+    event_type: Literal["turn_awaiting_input"] = "turn_awaiting_input"
+    turn: Turn
+
+
+class TurnFailed(Frozen):
+    """The turn ended without an answer; not an event of the contract, its stream carries an error instead.
+
+    Attributes:
+        status: how the turn ended, None if only this stream did.
+    """
+
+    event_type: Literal["turn_failed"] = "turn_failed"
+    turn_id: str
+    failure: Failure
+    status: UnansweredStatus | None = None
+
+
+TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCompleted | TurnAwaitsInput | TurnFailed
+
+
+class Numbered(NamedTuple):
+    """An event with its number in the turn; a delta that stands for several has their last one.
+
+    Attributes:
+        number: None for what only one stream is told, and for what is told again.
+        first: number of the first delta it stands for, where it stands for several.
+    """
+
+    event: TurnEvent
+    number: int | None
+    first: int | None = None
+
+
+def call_delta(call: ToolCall) -> ToolCallDelta:
+    """Return what is told of a call the model has made."""
+    return ToolCallDelta(tool_call=call, parse_status="failed" if isinstance(call.arguments, str) else "succeeded")
+
+
+def step_completed(step: Step) -> StepCompleted:
+    return StepCompleted(step_type=step.step_type, step_id=step.step_id, step_details=step)

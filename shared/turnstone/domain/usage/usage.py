@@ -1,0 +1,114 @@
+"""Tokens that were spent: by a turn, by a session in a day, and what they cost."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+from pydantic import BeforeValidator
+
+from turnstone.domain.values.model import Frozen
+
+if TYPE_CHECKING:  # who counts tokens needs no prices
+    from turnstone.domain.models.routing import Prices
+
+MILLION = 1_000_000
+MOST_COUNTED = 1_000_000_000  # of one inference; no model takes or says as much
+MOST_STORED = 1_000_000_000_000_000  # of a day, or of a turn
+LEAST_ESTIMATE = 200
+SMALLEST_FACTOR, LARGEST_FACTOR = 0.25, 4.0
+
+
+def reported_count(value: object) -> int | None:
+    """Return a number of tokens as a provider reports it, None for anything but a whole number from 0 to 10^9."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and 0 <= value <= MOST_COUNTED else None  # type: ignore[return-value,operator] # whole
+
+
+def _possible(value: object) -> object:
+    """Return a stored number, 0 for one that no model can have reached: it was stored before counts were bounded."""
+    return 0 if isinstance(value, int) and not 0 <= value <= MOST_STORED else value
+
+
+Stored = Annotated[int, BeforeValidator(_possible)]
+
+
+class Tokens(Frozen):
+    """What some inferences took.
+
+    Attributes:
+        estimated_inferences: how many of them told no tokens, so that ours are counted, which are estimates.
+    """
+
+    inferences: Stored = 0
+    prompt_tokens: Stored = 0
+    completion_tokens: Stored = 0
+    estimated_inferences: Stored = 0
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def plus(self, other: "Tokens") -> "Tokens":
+        sums = {name: getattr(self, name) + getattr(other, name) for name in Tokens.model_fields}
+        return Tokens.model_construct(**sums)
+
+    def cost_usd(self, prices: "Prices | None") -> float | None:
+        """Return what they cost in US dollars, None where nobody told the prices."""
+        if prices is None:
+            return None
+        return (self.prompt_tokens * prices.input + self.completion_tokens * prices.output) / MILLION
+
+
+class SpentToday(Frozen):
+    """What a session has spent on the day it spent something last, by the models that were asked."""
+
+    day: date
+    by_model: dict[str, Tokens]
+
+    @property
+    def total_tokens(self) -> int:
+        return sum(tokens.total_tokens for tokens in self.by_model.values())
+
+
+class Measured(Protocol):
+    """Tokens as somebody counted them, beside what was estimated for the same texts; 0 where nothing was."""
+
+    @property
+    def prompt_tokens(self) -> int: ...
+
+    @property
+    def estimated_prompt_tokens(self) -> int: ...
+
+
+def added(first: Mapping[str, Tokens], second: Mapping[str, Tokens]) -> dict[str, Tokens]:
+    """Return the tokens of both, by model."""
+    return {
+        model: first.get(model, Tokens()).plus(second.get(model, Tokens()))
+        for model in dict.fromkeys((*first, *second))
+    }
+
+
+def spent_by(before: SpentToday | None, by_model: Mapping[str, Tokens], at: datetime) -> SpentToday | None:
+    """Return what is spent on the day of that time, with what was spent before on it.
+
+    A clock that goes back goes on with the later day, whose count must not begin again.
+    """
+    if not by_model:
+        return before
+    day = at.astimezone(UTC).date()
+    if before is None or day > before.day:
+        return SpentToday(day=day, by_model=dict(by_model))
+    return SpentToday(day=before.day, by_model=added(before.by_model, by_model))
+
+
+def factor_of(measured: Iterable[Measured], otherwise: float) -> float:
+    """Return how many tokens the model counts for each that we estimate, as the last of these tells it.
+
+    What is too short tells of the model's own frame rather than of texts; what is far off counts something else.
+    """
+    for one in reversed(tuple(measured)):
+        if one.estimated_prompt_tokens >= LEAST_ESTIMATE:
+            factor = one.prompt_tokens / one.estimated_prompt_tokens
+            if SMALLEST_FACTOR <= factor <= LARGEST_FACTOR:
+                return round(factor, 3)
+    return otherwise

@@ -1,0 +1,44 @@
+"""JSON schemas of objects, which is what a call's arguments are."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, WithJsonSchema
+
+from turnstone.domain.values.model import JsonObject
+
+
+def refuse_no_object(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema. Raises ValueError if it is none of an object, which is what a call's arguments are."""
+    if schema.get("type") != "object":
+        raise ValueError('a tool takes an object: input_schema must be a JSON schema with "type": "object"')
+    properties = schema.get("properties", {})
+    if not isinstance(properties, dict) or not all(isinstance(value, dict | bool) for value in properties.values()):
+        raise ValueError("properties must be an object of JSON schemas")
+    required = schema.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ValueError("required must be a list of names")
+    return schema
+
+
+def names_in(schema: Mapping[str, Any]) -> set[str]:
+    """Return the names of the properties that the schema itself has."""
+    return set(schema.get("properties", ()))
+
+
+ObjectSchema = Annotated[
+    JsonObject,
+    AfterValidator(refuse_no_object),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {
+                "type": {"const": "object"},
+                "properties": {"type": "object", "additionalProperties": {"type": ["object", "boolean"]}},
+                "required": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["type"],
+            "additionalProperties": True,
+        }
+    ),
+]

@@ -1,0 +1,385 @@
+"""The ASGI app made of declared routes: reads the size-capped body, calls the route in its lane, sends its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, assert_never
+from urllib.parse import parse_qs
+
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Match, Router
+from starlette.routing import Route as StarletteRoute
+from starlette.types import Receive, Scope, Send
+
+from turnstone.domain.access.caller import NOBODY, Caller
+from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.http.envelopes import ErrorEnvelope, envelope_below
+from turnstone.http.errors import (
+    RETRY_SOON,
+    answer_or_error,
+    caller_or_error,
+    error_reply,
+    is_told_once,
+    refusal_reply,
+)
+from turnstone.http.routes import (
+    Answer,
+    ModelReply,
+    ModelStreamReply,
+    PiecesReply,
+    Reply,
+    Request,
+    Route,
+    TurnReply,
+    TurnStreamReply,
+    ids_in,
+)
+from turnstone.http.server.bodies import read_body
+from turnstone.http.server.clients import unknown_client
+from turnstone.http.server.lane import Lane
+from turnstone.http.server.rare_routes import RareRoutes
+from turnstone.http.server.request_lines import RequestLine
+from turnstone.http.server.surroundings import Surroundings
+from turnstone.http.streams.departure import Departure
+from turnstone.http.streams.pieces import cut
+from turnstone.http.streams.sending import send_chunks, send_whole
+
+if TYPE_CHECKING:
+    from turnstone.services.application import Application
+    from turnstone.services.streams.broadcast import TurnBroadcast
+
+JSON = (b"content-type", b"application/json")
+SSE = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_PATH = "no such path; GET /v1/openapi.json lists those that there are"
+NO_METHOD = "this path has no such method; the header Allow lists those that it has"
+SLASHES = ":path}"  # how a pattern ends whose last parameter takes all that follows
+ROUTE_THREADS = 8
+ROUTE_THREADS_OF_A_TENANT = 6
+PIECES_AT_ONCE = 3
+LEFT_FOR_HAND_OVER = timedelta(seconds=60)
+
+
+def build_app(
+    routes: Sequence[Route],
+    application: Application,
+    max_body_bytes: int,
+    surroundings: Surroundings,
+    lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
+) -> RoutedApp:
+    """Return the ASGI app that serves the routes."""
+    for server in ("uvicorn.error", "mangum.http"):
+        logging.getLogger(server).addFilter(is_told_once)
+    by_path: dict[str, dict[str, _Endpoint]] = {}
+    for route in routes:
+        if route.is_rare:
+            continue
+        endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
+        for path in route.paths:
+            by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
+    served: list[BaseRoute] = [
+        _Served(path, _ByMethod(path, methods, surroundings)) for path, methods in by_path.items()
+    ]
+    if rare := [route for route in routes if route.is_rare]:
+        lane = _lane("rare routes", surroundings)
+
+        def serve(path: str, methods: Mapping[str, Route]) -> _Served:
+            made = {
+                method: _Endpoint(route, application, max_body_bytes, surroundings, lane)
+                for method, route in methods.items()
+            }
+            return _Served(path, _ByMethod(path, made, surroundings))
+
+        served.append(RareRoutes(rare, serve))
+    # a router alone: the layers of a whole Starlette application catch what is caught here already
+    return RoutedApp(routes, surroundings, routes=served, redirect_slashes=False, lifespan=lifespan)
+
+
+def _pattern(route: Route, path: str) -> str:
+    return path.removesuffix("}") + SLASHES if route.takes_slashes else path
+
+
+class RoutedApp(Router):
+    """Routes of which none may serve a path."""
+
+    def __init__(self, declared: Sequence[Route], surroundings: Surroundings, **more: Any) -> None:
+        super().__init__(**more)
+        self._declared = declared
+        self._surroundings = surroundings
+
+    async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refusal = refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self.envelope_of(scope))
+            await _send_refusal(refusal, scope, send, self._surroundings)
+        else:
+            await super().not_found(scope, receive, send)
+
+    def envelope_of(self, scope: Scope) -> ErrorEnvelope:
+        """Return the envelope for a request that is refused before its route is called."""
+        for served in self.routes:
+            if isinstance(served, _Served) and served.matches(scope)[0] is not Match.NONE:
+                return served.envelope_of(scope)
+        return envelope_below(scope["path"], self._declared)
+
+
+class _Served(StarletteRoute):
+    """A path, whose routes themselves answer a method that it does not have."""
+
+    def __init__(self, path: str, by_method: _ByMethod) -> None:
+        super().__init__(path, by_method, methods=by_method.methods)
+        self._by_method = by_method
+
+    def envelope_of(self, scope: Scope) -> ErrorEnvelope:
+        """Return the envelope of the request's method; of one that is not served, that of another."""
+        return self._by_method.envelope_of(scope["method"])
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, send)
+
+
+class _ByMethod:
+    """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
+
+    def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+        self._path = path.replace(SLASHES, "}")
+        self._endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else endpoints
+        self._surroundings = surroundings
+        self.methods = list(self._endpoints)
+
+    def envelope_of(self, method: str) -> ErrorEnvelope:
+        return self._endpoints.get(method, self._endpoints[self.methods[0]]).envelope
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = self._endpoints.get(scope["method"])
+        if endpoint is None:
+            allowed = {"allow": ", ".join(self.methods)}
+            refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.envelope_of(scope["method"]))
+            await _send_refusal(refusal, scope, send, self._surroundings)
+        else:
+            await endpoint.answer(self._path, scope, receive, send)
+
+
+class _Endpoint:
+    """One route, below one or more paths."""
+
+    def __init__(
+        self,
+        route: Route,
+        application: Application,
+        max_body_bytes: int,
+        surroundings: Surroundings,
+        lane: Lane | None = None,
+    ) -> None:
+        self._route = route
+        self._surroundings = surroundings
+        self._application = application
+        # a lane of its own, so that no route waits for the threads of one whose model or disk is slow
+        self._lane = lane or _lane(f"{route.method} {route.path}", surroundings)
+        self._max_body_bytes = max_body_bytes
+        self.envelope = route.envelope
+
+    async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request to this one of the route's paths."""
+        request_id = self._surroundings.request_id(scope)
+        with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
+            caller = await self._caller(scope)
+            answer: Answer
+            if isinstance(caller, Reply):
+                answer = caller
+            else:
+                line.caller = None if self._route.is_open else caller
+                answer = await self._answer(scope, receive, caller, line)
+            await self._send(answer, scope, receive, send, line)
+
+    async def _caller(self, scope: Scope) -> Caller | Reply:
+        """Return who sent the request, or what to answer to nobody."""
+        if self._route.is_open:
+            return NOBODY
+        try:
+            caller = self._surroundings.caller(scope)
+        except Unauthenticated as refused:
+            return error_reply(refused, self._route.envelope)
+        if isinstance(caller, Caller):
+            return caller
+        return await self._lane.do(caller_or_error, caller, self._route.envelope)
+
+    async def _answer(self, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
+        """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
+        body = await read_body(receive, self._max_body_bytes)
+        if scope["path"].endswith("\n") and (self._route.takes_slashes or not self._route.path.endswith("}")):
+            # a pattern's end matches before a line feed, too
+            return refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self._route.envelope)
+        if body is None:
+            return error_reply(BodyTooLarge(self._max_body_bytes), self._route.envelope)
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        line.about.update(ids_in({name: values[0] for name, values in query.items()}))
+        request = Request(
+            method=scope["method"],
+            path=scope["path"],
+            path_params=scope["path_params"],
+            query=query,
+            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            body=body,
+            caller=caller,
+            scheme=self._surroundings.scheme(scope),
+            application=self._application,
+            base=self._surroundings.base(scope),
+            about=line.about,
+            stop=StopSignal() if self._route.breaks_off else None,
+        )
+        if (version := unknown_client(request.headers)) is not None:
+            return error_reply(UnknownClient(version), self._route.envelope)
+        if self._route.is_brief:
+            return answer_or_error(self._route.endpoint, request, self._route.envelope)
+        try:
+            return await self._answer_in_lane(request, receive)
+        except asyncio.CancelledError:
+            # only the server cancels, when its time to stop is over; what was begun may still be done
+            return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.envelope)
+
+    async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
+        """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
+        call = partial(answer_or_error, self._begun, request, self._route.envelope)
+        try:
+            return await self._done(partial(call, (Overloaded,)), request, receive)
+        except Overloaded as refused:
+            comes_first, may_be_repeated = refused.comes_first, refused.may_be_repeated
+        from turnstone.http.server.waiting import a_place  # only where places are scarce
+
+        # Whatever the route found out is found out anew: the wait is for requests, which hold no thread, nor more
+        # memory than they were sent with.
+        executor = self._application.executor
+        try:
+            waiter = await a_place(executor, request, receive, comes_first=comes_first)
+        except Overloaded as refused:
+            refused.may_be_repeated = may_be_repeated
+            return error_reply(refused, self._route.envelope)
+        return await self._done(partial(executor.within, waiter, call), request, receive, comes_first=True)
+
+    async def _done(
+        self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
+    ) -> Answer:
+        """Return what the call returns, done in the lane. Raises ClientDisconnect if it was broken off."""
+        doing = self._lane.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
+        if request.stop is None:
+            return await doing
+        departure = Departure(request.stop.give)
+        with departure.watched(receive):
+            answer = await doing
+        if departure.has_left:
+            raise ClientDisconnect
+        return answer
+
+    async def _send(self, answer: Answer, scope: Scope, receive: Receive, send: Send, line: RequestLine) -> None:
+        match answer:
+            case Reply():
+                if answer.pieces is None:
+                    await send_whole(answer, send, line)
+                else:
+                    line.about.update(answer.about)
+                    content_type = (b"content-type", answer.content_type.encode())
+                    drawn = self._drawn(answer.pieces, receive, _tenant_of(line))
+                    await send_chunks(content_type, drawn, send, line, answer.headers)
+            case PiecesReply(pieces):
+                await send_chunks(JSON, self._drawn(pieces, receive, _tenant_of(line)), send, line)
+            case TurnReply(broadcast, encode):
+                from turnstone.http.streams.turn_answers import outcome  # only where turns are answered
+
+                line.about.update(_ids_of(broadcast))
+                with self._leaving(partial(self._hand_over, broadcast), scope):
+                    await send_whole(await outcome(broadcast, encode, self._surroundings.base(scope)), send, line)
+            case TurnStreamReply(broadcast, encode, has_ids):
+                from turnstone.http.streams.sse import sse_chunks
+
+                line.about.update(_ids_of(broadcast))
+                leave = broadcast.close if has_ids else partial(self._hand_over, broadcast)
+                with self._leaving(leave, scope):
+                    chunks = sse_chunks(broadcast, encode, receive, has_ids=has_ids)
+                    await send_chunks(SSE, chunks, send, line)
+            case ModelReply() | ModelStreamReply():
+                from turnstone.http.streams.model_answers import answered  # only where models are asked directly
+
+                told = await answered(answer, receive, self._route.envelope, line.about)
+                if isinstance(told, Reply):
+                    await send_whole(told, send, line)
+                else:
+                    await send_chunks(SSE, told, send, line)
+            case _:
+                assert_never(answer)
+
+    def _hand_over(self, broadcast: TurnBroadcast) -> None:
+        """Leave the turn to another process."""
+        self._application.turns.hand_over(broadcast.ref)
+
+    @contextmanager
+    def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:
+        """Within the block, do this when there is little time left for this process."""
+        ends_at = self._surroundings.ends_at(scope)
+        if ends_at is None:
+            yield
+            return
+        left = ends_at - LEFT_FOR_HAND_OVER - datetime.now(UTC)
+        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._lane.submit, leave)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _begun(self, request: Request) -> Answer:
+        """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
+        if request.stop is not None and request.stop.is_given:
+            # while the request waited
+            return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
+        answer = self._route.endpoint(request)
+        if isinstance(answer, TurnStreamReply) and answer.broadcast.restore is not None:
+            from turnstone.http.streams.sse import past_events
+
+            answer = Reply(b"", content_type=SSE[1].decode(), pieces=past_events(answer, answer.broadcast.restore))
+        if isinstance(answer, Reply | PiecesReply) and answer.pieces is not None:
+            pieces = cut(answer.pieces)
+            return answer._replace(pieces=chain(_some_of(pieces), pieces))
+        return answer
+
+    async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
+        """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
+        departure = Departure()
+        with departure.watched(receive):
+            some = _some_of(pieces)  # which were drawn at the beginning
+            while some:
+                while some:
+                    yield some.popleft()
+                    if departure.has_left:
+                        return
+                some = await self._lane.do(_some_of, pieces, on_behalf_of=tenant)
+
+
+def _lane(name: str, surroundings: Surroundings) -> Lane:
+    return Lane(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if surroundings.has_tenants else None)
+
+
+def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
+    """Return the next few pieces: a change of threads for each takes longer than to draw it."""
+    return deque(islice(pieces, PIECES_AT_ONCE))
+
+
+def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
+    ref = broadcast.ref
+    return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
+
+
+async def _send_refusal(reply: Reply, scope: Scope, send: Send, surroundings: Surroundings) -> None:
+    """Answer a request that no route takes, or none by this method."""
+    with RequestLine(scope["method"], None, surroundings.request_id(scope), {"path": scope["path"]}) as line:
+        await send_whole(reply, send, line)
+
+
+def _tenant_of(line: RequestLine) -> str:
+    return line.caller.tenant if line.caller else ""

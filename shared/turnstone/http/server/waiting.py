@@ -1,0 +1,50 @@
+"""Requests that wait for a place: in the event loop, woken by a place that is given back. None holds a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from turnstone.http.routes import Request
+from turnstone.http.streams.departure import Departure
+
+if TYPE_CHECKING:
+    from turnstone.services.threads.executor import TurnExecutor
+    from turnstone.services.threads.places import Waiter
+
+
+async def a_place(executor: TurnExecutor, request: Request, receive: Receive, *, comes_first: bool) -> Waiter:
+    """Return who has waited, once it has a place, which the caller has to give back or to use.
+
+    Raises:
+        Overloaded: there was none in time, as many requests wait as may, or the server stops.
+        ClientDisconnect: the client left; so does its request the queue, at once.
+    """
+    loop = asyncio.get_running_loop()
+    departure = Departure()
+
+    def settle(_: Waiter) -> None:
+        with suppress(RuntimeError):  # the loop is closed when the server stops before its turns
+            loop.call_soon_threadsafe(departure.changed.set)
+
+    tenant, size_bytes = request.caller.tenant, len(request.body)
+    waiter = executor.queue(tenant, settle, size_bytes=size_bytes, comes_first=comes_first)
+    has_place = False
+    timeout = loop.call_later(executor.wait_s, departure.changed.set)
+    try:
+        with departure.watched(receive, after_s=0):
+            await departure.changed.wait()
+        has_place = waiter.has_place and not departure.has_left
+    finally:
+        timeout.cancel()
+        if not has_place:
+            executor.leave(waiter)
+    if departure.has_left:
+        raise ClientDisconnect
+    if not has_place:
+        raise executor.refusal(waiter)
+    return waiter

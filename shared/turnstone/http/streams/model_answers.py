@@ -1,0 +1,112 @@
+"""A model's answer as an answer over HTTP. Until it begins, what goes wrong is a status; from then on, an event."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, suppress
+from itertools import chain
+from typing import Any
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from turnstone.domain.errors import SHUTTING_DOWN
+from turnstone.domain.errors.codes import ErrorCode, code_of
+from turnstone.domain.models.inference import Continuations, ModelAnswer, RatedText
+from turnstone.http.envelopes import ErrorEnvelope
+from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_reply, told_of
+from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
+from turnstone.http.streams.departure import Departure
+from turnstone.http.streams.pieces import cut
+from turnstone.http.streams.sse import PING, PING_AFTER_S, Silence
+from turnstone.services.models.answering import Answering, Told
+
+WHOLE = (ModelAnswer, Continuations)
+
+
+async def answered(
+    reply: ModelReply | ModelStreamReply, receive: Receive, envelope: ErrorEnvelope, about: dict[str, Any]
+) -> Reply | AsyncGenerator[bytes]:
+    """Return the whole answer, why there is none, or what to send of it while it is given.
+
+    A stream begins with the answer or, so that nobody takes the line for dead, after a silence. What then goes wrong is
+    noted for the log in `about`. Raises ClientDisconnect if the client leaves before.
+    """
+    told = _heard(reply.answering, receive)
+    begins = False
+    try:
+        async for news in told:
+            if news.error is not None:
+                return error_reply(news.error, envelope)
+            if isinstance(reply, ModelStreamReply):
+                begins = True
+                return _chunks(reply.encoder, news, told, about)
+            for part in news.parts:
+                if isinstance(part, WHOLE):
+                    return Reply(reply.encoder.whole(part))
+    except asyncio.CancelledError:
+        return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, envelope)
+    finally:
+        if not begins:
+            await told.aclose()
+    raise ClientDisconnect
+
+
+async def _chunks(
+    encoder: AnswerEncoder, first: Told, rest: AsyncGenerator[Told], about: dict[str, Any]
+) -> AsyncGenerator[bytes]:
+    async with aclosing(rest):
+        try:
+            for piece in cut(chain((encoder.begun(),), _encoded(encoder, first, about))):
+                yield piece
+            async for news in rest:
+                for piece in cut(_encoded(encoder, news, about)):
+                    yield piece
+        except asyncio.CancelledError:
+            # only the server cancels, when its time to stop is over
+            yield encoder.failed(SHUTTING_DOWN, ErrorCode.SERVER_STOPPING)
+
+
+def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Iterator[bytes]:
+    if not told.parts and told.error is None:
+        yield PING
+    while told.parts:
+        part = told.parts.popleft()
+        if isinstance(part, WHOLE):
+            yield encoder.ended(part)
+        elif isinstance(part, RatedText):
+            yield encoder.said(part.text, part.logprobs)
+        else:
+            yield encoder.said(part)
+    if told.error is not None:
+        about.update(told_of(told.error))
+        yield encoder.failed(message_of(told.error), code_of(told.error))
+
+
+async def _heard(answering: Answering, receive: Receive) -> AsyncGenerator[Told]:
+    """Yield what the model says as it comes, nothing after a silence; broken off when nobody listens any more."""
+    loop = asyncio.get_running_loop()
+    departure = Departure(answering.stop)
+    ready = departure.changed
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed when the server stops before its models
+            loop.call_soon_threadsafe(ready.set)
+
+    answering.listen(wake)
+    silence = Silence(loop, PING_AFTER_S, ready.set)
+    try:
+        with departure.watched(receive):
+            while not departure.has_left:
+                told = answering.take()
+                if told.parts or told.error is not None or silence.is_long:
+                    yield told
+                    silence.ends()
+                if told.is_over:
+                    return
+                if told.has_more:
+                    continue
+                await ready.wait()
+                ready.clear()
+    finally:
+        silence.cancel()
+        answering.stop()

@@ -1,0 +1,123 @@
+"""A turn's broadcast as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from starlette.types import Receive
+
+from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
+from turnstone.domain.turns.failures import Failure
+from turnstone.http.streams.departure import Departure
+from turnstone.http.streams.pieces import cut
+from turnstone.services.streams.broadcast import TurnBroadcast
+
+if TYPE_CHECKING:
+    from turnstone.domain.values.content import Restore
+    from turnstone.http.routes import TurnStreamReply
+
+PING = b": ping\n\n"
+PING_AFTER_S = 15.0
+EVENTS_AT_ONCE = 200
+
+
+class Silence:
+    """Wakes who waits when nothing was told for a time: one timer for all waits of a stream, which may be thousands."""
+
+    def __init__(self, loop: AbstractEventLoop, timeout_s: float, wake: Callable[[], object]) -> None:
+        self._loop = loop
+        self._timeout_s = timeout_s
+        self._wake = wake
+        self._since = loop.time()
+        self._timer = loop.call_at(self._since + timeout_s, self._ring)
+        self.is_long = False
+
+    def ends(self) -> None:
+        """Note that something was told just now."""
+        self._since = self._loop.time()
+        self.is_long = False
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _ring(self) -> None:
+        now = self._loop.time()
+        if now >= self._since + self._timeout_s:
+            self._since = now
+            self.is_long = True
+            self._wake()
+        self._timer = self._loop.call_at(self._since + self._timeout_s, self._ring)
+
+
+async def heard(
+    broadcast: TurnBroadcast, timeout_s: float = PING_AFTER_S, departure: Departure | None = None
+) -> AsyncGenerator[tuple[Numbered, ...], None]:
+    """Yield the events as they come, several at once when they come fast; nothing after a silence of `timeout_s`.
+
+    It ends with the broadcast, or when the client has left.
+    """
+    loop = asyncio.get_running_loop()
+    departure = departure or Departure()
+    ready = departure.changed
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed when the server stops before its turns
+            loop.call_soon_threadsafe(ready.set)
+
+    listener = broadcast.listen(wake)
+    silence = Silence(loop, timeout_s, ready.set)
+    try:
+        while not departure.has_left:
+            news = listener.take(EVENTS_AT_ONCE)
+            if news.told:
+                yield news.told
+                silence.ends()
+            elif silence.is_long:
+                yield ()
+                silence.ends()
+            if news.is_last:
+                return
+            if len(news.told) == EVENTS_AT_ONCE:
+                continue
+            await ready.wait()
+            ready.clear()
+    finally:
+        silence.cancel()
+        broadcast.leave(listener)
+
+
+def past_events(reply: TurnStreamReply, restore: Restore) -> Iterator[bytes]:
+    """Yield the bytes of a stream whose events have all happened, with their long texts restored."""
+    sent = partial(_sent, reply.encode, reply.has_ids)
+    return restore(map(sent, reply.broadcast.told))
+
+
+async def sse_chunks(
+    broadcast: TurnBroadcast, encode: Callable[[TurnEvent], bytes], receive: Receive, *, has_ids: bool = False
+) -> AsyncGenerator[bytes]:
+    """Yield the stream's bytes; a comment goes out when nothing happens, so that no one takes the line for dead."""
+
+    sent = partial(_sent, encode, has_ids)
+    departure = Departure()
+    try:
+        with departure.watched(receive):
+            async for told in heard(broadcast, PING_AFTER_S, departure):
+                for piece in cut(map(sent, told)) if told else (PING,):
+                    yield piece
+    except asyncio.CancelledError:
+        # only the server cancels, when its time to stop is over
+        turn_id = broadcast.ref.turn_id
+        failure = Failure(
+            kind="handed_over", message=f"the server is shutting down; turn {turn_id!r} continues later, read it again"
+        )
+        yield encode(TurnFailed(turn_id=turn_id, failure=failure))
+
+
+def _sent(encode: Callable[[TurnEvent], bytes], has_ids: bool, told: Numbered) -> bytes:
+    data = encode(told.event)
+    return b"id: %d\n" % told.number + data if has_ids and told.number is not None else data

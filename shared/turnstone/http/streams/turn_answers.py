@@ -1,0 +1,63 @@
+"""A turn's broadcast as an answer: the whole turn once it ends or waits, or its events as they happen."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from urllib.parse import quote
+
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted, TurnFailed
+from turnstone.domain.turns.failures import Failure
+from turnstone.domain.turns.turns import Turn, TurnStatus
+from turnstone.http.errors import RETRY_SOON, failure_reply, refusal_reply
+from turnstone.http.routes import Reply, wire_json
+from turnstone.http.streams.sse import heard
+from turnstone.services.streams.broadcast import TurnBroadcast
+
+
+async def outcome(broadcast: TurnBroadcast, encode: Callable[[Turn], bytes] = wire_json, base: str = "") -> Reply:
+    """Return the whole answer for a turn, once it has ended or waits for its client.
+
+    Args:
+        base: what precedes the API's paths in this request's URL.
+    """
+    try:
+        async with aclosing(heard(broadcast)) as told:
+            async for news in told:
+                for event, *_ in news:
+                    match event:
+                        case TurnCompleted(turn=turn):
+                            return _with_status(Reply(encode(turn)), TurnStatus.COMPLETED)
+                        case TurnAwaitsInput(turn=turn):
+                            return _with_status(Reply(encode(turn)), TurnStatus.AWAITING_INPUT)
+                        case TurnFailed(failure=failure, status=status):
+                            return _with_status(failure_reply(_with_url(failure, broadcast.ref, base)), status)
+                        case _:
+                            continue
+    except asyncio.CancelledError:
+        ref = broadcast.ref
+        message = (
+            f"the server is shutting down; turn {ref.turn_id!r} continues later: "
+            f"read it with GET {base}{turn_path(ref)}, or send the request again with the same Idempotency-Key"
+        )
+        return refusal_reply(ErrorCode.TURN_CONTINUES, message, RETRY_SOON)
+    return refusal_reply(ErrorCode.INTERNAL_ERROR, "internal server error")
+
+
+def turn_path(ref: TurnRef) -> str:
+    """Return the path at which the turn is read."""
+    agent_id, session_id, turn_id = (quote(name, safe="") for name in (ref.agent_id, ref.session_id, ref.turn_id))
+    return f"/v1/agents/{agent_id}/session/{session_id}/turn/{turn_id}"
+
+
+def _with_url(failure: Failure, ref: TurnRef, base: str) -> Failure:
+    """Return the failure; of a turn that continues elsewhere, with the URL at which its end can be read."""
+    if failure.kind != "handed_over":
+        return failure
+    return failure.model_copy(update={"message": f"{failure.message}: GET {base}{turn_path(ref)}"})
+
+
+def _with_status(answer: Reply, status: str | None) -> Reply:
+    """Return the answer with the header that tells how the turn stands, if that is settled."""
+    return answer if status is None else answer._replace(headers={**answer.headers, "x-turn-status": str(status)})

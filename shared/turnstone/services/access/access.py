@@ -1,0 +1,43 @@
+"""Keeping callers from what is not theirs: what they may not see is, for them, not there."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from turnstone.domain.access.access import ADMIN, Stamp, may_delete, may_see
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import Forbidden, NotFound
+
+if TYPE_CHECKING:  # whose routes read agents only needs none
+    from turnstone.domain.sessions.sessions import Session
+
+
+class AccessRules:
+    """The rules of this server. `owner_only` hides from others what names no groups."""
+
+    def __init__(self, *, owner_only: bool) -> None:
+        self._owner_only = owner_only
+
+    def may_see(self, caller: Caller, stamp: Stamp) -> bool:
+        return may_see(caller, stamp, owner_only=self._owner_only)
+
+    def check_sight(self, caller: Caller, stamp: Stamp, kind: str, identifier: str) -> None:
+        """Raise NotFound, as for what is missing, unless the caller may see what bears the stamp."""
+        if not self.may_see(caller, stamp):
+            raise NotFound(kind, identifier)
+
+    def check_deletion(self, caller: Caller, stamp: Stamp, kind: str, identifier: str, act: str = "delete") -> None:
+        """Raise NotFound for what the caller may not see, Forbidden for what is another's to delete, or to change."""
+        if may_delete(caller, stamp):
+            return
+        self.check_sight(caller, stamp, kind, identifier)
+        raise Forbidden(f"{kind} {identifier!r}: only its owner, or a caller with the role {ADMIN!r}, may {act} it")
+
+
+def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp, now: datetime) -> None:
+    """Raise NotFound, of the session whatever the reason, unless it lives and the caller may see it and its agent."""
+    if session.is_over(now):
+        raise NotFound("session", session.session_id)
+    for stamp in (agent_stamp, session.stamp):
+        rules.check_sight(caller, stamp, "session", session.session_id)

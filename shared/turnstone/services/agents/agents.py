@@ -1,0 +1,69 @@
+"""Agents: create, read, list."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.lists import Wanted
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports import Clock, IdGenerator
+from turnstone.services.access.access import AccessRules
+from turnstone.services.access.listing import Listing
+from turnstone.store.agents.agents import AgentStore, StoredAgent
+from turnstone.store.layout.listing import Entry
+
+AGENTS_AT_ONCE = 50
+
+
+class Agents:
+    def __init__(
+        self,
+        store: AgentStore,
+        rules: AccessRules,
+        refuse_unsupported: Callable[[str, AgentConfig], None],
+        clock: Clock,
+        ids: IdGenerator,
+    ) -> None:
+        """Take what refuses a tenant's configuration as a function: who only reads agents needs not load it."""
+        self._store = store
+        self._rules = rules
+        self._refuse_unsupported = refuse_unsupported
+        self._clock = clock
+        self._ids = ids
+
+    def create(self, caller: Caller, config: AgentConfig, attempt: Attempt) -> str:
+        """Return the new agent's id. Raises Unsupported, InvalidRequest, IdempotencyMismatch."""
+        try:
+            self._refuse_unsupported(caller.tenant, config)
+        except InvalidRequest as refused:
+            refused.location = ("agent_config", *refused.location)
+            raise
+        now = self._clock.now()
+        agent = Agent(agent_id=self._ids.new_id(), agent_config=config, created_at=now)
+        stored = StoredAgent(agent, self._ids.order_key(now, None), stamp_of(caller))
+        return self._store.create(caller.tenant, stored, attempt, now)
+
+    def wire(self, caller: Caller, agent_id: str) -> bytes:
+        """Return the agent as wire JSON. Raises NotFound."""
+        stamp, wire = self._store.stamped_wire(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stamp, "agent", agent_id)
+        return wire
+
+    def list(self, caller: Caller, wanted: Wanted) -> tuple[Listing, Iterator[bytes]]:
+        """Return the part of the list of agents, and its agents as wire JSON, read as they are drained."""
+
+        def is_shown(entry: Entry) -> bool:
+            has_name = wanted.name is None or entry.fields["name"] == wanted.name
+            return has_name and self._rules.may_see(caller, entry.stamp)
+
+        entries = self._store.entries(caller.tenant, wanted.cursor, wanted.limit)
+        listing = Listing(entries, wanted, is_shown)
+        return listing, self._wire(caller.tenant, listing)
+
+    def _wire(self, tenant: str, listing: Listing) -> Iterator[bytes]:
+        listed = iter(listing)
+        while some := [entry.fields["agent_id"] for entry in islice(listed, AGENTS_AT_ONCE)]:
+            yield from self._store.wire(tenant, some)

@@ -1,0 +1,116 @@
+"""What an agent or a turn may not ask for, told before anything is stored: a field is never accepted and ignored."""
+
+from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
+
+from turnstone.domain.agents.agents import AgentConfig, GrammarFormat, ToolGroup, toolgroup_name
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.tools.tool_runs import OfferedTool
+from turnstone.engine.tool_plan import ToolOffer, build_offer
+from turnstone.ports import Capability
+
+# asked for only where a configuration wants what not every model can: it has the model's providers made
+Capabilities = Callable[[], Set[Capability]]
+# returns the tools of groups
+Offered = Callable[[Sequence[ToolGroup]], Sequence[OfferedTool]]
+
+
+def refuse_at_creation(config: AgentConfig, offered: Offered) -> None:
+    """Raise Unsupported for a function this server does not offer, InvalidRequest for tools that clash.
+
+    Neither names nor what a model can do is looked up: they may come later, and a turn refuses what is not there.
+    Source: the Agents contract, while the registry is open.
+    """
+    refuse_contradictions(config)
+    with suppress(Unsupported):
+        refuse_impossible_choice(config, build_offer(config, offered(config.toolgroups)))
+
+
+def refuse_many_iterations(asked: int | None, most: int) -> None:
+    """Raise InvalidRequest for more inferences a turn than this server runs."""
+    if asked is not None and asked > most:
+        limit = f"{most} inferences a turn (TURNSTONE_MAX_INFER_ITERS)"
+        said = f"max_infer_iters: this server runs at most {limit}, not {asked}"
+        raise InvalidRequest(said, ("max_infer_iters",))
+
+
+def supported_offer(config: AgentConfig, offered: Offered, capabilities: Capabilities) -> ToolOffer:
+    """Return the tools of a turn of this configuration, if nothing of it is to be refused.
+
+    Raises:
+        Unsupported: this server or its model can't do what is asked for.
+        InvalidRequest: tools clash.
+        ToolgroupUnavailable: as what tells the tools of groups does.
+    """
+    refuse_contradictions(config)
+    if isinstance(config.response_format, GrammarFormat) and "grammar" not in capabilities():
+        raise Unsupported(
+            "response_format: the provider of this agent's model takes no grammar; use json_schema, or leave it out",
+            ("response_format",),
+        )
+    offer = build_offer(config, offered(config.toolgroups))
+    if config.tools:
+        refuse_missing_groups(config, offer, offered)
+    refuse_impossible_choice(config, offer)
+    refuse_bound_calls(config, offer)
+    return offer
+
+
+def refuse_contradictions(config: AgentConfig) -> None:
+    """Raise InvalidRequest for fields that mean nothing as they are, whatever the model and the tools."""
+    if isinstance(config.response_format, GrammarFormat):
+        grammar = config.response_format.bnf.get("grammar")
+        if not (isinstance(grammar, str) and grammar.strip()) or len(config.response_format.bnf) > 1:
+            raise InvalidRequest(
+                'bnf must be {"grammar": TEXT}, a grammar in the notation of the model\'s server',
+                ("response_format", "bnf"),
+            )
+    refuse_clashing_tools(config)
+
+
+def refuse_missing_groups(config: AgentConfig, offer: ToolOffer, offered: Offered) -> None:
+    """Raise Unsupported if a tool that the configuration defines is run by a group that is not here."""
+    named = {toolgroup_name(toolgroup).partition("/")[0] for toolgroup in config.toolgroups}
+    defined = dict.fromkeys(tool.toolgroup for tool in offer.server.values() if tool.toolgroup not in ("", *named))
+    try:
+        offered(list(defined))
+    except Unsupported as off:
+        raise Unsupported(f"tools: {off}", ("tools",)) from off
+
+
+def refuse_bound_calls(config: AgentConfig, offer: ToolOffer) -> None:
+    """Raise InvalidRequest if a model without tools of its own shall write calls where a format binds its answer."""
+    offers_in_words = config.tool_config.tool_prompt_format is not None and config.tool_config.tool_choice != "none"
+    if offers_in_words and offer.definitions and config.response_format is not None:
+        raise InvalidRequest(
+            "response_format: this model writes its tool calls as text, which the format would constrain as well; "
+            "leave out the format or the tools",
+            ("response_format",),
+        )
+
+
+def refuse_impossible_choice(config: AgentConfig, offer: ToolOffer) -> None:
+    """Raise InvalidRequest for a choice among tools that can't be made."""
+    choice = config.tool_config.tool_choice
+    if choice not in ("auto", "none") and not offer.definitions:
+        raise InvalidRequest(
+            f"tool_choice is {choice!r}, but there is no tool to choose; add one, or leave it out",
+            ("tool_config", "tool_choice"),
+        )
+    if choice not in ("auto", "required", "none") and offer.name_offered(choice) is None:
+        raise InvalidRequest(
+            f"tool_choice names {choice!r}, but there is no such tool; name one of the agent's tools",
+            ("tool_config", "tool_choice"),
+        )
+
+
+def refuse_clashing_tools(config: AgentConfig) -> None:
+    seen: set[str] = set()
+    for index, tool in enumerate(config.client_tools):
+        if not tool.name:
+            raise InvalidRequest("a client tool must have a name", ("client_tools", index, "name"))
+        if tool.name in seen:
+            raise InvalidRequest(
+                f"two client tools are named {tool.name!r}; rename one", ("client_tools", index, "name")
+            )
+        seen.add(tool.name)

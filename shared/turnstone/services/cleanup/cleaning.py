@@ -1,0 +1,158 @@
+"""Clean-up jobs: they remove what was deleted, and end sessions that lived long enough.
+
+A job's record is the truth, its sending only a hint. A run does a bounded part and then ends the record, or replaces it
+by one that says when to go on; both only if the record is still the one that was sent. So a job that is sent twice, or
+dies anywhere, is done all the same, and not forever by more and more runs.
+"""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import NamedTuple, assert_never
+
+from turnstone.domain.errors import Conflict
+from turnstone.domain.jobs import Job
+from turnstone.ports import Clock, Jobs
+from turnstone.records import MAX_OPERATIONS, Key
+from turnstone.services.cleanup.deleting import sent
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.cleanup.jobs import JobStore, later, put_job
+from turnstone.store.models.stored_completions import StoredCompletionStore
+from turnstone.store.sessions.sessions import SessionStore, job_of
+
+log = logging.getLogger(__name__)
+RECORDS_AT_ONCE = 500
+SESSIONS_AT_ONCE = MAX_OPERATIONS // 3
+# what a process may take from storing a payload to finding out that it can't store its record
+LATE_PAYLOADS = timedelta(minutes=2)
+LOOK_AGAIN_AFTER = timedelta(minutes=5)
+SENT_AGAIN_AFTER = timedelta(minutes=5)
+SENT_ONCE_IN = timedelta(hours=1)
+DUE_AT_ONCE = 1_000
+
+
+class CleanedStores(NamedTuple):
+    """The stores of what is cleaned up."""
+
+    sessions: SessionStore
+    agents: AgentStore
+    completions: StoredCompletionStore
+
+
+class Cleaning:
+    def __init__(self, store: JobStore, stores: CleanedStores, jobs: Jobs, clock: Clock) -> None:
+        self._store = store
+        self._sessions, self._agents, self._completions = stores
+        self._jobs = jobs
+        self._clock = clock
+        self._sent: dict[str, Key] = {}
+        self._sent_until = datetime.min.replace(tzinfo=UTC)
+
+    def run(self, job: Job, until: datetime) -> None:
+        """Do a part of the job, and more until that time. Raises StoreUnavailable; then it is to be sent again."""
+        if not self._store.is_open(job):
+            return  # done, or going on under another time
+        match job.kind:
+            case "clean_session":
+                self._clean_session(job, until)
+            case "clean_agent":
+                self._clean_agent(job, until)
+            case "end_session":
+                self._end_session(job)
+            case "clean_completion":
+                self._clean_completion(job)
+            case _:
+                assert_never(job.kind)
+
+    def send_due(self) -> int:
+        """Send the jobs again that were due some minutes ago; return how many. Raises StoreUnavailable."""
+        return self._send_behind({}, None)
+
+    def send_newly_due(self, until: datetime) -> int:
+        """Send jobs as `send_due` does, until that time at most; return how many. Raises StoreUnavailable.
+
+        A job that an earlier call sent is left to the queue for an hour, or a backlog would be sent again each time.
+        """
+        now = self._clock.now()
+        if now >= self._sent_until:
+            self._sent.clear()
+            self._sent_until = now + SENT_ONCE_IN
+        return self._send_behind(self._sent, until)
+
+    def due(self) -> tuple[Job, ...]:
+        """Return jobs that are due now, many at most. Raises StoreUnavailable."""
+        return tuple(islice(self._store.due(self._clock.now()), DUE_AT_ONCE))
+
+    def run_for(self, job: Job, duration: timedelta) -> None:
+        """Do the job for that long at most. Raises as `run` does."""
+        self.run(job, self._clock.now() + duration)
+
+    def _send_behind(self, sent_keys: dict[str, Key], until: datetime | None) -> int:
+        """Send what is due behind these keys of the shards, and move them."""
+        count = 0
+        for page in self._store.due_in_turns(self._clock.now() - SENT_AGAIN_AFTER, sent_keys):
+            self._jobs.send_all(page.jobs)
+            sent_keys[page.shard] = page.last
+            count += len(page.jobs)
+            if until is not None and self._clock.now() >= until:
+                break
+        return count
+
+    def _clean_session(self, job: Job, until: datetime) -> None:
+        while not self._sessions.clear(job, RECORDS_AT_ONCE):
+            if self._clock.now() >= until:
+                self._go_on(job, self._clock.now())
+                return
+        self._finish(job)
+
+    def _clean_agent(self, job: Job, until: datetime) -> None:
+        while parted := self._sessions.part_with(job, SESSIONS_AT_ONCE, self._clock.now()):
+            sent(self._jobs, *parted)
+            if self._clock.now() >= until:
+                self._go_on(job, self._clock.now())
+                return
+        while not self._agents.clear(job, RECORDS_AT_ONCE):
+            pass
+        self._finish(job)
+
+    def _clean_completion(self, job: Job) -> None:
+        while not self._completions.clear(job, RECORDS_AT_ONCE):
+            pass
+        self._finish(job)
+
+    def _finish(self, job: Job) -> None:
+        """End the job, but look once more when nothing can come in late."""
+        if self._clock.now() < job.since + LATE_PAYLOADS:
+            self._go_on(job, job.since + LATE_PAYLOADS)
+        elif self._store.settle(job):
+            log.info("cleaned up after the deletion of %s", _named(job))
+
+    def _end_session(self, job: Job) -> None:
+        ref, now = job.session_ref, self._clock.now()
+        session = self._sessions.header(ref)
+        if session is None or session.ends_at is None:
+            self._store.settle(job)
+            return
+        if not session.is_over(now):
+            self._go_on(job, session.ends_at if now < session.ends_at else now + LOOK_AGAIN_AFTER)
+            return
+        cleaning = job_of("clean_session", ref, session, now)
+        try:
+            is_ours = self._store.settle(job, *self._sessions.removal(ref, session), put_job(cleaning))
+        except Conflict:
+            self._go_on(job, now)  # it changed just now: look again
+            return
+        if is_ours:
+            sent(self._jobs, cleaning)
+
+    def _go_on(self, job: Job, at: datetime) -> None:
+        """Put the job off, or have another run go on with it."""
+        next_one = later(job, at)
+        if self._store.settle(job, put_job(next_one)):
+            sent(self._jobs, next_one)
+
+
+def _named(job: Job) -> str:
+    if job.kind == "clean_completion":
+        return f"chat completion {job.order}"
+    return f"{job.session_id or 'all sessions'} of agent {job.agent_id}"

@@ -1,0 +1,73 @@
+"""Deleting agents and sessions: gone for every reader at once; what they consisted of is left to a clean-up job."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from turnstone.domain.access.access import may_delete
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.jobs import Job
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.ports import Clock, Jobs
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.sessions.sessions import SessionStore, job_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletingDeps:
+    """What deleting takes. `stop_runs` has the runs here end whose turns are gone, where turns run at all."""
+
+    sessions: SessionStore
+    agents: AgentStore
+    jobs: Jobs
+    clock: Clock
+    stop_runs: Callable[[Callable[[TurnRef], bool]], None]
+
+
+class Deleting:
+    def __init__(self, deps: DeletingDeps, rules: AccessRules) -> None:
+        self._deps = deps
+        self._rules = rules
+
+    def delete_agent(self, caller: Caller, agent_id: str) -> None:
+        """Delete the agent with all its sessions, whosever they are. Raises NotFound, Forbidden."""
+        order, stamp = self._deps.agents.place(caller.tenant, agent_id)
+        self._rules.check_deletion(caller, stamp, "agent", agent_id)
+        now = self._deps.clock.now()
+        job = Job(
+            kind="clean_agent",
+            tenant=caller.tenant,
+            agent_id=agent_id,
+            order=order,
+            since=now,
+            due_at=now,
+        )
+        self._deps.agents.delete(caller.tenant, agent_id, order, job)
+        self._deps.stop_runs(lambda turn: (turn.tenant, turn.agent_id) == (caller.tenant, agent_id))
+        sent(self._deps.jobs, job)
+
+    def delete_session(self, caller: Caller, ref: SessionRef) -> None:
+        """Delete the session with its turns; one that runs can store nothing more. Raises NotFound, Forbidden."""
+        session, agent_stamp = self._deps.sessions.visit(ref)
+        now = self._deps.clock.now()
+        if session.is_over(now):
+            raise NotFound("session", ref.session_id)
+        if not may_delete(caller, session.stamp):  # who may, need not see it
+            check_session(self._rules, caller, session, agent_stamp, now)
+        self._rules.check_deletion(caller, session.stamp, "session", ref.session_id)
+        job = job_of("clean_session", ref, session, now)
+        self._deps.sessions.delete(ref, session, job)
+        self._deps.stop_runs(lambda turn: turn.session == ref)
+        sent(self._deps.jobs, job)
+
+
+def sent(jobs: Jobs, *some: Job) -> None:
+    """Send the jobs, whose records are stored: what can't be sent now is found by whoever sends what is due."""
+    try:
+        jobs.send_all(some)
+    except StoreUnavailable as unavailable:
+        log.warning("a clean-up is left to whoever looks for what is due: %s", unavailable)

@@ -1,0 +1,22 @@
+"""Files that tools made in a session, for those who may see it."""
+
+from dataclasses import dataclass
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.refs import SessionRef
+from turnstone.ports import Clock
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.store.files.attachments import AttachmentStore, StoredFile
+
+
+@dataclass(frozen=True, slots=True)
+class Attachments:
+    store: AttachmentStore
+    rules: AccessRules
+    clock: Clock
+
+    def read(self, caller: Caller, ref: SessionRef, attachment_id: str) -> StoredFile:
+        """Return the file. Raises NotFound for it or its session, ContentLost."""
+        attached = self.store.find(ref, attachment_id)
+        check_session(self.rules, caller, attached.session, attached.agent_stamp, self.clock.now())
+        return attached.file

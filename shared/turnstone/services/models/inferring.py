@@ -1,0 +1,196 @@
+"""Asking a model directly, outside of any turn: no tool is run, and only what shall be kept is stored."""
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.inference import (
+    Continuations,
+    Continued,
+    Embedded,
+    EmbeddingRequest,
+    ModelAnswer,
+    Question,
+    RatedText,
+    TextsToContinue,
+    TextsToEmbed,
+)
+from turnstone.domain.models.routing import ModelRoute
+from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.values.content import text_of
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.ports import Clock, Embeddings, IdGenerator, Inference, InferenceRequest, Inferred
+from turnstone.services.agents.refusals import supported_offer
+from turnstone.services.models.answering import Answering, Part
+from turnstone.services.models.routing import Routing
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.usage.limits import DayLimit
+
+OPENAI = "openai"
+ECHO_CHARACTERS = 16 * 1024
+Keep = Callable[[str, datetime, ModelAnswer], None]  # takes an answer's id, the time of its question, and the answer
+
+
+@dataclass(frozen=True, slots=True)
+class InferringDeps:
+    inference: Inference
+    embeddings: Embeddings
+    clock: Clock
+    ids: IdGenerator
+    day_limit: DayLimit
+
+
+class Inferring:
+    """Questions to models, of whoever may call this server."""
+
+    def __init__(self, deps: InferringDeps, routing: Routing, executor: TurnExecutor) -> None:
+        self._deps = deps
+        self._routing = routing
+        self._executor = executor
+
+    def chat(
+        self, caller: Caller, question: Question, provider_data: ProviderData, keep: Keep | None = None
+    ) -> Answering:
+        """Have the model answer. The answer, and errors of the model, come from what is returned.
+
+        Args:
+            keep: stores the whole answer before anybody has its end; where that fails, there is no answer.
+
+        Raises:
+            InvalidRequest: the question can't be put to this model.
+            DayLimitReached: the tenant's turns have spent its tokens of the day.
+            Overloaded: as many answers are given as this server takes, in turns and out of them.
+        """
+        stop = StopSignal()
+        request = self._request(caller, question, provider_data, stop)
+        answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
+        kept = partial(keep, answer_id, now) if keep else None
+        return self._begun(caller, Answering(answer_id, now, self._parts(request, kept), stop))
+
+    def complete(self, caller: Caller, wanted: TextsToContinue, provider_data: ProviderData) -> Answering:
+        """Have the model continue the texts, one after the other, in one place. Raises as `chat` does."""
+        stop = StopSignal()
+        question = Question((), wanted.config, wanted.extras, needed_extras=wanted.needed_extras)
+        request = self._request(caller, question, provider_data, stop)
+        is_free = wanted.config.response_format is None
+        requests = [
+            request._replace(
+                messages=(UserMessage(content=prompt),), prompt=prompt if is_free and isinstance(prompt, str) else None
+            )
+            for prompt in wanted.prompts
+        ]
+        answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
+        return self._begun(caller, Answering(answer_id, now, self._continued(requests, wanted.are_echoed), stop))
+
+    def _begun(self, caller: Caller, answering: Answering) -> Answering:
+        """Have a thread draw the answer. Raises Overloaded."""
+        with self._executor.place(caller.tenant) as place:
+            place.start(answering.run, answering.fail)
+        return answering
+
+    def _request(
+        self, caller: Caller, question: Question, provider_data: ProviderData, stop: StopSignal
+    ) -> InferenceRequest:
+        """Return the question as it is put to the model. Raises InvalidRequest, DayLimitReached."""
+        self._deps.day_limit.check(caller.tenant)
+        route = self._routing.route_now(caller.tenant, question.config.model)
+        config = route.with_prompt_format(question.config)
+        offer = supported_offer(config, lambda _: (), partial(self._deps.inference.capabilities, route.targets))
+        if route.embedding_dimension is not None:
+            raise InvalidRequest(f"model: {config.model!r} makes embeddings only; choose a language model", ("model",))
+        self._refuse_elsewhere(question.needed_extras, route)
+        return InferenceRequest(
+            model=config.model,
+            messages=question.messages,
+            tools=offer.definitions,
+            tool_choice=config.tool_config.tool_choice,
+            sampling=config.sampling_params,
+            response_format=config.response_format,
+            tool_prompt_format=config.tool_config.tool_prompt_format,
+            system_message_behavior=config.tool_config.system_message_behavior,
+            targets=route.targets,
+            provider_data=provider_data,
+            extras=question.extras,
+            message_extras=question.message_extras,
+            tool_extras=question.tool_extras,
+            stop=stop,
+        )
+
+    def embed(self, caller: Caller, wanted: TextsToEmbed, provider_data: ProviderData) -> Embedded:
+        """Return the vectors of the texts.
+
+        Raises:
+            InvalidRequest: the model can't make such vectors.
+            DayLimitReached: the tenant's turns have spent its tokens of the day.
+            Overloaded: as many answers are given as this server takes, in turns and out of them.
+            ModelError: it did not answer, or not with what it should.
+        """
+        self._deps.day_limit.check(caller.tenant)
+        route = self._routing.route_now(caller.tenant, wanted.model)
+        request = EmbeddingRequest(
+            model=wanted.model,
+            texts=wanted.texts_within(route.context_tokens),
+            dimensions=wanted.dimensions,
+            extras=wanted.extras,
+            targets=route.targets,
+            provider_data=provider_data,
+        )
+        with self._executor.place(caller.tenant):
+            embedded = self._deps.embeddings.embed(request)
+        expected = wanted.dimensions or route.embedding_dimension
+        found = {len(vector) for vector in embedded.vectors}
+        if expected is None or found <= {expected}:
+            return embedded
+        told = f"model {wanted.model!r} makes vectors of {', '.join(map(str, sorted(found)))} dimensions"
+        if wanted.dimensions is None:
+            raise ModelFailed(f"{told}, not the {expected} it is registered with")
+        field = wanted.dimensions_field
+        raise Unsupported(f"{field}: {told}, not {expected}; leave it out", (field,))
+
+    def _parts(
+        self, request: InferenceRequest, kept: Callable[[ModelAnswer], None] | None = None
+    ) -> Generator[str | RatedText | ModelAnswer, None, None]:
+        answer = self._deps.inference.stream(request)
+        with closing(answer):  # type: ignore[type-var] # the adapters' are generators all
+            for item in answer:
+                if not isinstance(item, Inferred):
+                    yield RatedText(*item) if item.logprobs else item.text
+                    continue
+                whole = ModelAnswer(item.message, item.usage, item.logprobs)
+                if kept is not None:
+                    kept(whole)
+                yield whole
+
+    def _continued(self, requests: Sequence[InferenceRequest], are_echoed: bool) -> Generator[Part, None, None]:
+        answers = []
+        for request in requests:
+            with closing(self._parts(request)) as parts:
+                for number, part in enumerate(parts):
+                    if are_echoed and number == 0:  # not before the model answers, so that a refusal is a status
+                        yield from _echo(request)
+                    if isinstance(part, ModelAnswer):
+                        answers.append(part)
+                        yield Continued(part)
+                    else:
+                        yield part
+        yield Continuations(tuple(answers))
+
+    def _refuse_elsewhere(self, needed: tuple[str, ...], route: ModelRoute) -> None:
+        """Raise Unsupported, naming a field that the answer needs, where others than OpenAI's servers may be asked."""
+        if needed and self._routing.kinds(route) != {OPENAI}:
+            raise Unsupported(
+                f"{needed[0]}: the provider of {route.model_id!r} does not take it; leave it out", (needed[0],)
+            )
+
+
+def _echo(request: InferenceRequest) -> Iterator[str]:
+    """Yield the text that is continued, in parts that are small enough to be sent one after the other."""
+    (message,) = request.messages
+    text = text_of(message.content)
+    for begin in range(0, len(text), ECHO_CHARACTERS):
+        yield text[begin : begin + ECHO_CHARACTERS]

@@ -1,0 +1,62 @@
+"""Which providers answer for the model that an agent names."""
+
+from turnstone.domain.errors import InvalidRequest, UnknownModel
+from turnstone.domain.models.routing import KnownModels, ModelRoute, Target
+from turnstone.store.registry.directory import Directory
+
+
+class Routing:
+    """The operator's models, then those registered by the tenant, then, of an open registry, any name at all."""
+
+    def __init__(self, known: KnownModels, directory: Directory) -> None:
+        self._known = known
+        self._directory = directory
+
+    def route(self, tenant: str, model_id: str) -> ModelRoute:
+        """Return the route.
+
+        Raises:
+            UnknownModel: the registry is closed and has no such model.
+            InvalidRequest: its provider is gone.
+        """
+        if listed := self._known.routes.get(model_id):
+            return listed
+        registered = self._directory.find(tenant, "model", model_id)
+        if registered is None and self._known.default is None:  # another process may have just registered it
+            self._directory.refresh(tenant)
+            registered = self._directory.find(tenant, "model", model_id)
+        if registered is not None:
+            from turnstone.domain.registry.catalogue import (
+                registered_route,  # takes long to load, and few register models
+            )
+
+            return self._provided(registered_route(registered))
+        if self._known.default is None:
+            raise UnknownModel(model_id)
+        return ModelRoute(model_id, (Target(self._known.default, model_id),))
+
+    def route_now(self, tenant: str, model_id: str) -> ModelRoute:
+        """Return the route as it is at this moment, whatever is remembered. Raises as `route` does."""
+        if model_id not in self._known.routes:
+            self._directory.refresh(tenant)
+        return self.route(tenant, model_id)
+
+    def kinds(self, route: ModelRoute) -> frozenset[str]:
+        """Return of which kinds the providers are that a route leads to."""
+        return frozenset(self._known.providers[target.provider_id] for target in route.targets)
+
+    def refuse_unknown(self, tenant: str, model_id: str) -> None:
+        """Raise InvalidRequest as `route` does; where the registry is open, a name may get its model later."""
+        if self._known.default is None:
+            self.route(tenant, model_id)
+
+    def _provided(self, route: ModelRoute) -> ModelRoute:
+        """Return the route without providers that are gone. Raises InvalidRequest if they all are."""
+        targets = tuple(target for target in route.targets if target.provider_id in self._known.providers)
+        if not targets:
+            gone = route.targets[0].provider_id
+            raise InvalidRequest(
+                f"model: {route.model_id!r} is registered with provider {gone!r}, which this server no longer has",
+                ("model",),
+            )
+        return route._replace(targets=targets)

@@ -1,0 +1,70 @@
+"""What a session's next turn will show the model of the turns before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions.context import (
+    SEALED_TOKENS,
+    Entry,
+    living,
+    newest_entries,
+    newest_within,
+    summary_tokens,
+    tokens_of,
+)
+from turnstone.domain.sessions.session_context import SessionContext, SummaryInContext, TurnInContext
+from turnstone.domain.sessions.window import budget_tokens
+from turnstone.ports import Clock
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.services.models.routes import RouteOf, known_of
+from turnstone.store.sessions.turns import TurnStore
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContexts:
+    """Attributes: see RunnerDeps."""
+
+    turns: TurnStore
+    rules: AccessRules
+    route_of: RouteOf
+    clock: Clock
+    context_tokens: int
+
+    def read(self, caller: Caller, ref: SessionRef) -> SessionContext:
+        """Return what the next turn will be shown. Raises NotFound."""
+        view = self.turns.view(ref, self.context_tokens + 2 * SEALED_TOKENS)
+        check_session(self.rules, caller, view.session, view.agent_stamp, self.clock.now())
+        config = view.agent.agent_config
+        route = known_of(self.route_of, ref.tenant, config.model)
+        budget = budget_tokens(route, config, self.context_tokens, view.session.token_factor)
+        segments = view.segments
+        if route.context_tokens is not None and route.context_tokens > self.context_tokens:
+            segments = self.turns.widened(ref, segments, budget)
+        summary, entries = living(segments)
+        if summary_tokens(summary) > budget:
+            summary = None
+        turns = self._turns(ref, entries, budget - summary_tokens(summary)) if budget > 0 else ()
+        return SessionContext(
+            window_tokens=route.context_tokens,
+            budget_tokens=budget,
+            token_factor=view.session.token_factor,
+            summary=summary
+            and SummaryInContext(
+                text=summary.text,
+                first_turn_id=summary.first_order,
+                last_turn_id=summary.last_order,
+                model_id=summary.model,
+            ),
+            turns=turns,
+        )
+
+    def _turns(self, ref: SessionRef, entries: Sequence[Entry], budget: int) -> tuple[TurnInContext, ...]:
+        """Return the turns that fit; of a newest one that does not fit as a whole, what of it is sent, if anything."""
+        chosen, left = newest_entries(entries, budget)
+        if left >= 0:
+            return tuple(TurnInContext(turn_id=entry.order, tokens=entry.tokens) for entry in chosen)
+        (messages,) = self.turns.messages_of(ref, chosen)
+        sent = newest_within(messages, budget)
+        return tuple(TurnInContext(turn_id=entry.order, tokens=tokens_of(sent)) for entry in chosen if sent)

@@ -1,0 +1,68 @@
+"""Sessions: open, read, list."""
+
+from dataclasses import dataclass
+
+from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.lists import Wanted
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports import Clock, IdGenerator, Supervisor
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.services.access.listing import Listing
+from turnstone.services.turns.attention import attend_if_due
+from turnstone.store.agents.agents import AgentStore
+from turnstone.store.sessions.sessions import SessionStore, SessionTurns
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDeps:
+    """What sessions take. `ephemeral_for_s` is how long one lives on after its last use whose agent keeps none."""
+
+    store: SessionStore
+    agents: AgentStore
+    rules: AccessRules
+    supervisor: Supervisor
+    clock: Clock
+    ids: IdGenerator
+    ephemeral_for_s: float
+
+
+class Sessions:
+    def __init__(self, deps: SessionDeps) -> None:
+        self._deps = deps
+        self._store = deps.store
+        self._agents = deps.agents
+        self._rules = deps.rules
+        self._clock = deps.clock
+
+    def create(self, caller: Caller, agent_id: str, session_name: str, attempt: Attempt) -> str:
+        """Return the new session's id. Raises NotFound for the agent, IdempotencyMismatch."""
+        is_kept, stamp = self._agents.keeps_sessions(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stamp, "agent", agent_id)
+        now = self._clock.now()
+        session = Session(
+            agent_id=agent_id,
+            session_id=self._deps.ids.new_id(),
+            session_name=session_name,
+            started_at=now,
+            order=self._deps.ids.order_key(now, None),
+            stamp=stamp_of(caller),
+            lives_for_s=None if is_kept else self._deps.ephemeral_for_s,
+        )
+        return self._store.create(caller.tenant, session.used(now), attempt, now)
+
+    def read(self, caller: Caller, ref: SessionRef, turn_ids: tuple[str, ...] | None) -> tuple[Session, SessionTurns]:
+        """Return the session and its turns as wire JSON, oldest first. Raises NotFound, ContentLost."""
+        session, agent_stamp, turns = self._store.read(ref, turn_ids)
+        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
+        attend_if_due(self._deps.supervisor, self._clock, ref, session)
+        return session, turns
+
+    def list(self, caller: Caller, agent_id: str, wanted: Wanted) -> Listing:
+        """Return the part of the list of the agent's sessions. Raises NotFound for the agent."""
+        stamp = self._agents.stamp(caller.tenant, agent_id)
+        self._rules.check_sight(caller, stamp, "agent", agent_id)
+        entries = self._store.entries((caller.tenant, agent_id), wanted.cursor, wanted.limit, self._clock.now())
+        return Listing(entries, wanted, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))

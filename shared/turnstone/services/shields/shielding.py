@@ -1,0 +1,159 @@
+"""Shields at work: several judge at the same time, each within its time, and one that fails does as it was told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.errors import InvalidRequest, ShieldFailed
+from turnstone.domain.models.routing import ModelRoute, Target
+from turnstone.domain.registry.registry import LLAMA_GUARD
+from turnstone.domain.registry.registry import Shield as Registered
+from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.turns.turns import SafetyViolation
+from turnstone.ports import Shield, ShieldKinds
+from turnstone.services.shields.known_shields import KnownShields
+from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.threads.daemon_threads import DaemonThreads
+
+if TYPE_CHECKING:
+    from turnstone.domain.shields.shields import ShieldParams
+    from turnstone.domain.tools.agent_tools import AgentTool
+
+log = logging.getLogger(__name__)
+AT_ONCE = 256
+AT_ONCE_FOR_A_TENANT = 64
+Location = tuple[str | int, ...]
+# clients recognise a refusal by its first two words
+STOPPED = "I can't help with that: a safety check stopped it."
+NOT_JUDGED = "I can't answer that now: a safety check did not work. Please try again later."
+
+
+class Shieldings:
+    """Has the shields of tenants judge."""
+
+    def __init__(self, known: KnownShields, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
+        """Take what tells who answers for a tenant's model, which may be a shield's."""
+        self._known = known
+        self._kinds = kinds
+        self._route = route
+        self._threads = DaemonThreads(AT_ONCE, "shield", AT_ONCE_FOR_A_TENANT)
+
+    def of(self, tenant: str) -> TenantShielding:
+        """Return what has the tenant's shields judge."""
+        return TenantShielding(self._known, partial(self._made, tenant), self._threads, tenant)
+
+    def refuse_unusable(self, tenant: str, config: AgentConfig) -> None:
+        """Raise InvalidRequest, naming the field, if the configuration names a shield that can't be used."""
+        places: list[tuple[Location, AgentConfig | AgentTool]] = [((), config)]
+        places += ((("tools", index), tool) for index, tool in enumerate(config.tools))
+        named = [
+            ((*location, field_name), name)
+            for location, holder in places
+            for field_name in ("input_shields", "output_shields")
+            for name in getattr(holder, field_name)
+        ]
+        found = self._known.find(tenant, [name for _, name in named]) if named else {}
+        for location, name in named:
+            where = ".".join(map(str, location))
+            if name not in found:
+                raise InvalidRequest(f"{where}: there is no shield {name!r}; register it first", location)
+            try:
+                self._made(tenant, found[name])
+            except InvalidRequest as wrong:
+                raise InvalidRequest(f"{where}: shield {name!r}: {wrong}", location) from wrong
+
+    def refuse_wrong(self, tenant: str, registered: Registered) -> None:
+        """Raise InvalidRequest, naming the field, if no shield can be made like this."""
+        self._made(tenant, registered)
+
+    def _made(self, tenant: str, registered: Registered) -> tuple[Shield, tuple[Target, ...]]:
+        """Return the shield, and who is asked for its model if it has one. Raises InvalidRequest."""
+        shield = self._kinds.build(registered)
+        if registered.provider_id != LLAMA_GUARD:
+            return shield, ()
+        try:
+            return shield, self._route(tenant, registered.provider_resource_id).targets
+        except InvalidRequest as unknown:
+            raise InvalidRequest(f"provider_shield_id: {unknown}", ("provider_shield_id",)) from unknown
+
+
+class TenantShielding:
+    """Has one tenant's shields judge. The engine's way to them."""
+
+    def __init__(
+        self,
+        known: KnownShields,
+        make: Callable[[Registered], tuple[Shield, tuple[Target, ...]]],
+        threads: DaemonThreads,
+        tenant: str,
+    ) -> None:
+        self._known = known
+        self._make = make
+        self._threads = threads
+        self._tenant = tenant
+
+    def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
+        """Yield the verdict of each shield, in this order, while all of them work. Raises StoreUnavailable."""
+        found = self._known.find(self._tenant, shield_ids)
+        asked = [self._ask(name, found.get(name), question) for name in shield_ids]
+        with awaiting([one.awaited for one in asked], question.stop):
+            for one in asked:
+                yield one.verdict()
+
+    def _ask(self, shield_id: str, registered: Registered | None, question: ShieldQuestion) -> _Asked:
+        from turnstone.domain.shields.shields import ShieldParams, params_of  # only where a turn has shields
+
+        asked = _Asked(shield_id, ShieldParams())
+        try:
+            if registered is None:
+                raise ShieldFailed("this shield is no longer registered")
+            asked.params = params_of(registered)
+            shield, targets = self._make(registered)
+        except (InvalidRequest, ShieldFailed) as problem:
+            asked.awaited.fail(ShieldFailed(str(problem)))
+            return asked
+        own = question._replace(targets=targets, stop=asked.awaited.stop)
+        asked.awaited.begin(self._threads, lambda: shield.judge(own), self._tenant)
+        return asked
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A shield that was asked."""
+
+    shield_id: str
+    params: ShieldParams
+    awaited: Awaited[Verdict] = field(default_factory=Awaited)
+
+    def verdict(self) -> Verdict:
+        """Return what the shield says, within its time, or what it was told to do when it can't."""
+        try:
+            verdict = self.awaited.answer(self.params.timeout_seconds)
+        except (GivenUp, ShieldFailed) as failed:
+            return self._failed(str(failed))
+        return verdict._replace(violation=self._told(verdict.violation))
+
+    def _told(self, violation: SafetyViolation | None) -> SafetyViolation | None:
+        if violation is None:
+            return None
+        changes = {
+            "violation_level": self.params.violation_level,
+            "user_message": self.params.user_message or violation.user_message or STOPPED,
+            "metadata": {"shield_id": self.shield_id, **violation.metadata},
+        }
+        return violation.model_copy(update=changes)
+
+    def _failed(self, why: str) -> Verdict:
+        log.warning("shield %r could not judge: %s", self.shield_id, why)
+        return Verdict(
+            SafetyViolation(
+                violation_level="error" if self.params.on_failure == "block" else "warn",
+                user_message=NOT_JUDGED if self.params.on_failure == "block" else None,
+                metadata={"shield_id": self.shield_id, "failure": why},
+            )
+        )

@@ -1,0 +1,127 @@
+"""The tools that a tenant may name: found by their groups, and looked up with whoever has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
+from turnstone.domain.errors import ToolgroupUnavailable, Unsupported
+from turnstone.domain.registry.registry import BUILTIN, Toolgroup
+from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.ports import Toolbox, ToolKinds
+from turnstone.services.tools.known_toolgroups import KnownToolgroups, builtin_toolgroup
+
+if TYPE_CHECKING:
+    from turnstone.services.threads.daemon_threads import DaemonThreads
+
+LISTING_S = 20.0
+# models were trained to call the search by this name, and clients look for it in steps
+KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"): "brave_search"}
+
+
+def offered_at_creation(
+    known: KnownToolgroups, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
+) -> tuple[OfferedTool, ...]:
+    """Return the tools of groups that come with the server. Raises Unsupported for others: nobody is asked yet."""
+    for toolgroup in toolgroups:
+        group_id = toolgroup_name(toolgroup).partition("/")[0]
+        if known.builtin(group_id) is None:
+            raise Unsupported(f"the tools of {group_id!r} are looked up in the turn", ("toolgroups",))
+    return TenantTools(known, kinds, ToolAsker("")).offered(toolgroups)
+
+
+class TenantTools:
+    """The tools of one tenant, on behalf of one caller."""
+
+    def __init__(
+        self, known: KnownToolgroups, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
+    ) -> None:
+        """Take the threads in which several groups are looked up at the same time, if there are any."""
+        self._known = known
+        self._kinds = kinds
+        self._threads = threads
+        self.asker = asker
+
+    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
+        """Return each tool once; where it is named more than once, the arguments named last are fixed.
+
+        Raises:
+            Unsupported: there is no such group or tool.
+            ToolgroupUnavailable: whoever has a group's tools can't be asked now.
+        """
+        offered: dict[tuple[str, str], OfferedTool] = {}
+        found = self._looked_up(list(dict.fromkeys(map(toolgroup_name, toolgroups))))
+        for toolgroup in toolgroups:
+            fixed = {} if isinstance(toolgroup, str) else toolgroup.args
+            group, there = found[toolgroup_name(toolgroup)]
+            group_id = group.identifier
+            for tool in there:
+                known_as = KNOWN_AS.get((group_id, tool.name), tool.name)
+                earlier = offered.get((group_id, known_as))
+                before = earlier.fixed_arguments if earlier else group.args or {}
+                offered[group_id, known_as] = OfferedTool(
+                    definition=tool if known_as == tool.name else tool.model_copy(update={"name": known_as}),
+                    fixed_arguments={**before, **fixed},
+                    toolgroup=group_id,
+                    runs_as=tool.name,
+                )
+        return tuple(offered.values())
+
+    def _looked_up(self, names: Sequence[str]) -> Mapping[str, tuple[Toolgroup, tuple[ToolDef, ...]]]:
+        """Return what there is of these names; who has them is asked at the same time. Raises as `offered` does."""
+        elsewhere = [name for name in names if self._known.builtin(name.partition("/")[0]) is None]
+        if self._threads is None or len(elsewhere) < 2:
+            return {name: self.chosen(name) for name in names}
+        from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+
+        asked: dict[str, Awaited[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Awaited() for name in elsewhere}
+        with awaiting(list(asked.values()), None):
+            for name, one in asked.items():
+                one.begin(self._threads, partial(self.chosen, name), self.asker.tenant)
+            found = {name: self.chosen(name) for name in names if name not in asked}
+            for name, one in asked.items():
+                try:
+                    found[name] = one.answer(LISTING_S)
+                except GivenUp as problem:
+                    raise ToolgroupUnavailable(name, str(problem)) from problem
+        return found
+
+    def group(self, group_id: str) -> Toolgroup:
+        """Return the group. Raises Unsupported if there is none."""
+        group = self._known.find(self.asker.tenant, group_id)
+        if group is None:
+            if group_id.startswith(f"{BUILTIN}::"):
+                self._kinds.build(builtin_toolgroup(group_id))  # says what turns it on, which no client can register
+            known = ", ".join(sorted(self._known.own()))
+            said = f"there is no toolgroup {group_id!r}; register it first (this server has: {known})"
+            raise Unsupported(said, ("toolgroups",))
+        return group
+
+    def listed(self, group: Toolgroup) -> tuple[ToolDef, ...]:
+        """Return the tools of the group. Raises Unsupported, InvalidRequest, ToolgroupUnavailable."""
+        return self.built(group).tools(self.asker)
+
+    def built(self, group: Toolgroup) -> Toolbox:
+        """Return the group's toolbox. Raises Unsupported, InvalidRequest."""
+        return self._kinds.build(group)
+
+    def box(self, tool: OfferedTool) -> Toolbox:
+        """Return what runs the tool. Raises Unsupported, InvalidRequest."""
+        if tool.options.remote_execution is not None:
+            return self._kinds.remote()
+        return self.built(self.group(tool.toolgroup))
+
+    def chosen(self, name: str) -> tuple[Toolgroup, tuple[ToolDef, ...]]:
+        """Return the group and its tools, or the one tool of `group/tool`. Raises as `offered` does."""
+        group_id, _, only = name.partition("/")
+        group = self.group(group_id)
+        there = self.listed(group)
+        known_as = {tool.name: KNOWN_AS.get((group_id, tool.name), tool.name) for tool in there}
+        chosen = tuple(tool for tool in there if only in ("", tool.name, known_as[tool.name]))
+        if only and not chosen:
+            known = ", ".join(known_as) or "none"
+            raise Unsupported(f"toolgroup {group_id!r} has no tool {only!r}; it has: {known}", ("toolgroups",))
+        return group, chosen

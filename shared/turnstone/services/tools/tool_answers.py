@@ -1,0 +1,124 @@
+"""What turns keep of tools' answers: the files beside them, and of a long one as much as a model shall read."""
+
+import re
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from pydantic_core import to_json
+
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.values.content import Content, ImageItem, TextItem, Url, items_of, text_of
+from turnstone.domain.values.image_files import ImageKind, find_image_kind
+from turnstone.store.files.attachments import AttachmentStore
+
+MAX_IMAGE_CHARACTERS = 4_000_000
+MAX_FILES = 20
+UNKNOWN = ImageKind("application/octet-stream", ".bin")
+MIME_TYPE = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+(; charset=[a-z0-9-]+)?", re.ASCII)
+
+
+class ToolAnswers(NamedTuple):
+    """Attributes:
+    max_characters: how much of an answer's text a model is shown.
+    public_url: what the addresses of attachments begin with; without it they are paths of this server.
+    """
+
+    store: AttachmentStore
+    max_characters: int
+    public_url: str = ""
+
+    def keep(
+        self, ref: SessionRef, run_key: str, response: ToolResponse, files: Sequence[ProducedFile]
+    ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
+        """Store what does not belong into the turn; return the answer as the model is shown it, and the files.
+
+        Whatever is stored is named by the run, so that the same run again stores the same. Raises StoreUnavailable.
+        """
+        shown = _images(response.content)
+        response, whole = self._cut(response)
+        kept = [*files[:MAX_FILES], *shown[:MAX_FILES], *whole]
+        attachments = [self._attached(ref, f"{run_key}:{number}", file) for number, file in enumerate(kept)]
+        told = dict(response.metadata or {})
+        if attachments:
+            told["attachments"] = [attachment.content.uri for attachment in attachments]  # type: ignore[union-attr] # Url
+        if len(files) > MAX_FILES:
+            told["attachments_left_out"] = len(files) - MAX_FILES
+        return response.model_copy(update={"metadata": told or None}), tuple(attachments)
+
+    def _attached(self, ref: SessionRef, name: str, file: ProducedFile) -> Attachment:
+        attachment_id = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        if not MIME_TYPE.fullmatch(file.mime_type):  # it becomes a header, and may be a stranger's words
+            file = replace(file, mime_type="application/octet-stream")
+        self.store.put(ref, attachment_id, file)
+        return Attachment(content=Url(uri=self.address(ref, attachment_id)), mime_type=file.mime_type)
+
+    def address(self, ref: SessionRef, attachment_id: str) -> str:
+        agent_id, session_id = quote(ref.agent_id, safe=""), quote(ref.session_id, safe="")
+        return f"{self.public_url}/v1/agents/{agent_id}/session/{session_id}/attachments/{attachment_id}"
+
+    def _cut(self, response: ToolResponse) -> tuple[ToolResponse, tuple[ProducedFile, ...]]:
+        """Return the answer within its limits, and the whole of it as a file if it was longer."""
+        text = text_of(response.content)
+        images = sum(_length(item) for item in items_of(response.content))
+        whole: tuple[ProducedFile, ...] = ()
+        told: dict[str, Any] = dict(response.metadata or {})
+        metadata = to_json(told)
+        if len(metadata) > self.max_characters:  # it is stored with the turn, and told to whoever reads that
+            whole += (ProducedFile("metadata.json", "application/json", metadata),)
+            told = {"error": True, "is_cut": True} if told.get("error") else {"is_cut": True}
+            response = response.model_copy(update={"metadata": told})
+        if len(text) <= self.max_characters and images <= MAX_IMAGE_CHARACTERS:
+            return response, whole
+        told |= {"is_cut": True, "characters": len(text)}
+        cut = response.model_copy(update={"content": self._shown(response.content, len(text)), "metadata": told})
+        return cut, (*whole, _whole(response.content, text))
+
+    def _shown(self, content: Content, length: int) -> Content:
+        note = (
+            f"[This answer was cut: it has {length} characters, of which you see the first {self.max_characters}, and "
+            "images as far as they fit. The user finds all of it among the turn's attachments.]"
+        )
+        if isinstance(content, str):
+            return f"{content[: self.max_characters]}\n{note}"
+        left, images_left = self.max_characters, MAX_IMAGE_CHARACTERS
+        shown: list[TextItem | ImageItem] = []
+        for item in items_of(content):
+            if isinstance(item, TextItem):
+                shown.append(TextItem(text=item.text[:left]))
+                left -= min(left, len(item.text))
+            elif _length(item) <= images_left:
+                shown.append(item)
+                images_left -= _length(item)
+        return (*shown, TextItem(text=note))
+
+
+def _images(content: Content) -> list[ProducedFile]:
+    """Return the images that the model is shown by value as files."""
+    shown = [item.image.data for item in items_of(content) if isinstance(item, ImageItem) and item.image.data]
+    files = []
+    for number, data in enumerate(shown, 1):
+        try:
+            body = b64decode(data, validate=True)
+        except ValueError:
+            continue
+        kind = find_image_kind(body) or UNKNOWN
+        files.append(ProducedFile(f"image-{number}{kind.suffix}", kind.mime_type, body))
+    return files
+
+
+def _whole(content: Content, text: str) -> ProducedFile:
+    if all(isinstance(item, TextItem) for item in items_of(content)):
+        return ProducedFile("output.txt", "text/plain; charset=utf-8", text.encode("utf-8", "surrogatepass"))
+    body = ToolResponse(call_id="", tool_name="", content=content).model_dump_json(include={"content"})
+    return ProducedFile("output.json", "application/json", body.encode())
+
+
+def _length(item: TextItem | ImageItem) -> int:
+    return len(item.image.data or "") if isinstance(item, ImageItem) else 0

@@ -1,0 +1,93 @@
+"""Running the tools of one turn: all calls of an inference at the same time, each for as long as it may take."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from turnstone.domain.agents.agents import ToolGroup
+from turnstone.domain.errors import InvalidRequest, ToolFailed
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolInvocation, ToolResult, ToolRun
+from turnstone.domain.tools.tool_schemas import input_schema_of
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.values.object_schemas import names_in
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.tools.tenant_tools import TenantTools
+from turnstone.services.tools.tool_answers import ToolAnswers
+
+log = logging.getLogger(__name__)
+
+
+class SessionTools:
+    """The engine's way to the server's tools."""
+
+    def __init__(
+        self, tools: TenantTools, ref: SessionRef, answers: ToolAnswers, working: tuple[DaemonThreads, float]
+    ) -> None:
+        """Take the threads that tools run in, and how long each may, in seconds."""
+        self._tools = tools
+        self._ref = ref
+        self._answers = answers
+        self.max_characters = answers.max_characters
+        self._threads, self._timeout_s = working
+
+    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
+        return self._tools.offered(toolgroups)
+
+    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
+        """Yield the answer to each call, in this order, while all of them are run at the same time."""
+        asked = [self._begun(run) for run in runs]
+        with awaiting(asked, stop):
+            for run, one in zip(runs, asked, strict=True):
+                yield self._result(run, one)
+
+    def keep(
+        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+    ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
+        """Store the files of an answer, and it itself if it is too long; return what the turn keeps."""
+        return self._answers.keep(self._ref, run.idempotency_key, response, files)
+
+    def _begun(self, run: ToolRun) -> Awaited[ToolResult]:
+        awaited: Awaited[ToolResult] = Awaited()
+        try:
+            box = self._tools.box(run.tool)
+        except InvalidRequest as wrong:
+            awaited.fail(ToolFailed(str(wrong)))
+            return awaited
+        invocation = ToolInvocation(
+            call=run.call if run.tool.runs_as is None else run.call.model_copy(update={"tool_name": run.tool.runs_as}),
+            arguments=with_session(run.arguments, run.tool, self._ref.session_id),
+            idempotency_key=run.idempotency_key,
+            session_id=self._ref.session_id,
+            asker=self._tools.asker,
+            timeout_s=self._timeout_s,
+            options=run.tool.options,
+            stop=awaited.stop,
+        )
+        awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
+        return awaited
+
+    def _result(self, run: ToolRun, one: Awaited[ToolResult]) -> ToolResult:
+        try:
+            return one.answer(self._timeout_s)
+        except ToolFailed as failed:
+            return ToolResult(str(failed), {"error": True})
+        except GivenUp as why:
+            log.warning("tool %r of %r gave no answer: %s", run.tool.runs_as, run.tool.toolgroup, why)
+            said = f"This tool gave no answer within {self._timeout_s:g} s; it may have done its work, or part of it."
+            return ToolResult(said, {"error": True, "timed_out": True})
+
+
+def with_session(arguments: Mapping[str, Any], tool: OfferedTool, session_id: str) -> Mapping[str, Any]:
+    """Return the arguments with the session's id, where the tool takes one.
+
+    Source: the Llama Stack contract; tools that take none would refuse it.
+    """
+    if "session_id" not in names_in(input_schema_of(tool.definition)):
+        return arguments
+    return {**arguments, "session_id": session_id}

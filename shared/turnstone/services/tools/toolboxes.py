@@ -1,0 +1,45 @@
+"""The tools of this server, for turns and for who asks outside of them."""
+
+from __future__ import annotations
+
+from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.registry.registry import Toolgroup
+from turnstone.domain.tools.tool_runs import ToolAsker
+from turnstone.ports import ToolKinds
+from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.tools.known_toolgroups import KnownToolgroups
+from turnstone.services.tools.tenant_tools import TenantTools
+from turnstone.services.tools.tool_answers import ToolAnswers
+from turnstone.services.tools.tool_running import SessionTools
+
+AT_ONCE = 256
+AT_ONCE_FOR_A_TENANT = 64
+
+
+class Toolboxes:
+    """Everything that tools need to be found and run, for every tenant.
+
+    Attributes:
+        timeout_s: how long a tool may take.
+    """
+
+    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
+        self.known = known
+        self._kinds = kinds
+        self._answers = answers
+        self.timeout_s = timeout_s
+        self.threads = DaemonThreads(AT_ONCE, "tool", AT_ONCE_FOR_A_TENANT)
+
+    def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
+        """Return what a turn of the session may use."""
+        tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
+        return SessionTools(tools, ref, self._answers, (self.threads, self.timeout_s))
+
+    def of_tenant(self, asker: ToolAsker) -> TenantTools:
+        """Return what the tenant may name."""
+        return TenantTools(self.known, self._kinds, asker, self.threads)
+
+    def refuse_unbuildable(self, group: Toolgroup) -> None:
+        """Raise InvalidRequest, naming the field, if no toolbox can be made like this."""
+        self._kinds.build(group)

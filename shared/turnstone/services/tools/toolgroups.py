@@ -1,0 +1,253 @@
+"""Toolgroups: what comes with the server and what was registered, and their tools outside of any turn."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from typing import Any
+from uuid import uuid4
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import (
+    AlreadyRegistered,
+    InvalidRequest,
+    NotFound,
+    ToolFailed,
+    ToolgroupUnavailable,
+    TurnstoneError,
+    Unsupported,
+)
+from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, McpEndpoint, Toolgroup
+from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
+from turnstone.domain.tools.tools import ToolCall, ToolDef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.ports import Clock
+from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.tools.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
+from turnstone.services.tools.toolboxes import Toolboxes
+from turnstone.store.registry.registry import RegistryStore
+
+log = logging.getLogger(__name__)
+MAX_FILES_BYTES = 4_000_000
+Listed = tuple[Toolgroup, tuple[ToolDef, ...]]
+
+
+class Toolgroups:
+    def __init__(self, store: RegistryStore[Toolgroup], boxes: Toolboxes, clock: Clock, executor: TurnExecutor) -> None:
+        self._store = store
+        self._boxes = boxes
+        self._clock = clock
+        self._executor = executor
+
+    def list(self, caller: Caller) -> tuple[Toolgroup, ...]:
+        """Return the server's own groups, then those registered. Raises StoreUnavailable."""
+        own = self._boxes.known.own()
+        registered = sorted(self._store.list(caller.tenant), key=lambda group: group.identifier)
+        return (*own.values(), *(group for group in registered if group.identifier not in own))
+
+    def get(self, caller: Caller, toolgroup_id: str) -> Toolgroup:
+        """Return the toolgroup. Raises NotFound."""
+        if own := self._boxes.known.own().get(toolgroup_id):
+            return own
+        if registered := self._store.find(caller.tenant, toolgroup_id):
+            return registered
+        raise NotFound("toolgroup", toolgroup_id)
+
+    def register(self, caller: Caller, group: Toolgroup, attempt: Attempt, *, may_be_off: bool = False) -> None:
+        """Store the toolgroup. Raises InvalidRequest, Unsupported, AlreadyRegistered, IdempotencyMismatch.
+
+        Args:
+            may_be_off: one that comes with servers is left off where it is: agents that name it are told so.
+        """
+        own = self._boxes.known.own()
+        if found := own.get(group.identifier):
+            if group != found:
+                taken = f"{group.identifier!r} comes with the server and can't be redefined"
+                said = f"toolgroup_id: {taken}; choose another name"
+                raise InvalidRequest(said, ("toolgroup_id",))
+            return  # it is there, whoever says so
+        try:
+            self._boxes.refuse_unbuildable(group)
+        except Unsupported as problem:
+            if may_be_off:
+                self._refuse_another(caller, group)
+                return
+            raise Unsupported(f"toolgroup_id: {problem}", ("toolgroup_id",)) from None
+        self._store.register(caller.tenant, group, attempt, self._clock.now())
+
+    def unregister(self, caller: Caller, toolgroup_id: str) -> None:
+        """Remove what was registered; what is built in stays, and nobody is refused for asking.
+
+        Raises NotFound, InvalidRequest for a group of the operator's file.
+        """
+        if self._boxes.known.builtin(toolgroup_id) is not None:
+            return
+        if toolgroup_id in self._boxes.known.own():
+            raise InvalidRequest(f"toolgroup {toolgroup_id!r} comes with the server and can't be unregistered")
+        try:
+            self._store.remove(caller.tenant, toolgroup_id)
+        except NotFound:
+            if toolgroup_id not in PROVIDERS_ELSEWHERE:
+                raise
+
+    def _refuse_another(self, caller: Caller, group: Toolgroup) -> None:
+        """Raise AlreadyRegistered if the tenant has a group of its own under this name."""
+        if self._store.find(caller.tenant, group.identifier) is not None:
+            raise AlreadyRegistered("toolgroup", group.identifier)
+
+    def tools(
+        self, caller: Caller, provider_data: ProviderData, groups: Sequence[str] = (), named_by: str = ""
+    ) -> tuple[Listed, ...]:
+        """Return the tools of some groups, each with its group, or of all there are.
+
+        Of all, those are left out whose tools can't be had now.
+
+        Raises:
+            Unsupported: there is no such group; it says which field of the request, `named_by`, named it.
+            ToolgroupUnavailable: the tools of a group that was named can't be had now.
+        """
+        tools = self._boxes.of_tenant(ToolAsker(caller.tenant, provider_data))
+        if not groups:
+            return tuple(self._all(tools, self.list(caller)))
+        try:
+            return tuple(map(tools.chosen, groups))
+        except Unsupported as problem:
+            raise Unsupported(str(problem), (named_by,)) from None
+
+    def tools_at(self, caller: Caller, provider_data: ProviderData, uri: str) -> tuple[Listed, ...]:
+        """Return the tools of an MCP server that is registered nowhere. Raises InvalidRequest, ToolgroupUnavailable."""
+        endpoint = McpEndpoint(uri=uri)
+        group = Toolgroup(identifier=MCP, provider_resource_id=MCP, provider_id=MCP, mcp_endpoint=endpoint)
+        return ((group, self._boxes.of_tenant(ToolAsker(caller.tenant, provider_data)).listed(group)),)
+
+    def tool(self, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
+        """Return the tool of that name, or of `group/tool`, with its group.
+
+        Raises:
+            NotFound: there is no such tool.
+            Unsupported: there is no such group.
+            ToolgroupUnavailable: there may be, but who has it can't be asked.
+        """
+        return self._found(self._boxes.of_tenant(ToolAsker(caller.tenant)), caller, name)
+
+    def invoke(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None = None
+    ) -> tuple[Toolgroup, ToolResult, bool]:
+        """Have a tool run, outside of any turn, until the signal is given; return group, answer, and whether it failed.
+
+        Files that it makes are told in the answer's metadata, as base64.
+
+        Raises:
+            NotFound: there is no such tool.
+            ToolgroupUnavailable: there may be, but who has it can't be asked, or wants other credentials.
+            Overloaded: the server, or the tenant, has as many turns and questions running as it may.
+        """
+        with self._executor.place(caller.tenant):
+            return self._invoked(caller, name, arguments, attempt, stop)
+
+    def _invoked(
+        self, caller: Caller, name: str, arguments: Mapping[str, Any], attempt: Attempt, stop: StopSignal | None
+    ) -> tuple[Toolgroup, ToolResult, bool]:
+        asker = ToolAsker(caller.tenant, attempt.provider_data)
+        tools = self._boxes.of_tenant(asker)
+        group, tool = self._found(tools, caller, name)
+        key = _idempotency_key(caller, attempt)
+        awaited: Awaited[ToolResult] = Awaited()
+        invocation = ToolInvocation(
+            call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
+            arguments={**arguments, **(group.args or {})},
+            idempotency_key=key,
+            session_id="",
+            asker=asker,
+            timeout_s=self._boxes.timeout_s,
+            stop=awaited.stop,
+        )
+        box = tools.built(group)
+        with awaiting([awaited], stop):
+            awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
+            try:
+                return group, _with_files(awaited.answer(invocation.timeout_s)), False
+            except ToolFailed as failed:
+                if failed.refusal is not None:
+                    raise failed.refusal from failed
+                return group, ToolResult(str(failed)), True
+            except GivenUp:
+                return group, ToolResult(f"This tool gave no answer within {invocation.timeout_s:g} s."), True
+
+    def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
+        group_id, _, tool_name = name.rpartition("/")
+        if name.startswith("/") or "/" in group_id:
+            raise NotFound("tool", name)
+        groups = [_group(tools, group_id)] if group_id else self.list(caller)
+        unasked: list[TurnstoneError] = []
+        for group, there in self._asked(tools, groups):
+            if isinstance(there, TurnstoneError):
+                unasked.append(there)
+                continue
+            for tool in there:
+                if tool_name in (tool.name, KNOWN_AS.get((group.identifier, tool.name), tool.name)):
+                    return group, tool
+        for problem in unasked:
+            if group_id or not isinstance(problem, Unsupported):  # what can't run here has no tool of any name
+                raise problem
+        raise NotFound("tool", name)
+
+    def _all(self, tools: TenantTools, groups: Sequence[Toolgroup]) -> Iterator[Listed]:
+        """Yield the groups with their tools, without those that can't be had."""
+        for group, there in self._asked(tools, groups):
+            if isinstance(there, TurnstoneError):
+                log.info("the tools of %r are left out of a list: %s", group.identifier, there)
+            else:
+                yield group, there
+
+    def _asked(
+        self, tools: TenantTools, groups: Sequence[Toolgroup]
+    ) -> Iterator[tuple[Toolgroup, tuple[ToolDef, ...] | TurnstoneError]]:
+        """Yield the groups with their tools, asked for all at once, or with why they can't be had."""
+        asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
+        with awaiting(asked, None):
+            for group, one in zip(groups, asked, strict=True):
+                listing = partial(tools.listed, group)
+                one.begin(self._boxes.threads, listing, tools.asker.tenant)
+            for group, one in zip(groups, asked, strict=True):
+                try:
+                    yield group, one.answer(LISTING_S)
+                except (ToolgroupUnavailable, InvalidRequest) as problem:
+                    yield group, problem
+                except GivenUp as problem:
+                    yield group, ToolgroupUnavailable(group.identifier, str(problem))
+
+
+def _group(tools: TenantTools, group_id: str) -> Toolgroup:
+    """Return the group. Raises NotFound, and Unsupported for one of the server's that is off."""
+    try:
+        return tools.group(group_id)
+    except Unsupported as problem:
+        if group_id.startswith(f"{BUILTIN}::"):
+            raise
+        raise NotFound("toolgroup", group_id) from problem
+
+
+def _idempotency_key(caller: Caller, attempt: Attempt) -> str:
+    """Return the same key for the same request only: who has the tool may serve other tenants as well."""
+    if attempt.key is None:
+        return str(uuid4())
+    return sha256("\0".join((caller.tenant, attempt.key, attempt.fingerprint)).encode()).hexdigest()
+
+
+def _with_files(result: ToolResult) -> ToolResult:
+    if not result.files:
+        return result
+    files: list[dict[str, str]] = []
+    left = MAX_FILES_BYTES
+    for file in result.files:
+        if len(file.body) <= left:
+            files.append({"name": file.name, "mime_type": file.mime_type, "data": b64encode(file.body).decode()})
+            left -= len(file.body)
+    return ToolResult(result.content, {**(result.metadata or {}), "files": files})

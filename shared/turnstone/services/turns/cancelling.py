@@ -1,0 +1,105 @@
+"""Cancelling a turn, whoever runs it: its finished steps stay, its session is free."""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable, TurnEnded
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.ports import Clock, Supervisor
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.services.streams.broadcast import Broadcasts
+from turnstone.services.streams.replay import numbered
+from turnstone.services.turns.attention import wake
+from turnstone.services.turns.leases import Lease, LeaseKeeper
+from turnstone.services.turns.transitions import cancelled, closed
+from turnstone.store.layout.idempotency import answer_in, put_remembered
+from turnstone.store.sessions.turns import SessionView, TurnStore
+
+log = logging.getLogger(__name__)
+ATTEMPTS_UNDER_CONTENTION = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CancellingDeps:
+    """What it takes to end a turn, and to stop its run and tell its listeners if they are in this process."""
+
+    turns: TurnStore
+    supervisor: Supervisor
+    clock: Clock
+    leases: LeaseKeeper
+    broadcasts: Broadcasts
+
+
+class Cancelling:
+    def __init__(self, deps: CancellingDeps, rules: AccessRules) -> None:
+        self._deps = deps
+        self._rules = rules
+
+    def cancel(self, caller: Caller, ref: TurnRef, attempt: Attempt) -> TurnState:
+        """Return the turn as cancelled, by this request or by whatever cancelled it before.
+
+        What the store says decides: a turn that nobody looked at since its deadline is still there to be cancelled.
+
+        Raises:
+            NotFound: the turn, its session or its agent.
+            TurnEnded: it has ended otherwise.
+        """
+
+        def check(view: SessionView) -> None:
+            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+
+        return self._settled(ref, attempt, check)
+
+    def cancel_for_operator(self, ref: TurnRef, attempt: Attempt) -> TurnState:
+        """Return what `cancel` returns, for who may do this to every turn. Raises what it raises."""
+        return self._settled(ref, attempt, lambda _: None)
+
+    def _settled(self, ref: TurnRef, attempt: Attempt, check: Callable[[SessionView], None]) -> TurnState:
+        for _ in range(ATTEMPTS_UNDER_CONTENTION):
+            view = self._deps.turns.view(ref, 0, attempt, ref.turn_id)
+            check(view)
+            answer_in(view.remembered, attempt, self._deps.clock.now())
+            try:
+                return self._cancelled(ref, view, attempt)
+            except Conflict:
+                continue
+        raise StoreUnavailable("the turn changes too fast, try again")
+
+    def _cancelled(self, ref: TurnRef, view: SessionView, attempt: Attempt) -> TurnState:
+        """End the turn as it is; raises Conflict if it has moved on since the view."""
+        state = view.state
+        if state is None:
+            raise NotFound("turn", ref.turn_id)
+        if not state.status.is_terminal:
+            # after the view: a step that is stored meanwhile moves the revision which the view has of the session
+            _, state = self._deps.turns.load(ref)
+        if state.status is TurnStatus.CANCELLED:
+            return state
+        if state.status.is_terminal:
+            raise TurnEnded(state.turn_id, state.status)
+        now = self._deps.clock.now()
+        ending = closed(view.session, cancelled(state, now), view.open_segment)
+        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        lease = self._deps.leases.find(ref)
+        with _in_hand(lease):  # so that a run which finds out by itself tells so only after its listeners were told
+            committed = self._deps.turns.commit(ref, ending._replace(remembered=remembered)).turns[0]
+            if lease is not None:
+                lease.lose()
+            self._tell(ref, committed)
+        wake(self._deps.supervisor, state.token)
+        log.info("turn %s is cancelled", ref.turn_id)
+        return committed
+
+    def _tell(self, ref: TurnRef, state: TurnState) -> None:
+        broadcast = self._deps.broadcasts.find(ref)
+        if broadcast is not None:
+            self._deps.broadcasts.end(broadcast, *numbered(state)[-1:])
+
+
+def _in_hand(lease: Lease | None) -> AbstractContextManager[object]:
+    return nullcontext() if lease is None else lease.in_hand

@@ -1,0 +1,151 @@
+"""Keeping the leases of the turns this process runs: one thread renews them all."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from threading import Condition, Lock, Thread
+
+from turnstone.domain.errors import LeaseLost, StoreUnavailable
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions.sessions import SessionLock
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.ports import Clock
+from turnstone.services.turns.lease_watch import LeaseWatch
+from turnstone.store.sessions.turns import TurnStore
+
+log = logging.getLogger(__name__)
+RENEWALS_PER_LEASE = 3
+
+
+class Lease:
+    """The right to write to a turn, as this process believes to hold it.
+
+    `in_hand` is held while the lease is prolonged or given back: what ends without it tells so only afterwards. `stop`
+    is given when it is lost, and when its turn has run until `runs_until_s` of the monotonic clock.
+    """
+
+    def __init__(self, ref: TurnRef, fence: int, runs_until_s: float | None = None) -> None:
+        self.ref = ref
+        self.fence = fence
+        self.runs_until_s = runs_until_s
+        self.is_lost = False
+        self.is_out_of_time = False
+        self.stop = StopSignal()
+        self.in_hand = Lock()
+
+    def lose(self) -> None:
+        """Have the engine stop, now if it waits for its model, else at its next event."""
+        self.is_lost = True
+        self.stop.give()
+
+    def stop_in_time(self, now_s: float) -> None:
+        """Have the engine stop waiting if its turn has run for as long as it may."""
+        if self.runs_until_s is not None and now_s >= self.runs_until_s and not self.is_out_of_time:
+            self.is_out_of_time = True
+            self.stop.give()
+
+    def check(self) -> None:
+        """Raise LeaseLost if a renewal failed, so that the engine stops at its next event."""
+        if self.is_lost:
+            raise LeaseLost(self.ref.turn_id)
+
+
+class LeaseKeeper:
+    """Renews every lease held through it, three times within its duration, while the turn runs."""
+
+    def __init__(self, turns: TurnStore, clock: Clock, duration: timedelta) -> None:
+        self._turns = turns
+        self._clock = clock
+        self.duration = duration
+        self._watch = LeaseWatch(clock, duration)
+        self._changed = Condition()
+        self._held: set[Lease] = set()
+        self._thread: Thread | None = None
+        self._is_closed = False
+
+    def take(self, ref: TurnRef, fence: int, runs_for_s: float | None = None) -> Lease:
+        """Return the lease, which is kept alive from now on, until a `hold` of it is over.
+
+        Its engine is stopped at the first renewal after `runs_for_s`.
+        """
+        runs_until_s = None if runs_for_s is None else self._clock.monotonic_s() + runs_for_s
+        lease = Lease(ref, fence, runs_until_s)
+        with self._changed:
+            self._held.add(lease)
+            if self._thread is None:
+                self._thread = Thread(target=self._renew_forever, name="leases", daemon=True)
+                self._thread.start()
+        return lease
+
+    @contextmanager
+    def hold(self, lease: Lease) -> Iterator[None]:
+        """Keep the lease alive within the block, and no longer."""
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held.discard(lease)
+
+    def find(self, ref: TurnRef) -> Lease | None:
+        """Return the lease of the turn's run here, None if there is none, or it has ended."""
+        with self._changed:
+            return next((lease for lease in self._held if lease.ref == ref), None)
+
+    def held(self) -> tuple[Lease, ...]:
+        """Return the leases of all runs here."""
+        with self._changed:
+            return tuple(self._held)
+
+    def is_held(self, ref: TurnRef, fence: int) -> bool:
+        """Tell whether this process runs the turn under that fence."""
+        with self._changed:
+            return any(lease.ref == ref and lease.fence == fence for lease in self._held)
+
+    def seen(self, ref: TurnRef, lock: SessionLock, now: datetime) -> SessionLock:
+        """Return the lock as it was read just now; for its lease see `LeaseWatch`."""
+        return self._watch.seen(ref, lock, now)
+
+    def give_back(self, lease: Lease) -> None:
+        """End the lease, by who has it in hand: its run may not write any more.
+
+        Raises:
+            LeaseLost: the run has just ended, or was taken over.
+        """
+        with self._changed:
+            self._held.discard(lease)
+        lease.lose()
+        self._turns.renew(lease.ref, lease.fence, self._clock.now())
+
+    def close(self) -> None:
+        """Stop renewing; what is still held runs out."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _renew_forever(self) -> None:
+        pause_s = self.duration.total_seconds() / RENEWALS_PER_LEASE
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed, pause_s)
+                if self._is_closed:
+                    return
+                held = tuple(self._held)
+            now_s = self._clock.monotonic_s()
+            for lease in held:
+                lease.stop_in_time(now_s)
+                self._renew(lease)
+
+    def _renew(self, lease: Lease) -> None:
+        with lease.in_hand:
+            if lease.is_lost:
+                return
+            try:
+                self._turns.renew(lease.ref, lease.fence, self._clock.now() + self.duration)
+            except LeaseLost:
+                lease.lose()
+            except StoreUnavailable as unavailable:
+                log.warning("lease of turn %s not renewed, will be tried again: %s", lease.ref.turn_id, unavailable)

@@ -1,0 +1,68 @@
+"""Turns as they are stored, while they run and afterwards."""
+
+from typing import NamedTuple
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.errors import NotFound
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.turns import Step, Turn, TurnState
+from turnstone.domain.values.content import Restore
+from turnstone.ports import Clock, Supervisor
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.services.turns.attention import attend_if_due
+from turnstone.store.sessions.turns import TurnStore
+
+
+class TurnRead(NamedTuple):
+    """A turn as it was read.
+
+    Attributes:
+        restore: what restores the long texts in JSON that is made of the state; None where it has all its texts.
+    """
+
+    state: TurnState
+    restore: Restore | None
+
+    @property
+    def turn(self) -> Turn:
+        """The turn as the wire shows it."""
+        return self.state.turn
+
+    def step(self, step_id: str) -> Step:
+        """Return one finished step. Raises NotFound."""
+        for step in self.state.turn.steps:
+            if step.step_id == step_id:
+                return step
+        raise NotFound("step", step_id)
+
+
+class TurnReader:
+    def __init__(self, turns: TurnStore, rules: AccessRules, supervisor: Supervisor, clock: Clock) -> None:
+        self._turns = turns
+        self._rules = rules
+        self._supervisor = supervisor
+        self._clock = clock
+
+    def read(self, caller: Caller, ref: TurnRef) -> TurnRead:
+        """Return the turn with every step that has finished, and where its life stands.
+
+        Raises:
+            NotFound: the turn, its session or its agent.
+            ContentLost: the turn's content, or the agent's.
+        """
+        session, state, agent_stamp, restore = self._turns.visit(ref)
+        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
+        attend_if_due(self._supervisor, self._clock, ref, session)
+        state.check_content()
+        return TurnRead(state, restore)
+
+    def locate(self, tenant: str, agent_id: str, turn_id: str) -> TurnRef:
+        """Return where the turn is, looked for in all sessions of the agent; who may see it is for `read` to say.
+
+        Raises:
+            NotFound: there is no such turn, as far as those sessions are there.
+        """
+        session_id = self._turns.session_of(tenant, agent_id, turn_id)
+        if session_id is None:
+            raise NotFound("turn", turn_id)
+        return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)

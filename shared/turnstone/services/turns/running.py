@@ -1,0 +1,336 @@
+"""Running a turn: drains the engine, publishes what happens, and commits how it ends. The one place that does."""
+
+import logging
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import assert_never
+
+from turnstone.domain.errors import (
+    Conflict,
+    CredentialsMissing,
+    CredentialsRefused,
+    InvalidRequest,
+    LeaseLost,
+    LimitReached,
+    ModelBusy,
+    ModelError,
+    ModelTimedOut,
+    NotFound,
+    StoreUnavailable,
+    ToolgroupUnavailable,
+    TurnLimitReached,
+    TurnstoneError,
+    TurnTimeReached,
+)
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.sessions import LockState, SessionLock
+from turnstone.domain.sessions.window import budget_tokens
+from turnstone.domain.turns.events import (
+    Numbered,
+    TurnAwaitsInput,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    step_completed,
+)
+from turnstone.domain.turns.failures import Failure, FailureKind
+from turnstone.domain.turns.turns import Step, TurnState, TurnStatus, silent_output
+from turnstone.engine.prompt import fixed_tokens
+from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
+from turnstone.engine.tool_plan import build_offer
+from turnstone.engine.turn import advance
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.streams.replay import doubtful_after, numbered, told_as_failed, told_as_gone
+from turnstone.services.threads.executor import Place
+from turnstone.services.turns.launch import Launch, RunnerDeps
+from turnstone.services.turns.leases import Lease
+from turnstone.services.turns.transitions import closed, paused
+from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
+from turnstone.store.sessions.turns import Change
+
+log = logging.getLogger(__name__)
+
+
+class TurnRunner:
+    def __init__(self, deps: RunnerDeps) -> None:
+        self._deps = deps
+
+    def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
+        """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
+        runs_for_s = self._deps.limits.runs_for_s(launch.state)
+        lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_for_s)
+        broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
+        broadcast.publish(*launch.told)
+        run = _Run(self._deps, launch, lease, broadcast)
+        place.start(lambda: self._run(run, place), partial(self._give_up_crashed, run))
+        return broadcast
+
+    def hand_over(self, ref: TurnRef, *, is_watched: bool) -> None:
+        """Leave the turn to another process, because this one will soon be ended; who listens here is told so.
+
+        The supervisor is told, unless it is what has the turn run here.
+        """
+        broadcast = self._deps.broadcasts.find(ref)
+        if broadcast is None:
+            return
+        lease = self._deps.leases.find(ref)
+        if lease is not None:
+            with lease.in_hand:
+                if self._is_left(lease, is_watched=is_watched):
+                    self._tell_handed_over(broadcast)
+        elif not broadcast.is_run:  # else the run has just ended, and is about to say so
+            self._tell_handed_over(broadcast)
+
+    def _is_left(self, lease: Lease, *, is_watched: bool) -> bool:
+        """Give the lease back and have the turn watched; tell whether another process is to go on with it."""
+        lease_until = self._deps.clock.now()
+        try:
+            self._deps.leases.give_back(lease)
+        except LeaseLost:
+            return False  # its run has just ended, and is about to say so
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is left to its lease: %s", lease.ref.turn_id, unavailable)
+            lease_until += self._deps.leases.duration
+        if not is_watched:
+            order = lease.ref.turn_id
+            lock = SessionLock(state=LockState.RUNNING, order=order, fence=lease.fence, lease_until=lease_until)
+            self._leave_to_supervisor(lease.ref, lock)
+        return True
+
+    def _tell_handed_over(self, broadcast: TurnBroadcast) -> None:
+        turn_id = broadcast.ref.turn_id
+        message = f"turn {turn_id!r} continues in the background; read it to see how it ends"
+        failure = Failure(kind="handed_over", message=message)
+        self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=turn_id, failure=failure))
+
+    def _run(self, run: "_Run", place: Place) -> None:
+        launch = run.launch
+        with self._deps.leases.hold(run.lease):
+            try:
+                last_events = run.to_its_end()
+            except (LeaseLost, Conflict):
+                last_events = self._lease_lost(run)
+            except StoreUnavailable as unavailable:
+                log.warning("the run of turn %s could not be stored: %s", launch.ref.turn_id, unavailable)
+                last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will continue later")
+                self._leave_to_supervisor(launch.ref, launch.session.lock)
+        # whoever hears the end may start the next turn at once
+        place.give_back()
+        self._deps.broadcasts.end(run.broadcast, *last_events)
+        run.tidy()
+
+    def _give_up_crashed(self, run: "_Run", crash: BaseException) -> None:
+        """End a turn whose run hit a bug of ours, so that its session stays usable."""
+        launch = run.launch
+        failure = Failure(kind="internal", message=f"turn {launch.ref.turn_id!r} failed: internal server error")
+        last_events: tuple[TurnEvent | Numbered, ...] = (
+            told_as_failed(launch.state.model_copy(update={"failure": failure})),
+        )
+        try:
+            run.lease.check()
+            session, state = self._deps.turns.load(launch.ref)
+            if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
+                failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
+                self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
+                warn_of_failure(launch.ref, failed, crash)
+                last_events = numbered(failed)[-1:]
+        except LeaseLost:
+            last_events = self._lease_lost(run)
+        except (Conflict, NotFound, StoreUnavailable) as problem:
+            log.warning("crashed turn %s is left to its lease: %s", launch.ref.turn_id, problem)
+            self._leave_to_supervisor(launch.ref, launch.session.lock)
+        finally:
+            self._deps.broadcasts.end(run.broadcast, *last_events)
+
+    def _lease_lost(self, run: "_Run") -> tuple[TurnEvent | Numbered, ...]:
+        """Return how to tell of it, after whoever gives the lease back has told that the turn is handed over."""
+        launch = run.launch
+        with run.lease.in_hand:
+            is_told = run.broadcast.is_over
+        if not is_told:
+            try:
+                _, state = self._deps.turns.load(launch.ref)
+            except NotFound as missing:
+                return (told_as_gone(missing, launch.ref.turn_id),)
+            except StoreUnavailable as unavailable:
+                log.info("why turn %s lost its lease is not known: %s", launch.ref.turn_id, unavailable)
+            else:
+                if state.status is TurnStatus.CANCELLED:
+                    return numbered(state)[-1:]
+        return _told(launch, "lease_lost", str(LeaseLost(launch.ref.turn_id)))
+
+    def _leave_to_supervisor(self, ref: TurnRef, lock: SessionLock) -> None:
+        """Have the turn taken over once its lease is over, because this process can't go on with it."""
+        try:
+            self._deps.supervisor.watch(ref, self._deps.leases.seen(ref, lock, self._deps.clock.now()))
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s is left to its lease: %s", ref.turn_id, unavailable)
+
+
+class _Run:
+    """One run of one turn, from a taken lock to a released one."""
+
+    def __init__(self, deps: RunnerDeps, launch: Launch, lease: Lease, broadcast: TurnBroadcast) -> None:
+        self._deps = deps
+        self.launch = launch
+        self.lease = lease
+        self.broadcast = broadcast
+        self._session = launch.session
+        self._has_step_records = len(launch.state.turn.steps) > 0
+        self._segments = launch.segments
+        self._budget_tokens = 0
+        self._steps_at_end = 0
+
+    def to_its_end(self) -> tuple[TurnEvent | Numbered, ...]:
+        """Move the turn on until it ends or pauses; return the events to tell now that this is stored."""
+        state = self.launch.state
+        try:
+            following: NextStep = RunAgain(state)
+            engine = self._engine(state)
+            while isinstance(following, RunAgain):
+                state = following.state
+                self.lease.stop_in_time(self._deps.clock.monotonic_s())
+                if self.lease.is_out_of_time:
+                    return self._failed(state, self._out_of_time())
+                following = self._drained(advance(state, engine))
+            if isinstance(following, Finish):
+                following = replace(following, state=self._summed_up(following.state, engine))
+        except (ModelError, InvalidRequest, ToolgroupUnavailable, TurnLimitReached) as error:
+            return self._failed(state, self._out_of_time() if self.lease.is_out_of_time else error)
+        return self._settled(following)
+
+    def tidy(self) -> None:
+        """Remove step records that the turn, if this run ended it, holds itself; readers ignore what is left behind."""
+        if not (self._deps.tidies_up and self._steps_at_end and self._has_step_records):
+            return
+        try:
+            self._deps.turns.discard_steps(self.launch.ref, self.launch.state.order, self._steps_at_end)
+        except StoreUnavailable as unavailable:
+            log.info("steps of turn %s are left to a later clean-up: %s", self.launch.ref.turn_id, unavailable)
+
+    def save_step(self, state: TurnState) -> None:
+        self.lease.check()
+        self._has_step_records = True
+        self._session = self._deps.turns.save_step(self.launch.ref, self._session, state)
+
+    def _engine(self, state: TurnState) -> EngineDeps:
+        route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
+        config = route.with_prompt_format(self._deps.limits.applied_to(self.launch.config))
+        tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
+        offer = self.launch.offer or build_offer(config, tools.offered(config.toolgroups))
+        otherwise = self._deps.context_tokens
+        self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
+        left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
+        if route.context_tokens is not None and route.context_tokens > otherwise:
+            self._segments = self._deps.turns.widened(self.launch.ref, self._segments, left)
+        return EngineDeps(
+            config=config,
+            offer=offer,
+            history=self._deps.turns.history(self.launch.ref, self._segments, left),
+            inference=self._deps.inference,
+            tools=tools,
+            shields=self._deps.shields.of(self.launch.ref.tenant),
+            recorder=self,
+            clock=self._deps.clock,
+            ids=self._deps.ids,
+            max_turn_tokens=self._deps.limits.turn_tokens,
+            stop=self.lease.stop,
+            targets=route.targets,
+            provider_data=self.launch.provider_data,
+            about=ids_of(self.launch.ref),
+        )
+
+    def _out_of_time(self) -> TurnTimeReached:
+        return TurnTimeReached(self._deps.limits.turn_seconds or 0.0)
+
+    def _summed_up(self, state: TurnState, engine: EngineDeps) -> TurnState:
+        """Return the state of the turn that has its answer, with a summary if its session outgrows the window."""
+        if self._deps.summarizer is None:
+            return state
+        ended = state.completed(silent_output(), self._deps.clock.now())
+        try:
+            summary = self._deps.summarizer.summary(self.launch.ref, self._segments, ended, engine, self._budget_tokens)
+        except StoreUnavailable as unavailable:
+            log.warning("turn %s ends without a summary: %s", self.launch.ref.turn_id, unavailable)
+            return state
+        return state.model_copy(update={"summary": summary})
+
+    def _drained(self, move: Generator[TurnEvent, None, NextStep]) -> NextStep:
+        with closing(move):
+            while True:
+                try:
+                    event = next(move)
+                except StopIteration as stop:
+                    following: NextStep = stop.value
+                    return following
+                self.lease.check()
+                self.broadcast.publish(event)
+
+    def _settled(self, following: AwaitClientTools | Blocked | Finish) -> tuple[TurnEvent | Numbered, ...]:
+        now = self._deps.clock.now()
+        match following:
+            case AwaitClientTools(state, output, unsaved):
+                await_until = now + self._deps.await_duration
+                change = self._commit(paused(self._session, state, output, await_until))
+                self._have_watched(change.session.lock)
+                return (*_completed(unsaved), TurnAwaitsInput(turn=change.turns[0].turn))
+            case Finish(state, output, unsaved) | Blocked(state, output, unsaved):
+                ended = state.completed(output, now)
+                change = self._commit(closed(self._session, ended, self.launch.open_segment))
+                self._steps_at_end = len(ended.turn.steps)
+                return (*_completed(unsaved), TurnCompleted(turn=change.turns[0].turn))
+            case _:
+                assert_never(following)
+
+    def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
+        failed = state.given_up(TurnStatus.FAILED, _failure_of(error), self._deps.clock.now())
+        self._commit(closed(self._session, failed, self.launch.open_segment))
+        warn_of_failure(self.launch.ref, failed, error)
+        self._steps_at_end = len(failed.turn.steps)
+        return numbered(failed)[-1:]
+
+    def _have_watched(self, lock: SessionLock) -> None:
+        try:
+            self._deps.supervisor.watch(self.launch.ref, lock)
+        except StoreUnavailable as unavailable:
+            # the pause is stored all the same: whoever reads the turn after its deadline has it expired
+            log.warning("paused turn %s is not watched: %s", self.launch.ref.turn_id, unavailable)
+
+    def _commit(self, change: Change) -> Change:
+        self.lease.check()
+        ref: SessionRef = self.launch.ref
+        return self._deps.turns.commit(ref, change)
+
+
+def _completed(step: Step | None) -> tuple[TurnEvent, ...]:
+    return () if step is None else (step_completed(step),)
+
+
+def _failure_of(error: TurnstoneError) -> Failure:
+    return Failure(
+        kind=_kind_of(error),
+        message=str(error),
+        provider_status=error.status if isinstance(error, ModelError) else None,
+        retry_after_s=error.retry_after_s if isinstance(error, ModelBusy) else None,
+    )
+
+
+def _kind_of(error: TurnstoneError) -> FailureKind:
+    if isinstance(error, LimitReached):
+        return "limit_reached"
+    if isinstance(error, CredentialsMissing):
+        return "tools_want_credentials"
+    if isinstance(error, CredentialsRefused):
+        return "tools_refuse_credentials"
+    if isinstance(error, ToolgroupUnavailable):
+        return "tools_unavailable"
+    if isinstance(error, ModelBusy):
+        return "model_busy"
+    return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
+
+
+def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
+    failure = Failure(kind=kind, message=message)
+    return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)

@@ -1,0 +1,70 @@
+"""Having the model write down what its window has no room for any more, at the end of the turn that shows it."""
+
+import logging
+from collections.abc import Sequence
+from itertools import accumulate
+
+from turnstone.domain.errors import InvalidRequest, ModelError, TurnLimitReached
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.sessions.context import Entry, Segment, entry_of, living, summary_tokens, tokens_of, told_now
+from turnstone.domain.turns.turns import Summary, TurnState
+from turnstone.engine.measuring import refuse_over_limit
+from turnstone.engine.prompt import fixed_tokens
+from turnstone.engine.steps import EngineDeps
+from turnstone.engine.summary import summarized
+from turnstone.store.sessions.turns import TurnStore
+
+log = logging.getLogger(__name__)
+
+
+class Summarizer:
+    """Summarizes the oldest turns of a session when the next turn would not fit beside them all."""
+
+    def __init__(self, turns: TurnStore) -> None:
+        self._turns = turns
+
+    def summary(
+        self, ref: TurnRef, segments: Sequence[Segment], ended: TurnState, deps: EngineDeps, budget_tokens: int
+    ) -> Summary | None:
+        """Return a summary of the turns that are to be dropped, None if there is room, or none could be made.
+
+        Raises:
+            StoreUnavailable: a long turn can't be read.
+        """
+        room = (
+            budget_tokens - fixed_tokens(ended, deps.config, deps.offer.definitions) + tokens_of(told_now(ended.turn))
+        )
+        earlier, entries = living(segments)
+        newest = entry_of(ended)
+        dropped = to_be_dropped(earlier, entries, newest, room)
+        if not dropped:
+            return None
+        try:
+            refuse_over_limit(ended, deps.max_turn_tokens)
+            messages = self._turns.messages_of(ref, dropped)
+            told = tuple(message for turn in messages for message in turn)
+            text, usage = summarized(earlier.text if earlier else None, told, ended, deps)
+        except (ModelError, InvalidRequest, TurnLimitReached) as problem:
+            log.warning("session %s goes on without a summary of what it drops: %s", ref.session_id, problem)
+            return None
+        if not text:
+            log.warning("session %s goes on without a summary of what it drops: the model said none", ref.session_id)
+            return None
+        first_order = earlier.first_order if earlier else dropped[0].order
+        return Summary(
+            text=text, first_order=first_order, last_order=dropped[-1].order, usage=usage, model=deps.config.model
+        )
+
+
+def to_be_dropped(earlier: Summary | None, entries: Sequence[Entry], newest: Entry, room: int) -> tuple[Entry, ...]:
+    """Return the oldest turns, which a summary shall stand for from now on; none while the next turn will fit.
+
+    The next turn is taken to be as long as this one, the newest. What stays takes half of the room, so that there is
+    not a summary after every turn; the newest stays whatever it takes.
+    """
+    taken = summary_tokens(earlier) + sum(entry.tokens for entry in entries) + newest.tokens
+    if taken + newest.tokens <= room:
+        return ()
+    sums = accumulate((entry.tokens for entry in reversed(entries)), initial=newest.tokens)
+    kept = sum(1 for total in list(sums)[1:] if total <= room // 2)
+    return tuple(entries[: len(entries) - kept])

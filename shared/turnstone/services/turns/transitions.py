@@ -1,0 +1,178 @@
+"""Every transition of a turn as a change, committed in one write over turn and header. Pure: no clock, no store."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from turnstone.domain.errors import CallsMismatch
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.sessions.context import Segment, appended, entry_of, without_entry
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.failures import Failure
+from turnstone.domain.turns.turns import StepTrace, ToolExecutionStep, TurnState, TurnStatus, silent_output
+from turnstone.domain.values.moments import strictly_after
+from turnstone.store.sessions.turns import Change
+
+
+def opened(session: Session, new: TurnState, lease_until: datetime, request: str) -> Change:
+    """The session's lock goes to a new turn."""
+    lock = session.lock.taken(new.order, lease_until)
+    changes = {"lock": lock, "last_order": new.order, "last_request": request}
+    return Change(session.model_copy(update=changes), (new,))
+
+
+def superseding(opening: Change, ending: Change) -> Change:
+    """The turn that held the lock ends in the same write that opens the new one."""
+    charged = {"spent": ending.session.spent, "token_factor": ending.session.token_factor}
+    opening = opening._replace(session=opening.session.model_copy(update=charged), has_spent=ending.has_spent)
+    return opening._replace(turns=(*ending.turns, *opening.turns), segments=ending.segments)
+
+
+def paused(session: Session, state: TurnState, output: CompletionMessage, await_until: datetime) -> Change:
+    """The turn waits for its client's answers to the calls of the output message."""
+    turn = state.turn.model_copy(update={"output_message": output})
+    waiting = {"turn": turn, "status": TurnStatus.AWAITING_INPUT, "pending_calls": output.tool_calls}
+    lock = session.lock.awaiting(await_until)
+    return Change(session.model_copy(update={"lock": lock}), (state.model_copy(update=waiting),))
+
+
+class Answered(NamedTuple):
+    """What a client's answers are stored with.
+
+    Attributes:
+        input_shields: the shields that judge them before the model sees them.
+        request: the fingerprint of the request that brought them.
+    """
+
+    step: ToolExecutionStep
+    input_shields: tuple[str, ...]
+    request: str
+
+
+def resumed(session: Session, state: TurnState, answered: Answered, lease_until: datetime) -> Change:
+    """The client has answered; the answers are stored in the write that takes the lock again."""
+    trace = StepTrace(is_from_client=True, input_shields=answered.input_shields)
+    with_answers = state.with_step(answered.step, trace)
+    turn = with_answers.turn.model_copy(update={"output_message": silent_output()})
+    going_on = with_answers.model_copy(update={"turn": turn, "status": TurnStatus.IN_PROGRESS, "pending_calls": ()})
+    lock = session.lock.taken(state.order, lease_until, _reopened(state))
+    return Change(session.model_copy(update={"lock": lock, "last_request": answered.request}), (going_on,))
+
+
+def reopened(
+    session: Session, state: TurnState, answered: Answered, lease_until: datetime, segments: Sequence[Segment]
+) -> Change:
+    """The client has answered calls that it read out of the answer of a completed turn.
+
+    The turn leaves the log of ended ones in the same write; it comes back when it ends again.
+    """
+    change = resumed(session, state.reopened(), answered, lease_until)
+    return change._replace(segments=without_entry(segments, state.order))
+
+
+def taken_over(session: Session, state: TurnState, lease_until: datetime) -> Change:
+    """Another process goes on with a turn whose process is gone."""
+    lock = session.lock.taken(state.order, lease_until, _reopened(state))
+    steps = len(state.turn.steps)
+    first = state.steps_at_first_takeover
+    taken = {
+        "takeovers": state.takeovers_in_vain + 1,
+        "steps_at_takeover": steps,
+        "steps_at_first_takeover": steps if first is None else first,
+    }
+    going_on = state.model_copy(update=taken)
+    return Change(session.model_copy(update={"lock": lock}), (going_on,))
+
+
+def closed(session: Session, ended: TurnState, open_segment: Segment) -> Change:
+    """The turn has ended, with or without an answer; the lock is free and later turns will see it."""
+    spent, at = ended.uncharged, ended.last_moment
+    charged = session.charged(spent, at, ended.token_factor(session.token_factor))
+    released = charged.used(at).model_copy(update={"lock": session.lock.released()})
+    segments = appended(open_segment, entry_of(ended), ended.summary)
+    return Change(released, (ended,), segments, has_spent=bool(spent))
+
+
+def _reopened(state: TurnState) -> int:
+    return state.earlier_ends.times if state.earlier_ends else 0
+
+
+def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
+    """Return the state of a turn that is ended from outside."""
+    reasons = {
+        TurnStatus.EXPIRED: "its tool responses did not come before the deadline",
+        TurnStatus.CANCELLED: "a new turn replaced it",
+        TurnStatus.FAILED: "the process that ran it has ended",
+    }
+    return _given_up(state, status, reasons[status], now)
+
+
+def cancelled(state: TurnState, now: datetime) -> TurnState:
+    """Return the state of a turn that somebody does not want to go on; its finished steps stay."""
+    return _given_up(state, TurnStatus.CANCELLED, "a client or an operator cancelled it", now)
+
+
+def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) -> TurnState:
+    if state.is_lost:
+        reason = "its stored content is lost"
+    failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reason}")
+    return state.given_up(status, failure, now)
+
+
+def answered_by_client(
+    state: TurnState, responses: Sequence[ToolResponse], step_id: str, now: datetime
+) -> ToolExecutionStep:
+    """Return the step that holds the client's answers, in the order of the calls, under the names that were called.
+
+    Raises:
+        CallsMismatch: the answers are not exactly those to the pending calls.
+    """
+    pending = {call.call_id: call for call in state.pending_calls}
+    answers = _by_call(responses)
+    if unknown := [call_id for call_id in answers if call_id not in pending]:
+        raise CallsMismatch(
+            f"tool_responses: no pending call has the id {unknown[0]!r}; read the turn for those that are",
+            ("tool_responses",),
+        )
+    if missing := [call_id for call_id in pending if call_id not in answers]:
+        raise CallsMismatch(
+            f"tool_responses: the pending call {missing[0]!r} is not answered; answer all in one request",
+            ("tool_responses",),
+        )
+    in_order = (answers[call.call_id].model_copy(update={"tool_name": call.tool_name}) for call in state.pending_calls)
+    return _client_step(state, state.pending_calls, tuple(in_order), step_id, now)
+
+
+def answered_in_text(
+    state: TurnState, responses: Sequence[ToolResponse], step_id: str, now: datetime
+) -> ToolExecutionStep:
+    """Return the step that holds the client's answers to calls that it read out of the turn's answer, as it sent them.
+
+    Raises:
+        CallsMismatch: there are none, or two to the same call.
+    """
+    if not _by_call(responses):
+        raise CallsMismatch("tool_responses: no call is answered; send at least one response", ("tool_responses",))
+    return _client_step(state, (), tuple(responses), step_id, now)
+
+
+def _by_call(responses: Sequence[ToolResponse]) -> dict[str, ToolResponse]:
+    answers = {response.call_id: response for response in responses}
+    if len(answers) != len(responses):
+        raise CallsMismatch("tool_responses: a call is answered twice; answer each once", ("tool_responses",))
+    return answers
+
+
+def _client_step(
+    state: TurnState, calls: tuple[ToolCall, ...], responses: tuple[ToolResponse, ...], step_id: str, now: datetime
+) -> ToolExecutionStep:
+    started_at = strictly_after(state.last_moment, state.last_moment)
+    return ToolExecutionStep(
+        turn_id=state.turn_id,
+        step_id=step_id,
+        started_at=started_at,
+        completed_at=strictly_after(now, started_at),
+        tool_calls=calls,
+        tool_responses=responses,
+    )

@@ -1,0 +1,301 @@
+"""Turns: start one, resume one. Every refusal happens here, before the first event."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.errors import (
+    CallsMismatch,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    Overloaded,
+    StoreUnavailable,
+    TurnNotAwaiting,
+    TurnRunning,
+)
+from turnstone.domain.messages.messages import ToolResponseMessage
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
+from turnstone.engine.tool_plan import ToolOffer
+from turnstone.services.access.access import AccessRules, check_session
+from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.streams.replay import numbered, told_before_resume
+from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.turns.attention import turn_of, wake
+from turnstone.services.turns.joining import Joining
+from turnstone.services.turns.launch import Launch, RunnerDeps
+from turnstone.services.turns.reopening import refuse_reopening
+from turnstone.services.turns.running import TurnRunner
+from turnstone.services.turns.transitions import (
+    Answered,
+    answered_by_client,
+    answered_in_text,
+    closed,
+    given_up,
+    opened,
+    reopened,
+    resumed,
+    superseding,
+)
+from turnstone.services.turns.turn_failures import warn_of_failure
+from turnstone.store.layout.idempotency import answer_in, put_remembered
+from turnstone.store.sessions.turns import SessionView
+
+log = logging.getLogger(__name__)
+ATTEMPTS_UNDER_CONTENTION = 8
+
+
+class Turns:
+    def __init__(self, deps: RunnerDeps, rules: AccessRules, runner: TurnRunner, executor: TurnExecutor) -> None:
+        self._deps = deps
+        self._rules = rules
+        self._store = deps.turns
+        self._runner = runner
+        self._executor = executor
+        self._joining = Joining(deps)
+
+    def start(self, caller: Caller, ref: SessionRef, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
+        """Open a turn and return where its events are told; the turn runs on whoever listens.
+
+        A request that was sent before joins the turn it opened. Tool responses to the pending calls resume their turn.
+
+        Raises:
+            NotFound: the session or its agent.
+            InvalidRequest: the turn asks for what it can't have.
+            TurnRunning: another turn of the session runs.
+            Overloaded: the server runs as many turns as it takes.
+            DayLimitReached: the tenant has spent its tokens of the day.
+        """
+        responses = [message for message in new.messages if isinstance(message, ToolResponseMessage)]
+        if responses and len(responses) != len(new.messages):
+            raise InvalidRequest(
+                "messages: tool responses and user messages can't be sent in one turn; send one kind", ("messages",)
+            )
+
+        def act() -> TurnBroadcast:
+            view = self._store.view(ref, self._deps.read_tokens, attempt)
+            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+            if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
+                return earlier
+            if responses:
+                return self._resume_by_messages(ref, view, responses, attempt)
+            try:
+                return self._open(ref, view, new, attempt)
+            except (TurnRunning, Overloaded, StoreUnavailable) as refused:
+                # Sent again by the client, a second equal message would be taken for a repetition of the first.
+                refused.may_be_repeated = view.session.last_request != attempt.fingerprint
+                raise
+
+        return _settled(act, attempt)
+
+    def resume(
+        self, caller: Caller, ref: TurnRef, responses: Sequence[ToolResponse], attempt: Attempt
+    ) -> TurnBroadcast:
+        """Go on with a turn that awaits its client's tool responses; return where its events are told.
+
+        The session's newest turn that had its answer goes on, too: clients read calls out of the text of an answer.
+
+        Raises:
+            NotFound: the turn, its session or its agent.
+            ContentLost: the turn's content, or the agent's.
+            CallsMismatch: the responses are not exactly those to the pending calls.
+            TurnNotAwaiting: the turn runs, or has ended otherwise or before another turn.
+            InvalidRequest: a turn that had its answer asks for what it can't have any more.
+            Overloaded: the server runs as many turns as it takes.
+            LimitReached: a turn had its answer, and it, or its tenant in this day, has spent what it may.
+        """
+
+        def act() -> TurnBroadcast:
+            view = self._store.view(ref, self._deps.read_tokens, attempt, ref.turn_id)
+            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+            if earlier := self._earlier(ref, view, attempt, is_resume=True):
+                return earlier
+            return self._resume(ref, view, responses, attempt)
+
+        return _settled(act, attempt)
+
+    def hand_over(self, ref: TurnRef) -> None:
+        """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
+        self._runner.hand_over(ref, is_watched=False)
+
+    def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
+        now = self._deps.clock.now()
+        refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
+        config = new.overrides.applied_to(view.agent.agent_config)
+        offer = self._offer(ref, config, attempt)
+        lock = view.session.lock
+        if lock.order is not None and self._is_running(turn_of(ref, lock.order), lock, now):
+            raise TurnRunning(lock.order)
+        self._deps.limits.of_day.check(ref.tenant)
+        state = self._new_state(view.session, new, config, now)
+        session = view.session.used(now)
+        change = opened(session, state, now + self._deps.leases.duration, attempt.fingerprint)
+        segments = view.segments
+        old: TurnState | None = None
+        if lock.order is not None:
+            old = self._ended_holder(turn_of(ref, lock.order), is_overdue=lock.is_overdue(now), now=now)
+            ended = closed(view.session, old, view.open_segment)
+            change = superseding(change, ended)
+            segments = view.segments_with(*ended.segments)
+        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        with self._executor.place(ref.tenant) as place:
+            committed = self._store.commit(ref, change._replace(remembered=remembered))
+            launch = Launch(
+                ref=turn_of(ref, state.order),
+                session=committed.session,
+                state=committed.turns[-1],
+                config=config,
+                segments=segments,
+                told=numbered(state),
+                provider_data=attempt.provider_data,
+                offer=offer,
+            )
+            broadcast = self._runner.launch(launch, place)
+        if old is not None:
+            warn_of_failure(turn_of(ref, old.order), old)
+            wake(self._deps.supervisor, old.token)
+        return broadcast
+
+    def _offer(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> ToolOffer:
+        """Return the tools of a turn of this configuration. Raises InvalidRequest for what it can't have."""
+        route = self._deps.route(ref.tenant, config.model)
+        tools = self._deps.tools.of(ref, attempt.provider_data)
+        capabilities = partial(self._deps.inference.capabilities, route.targets)
+        offer = supported_offer(route.with_prompt_format(config), tools.offered, capabilities)
+        self._deps.shields.refuse_unusable(ref.tenant, config)
+        return offer
+
+    def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
+        """Tell whether a process runs the turn: this one, or another one as far as its lease tells."""
+        is_live = self._deps.leases.seen(ref, lock, now).is_live(now)
+        return is_live or self._deps.leases.is_held(ref, lock.fence)
+
+    def _resume(
+        self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt
+    ) -> TurnBroadcast:
+        now = self._deps.clock.now()
+        state = view.state
+        if state is None:
+            raise NotFound("turn", ref.turn_id)
+        state.check_content()
+        config = state.overrides.applied_to(view.agent.agent_config)
+        offer: ToolOffer | None = None
+        if state.status is TurnStatus.COMPLETED:
+            refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
+            step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
+            offer = self._offer(ref, config, attempt)
+            self._deps.limits.check_turn(state)
+            self._deps.limits.of_day.check(ref.tenant)
+        else:
+            self._refuse_unless_awaiting(ref, view, state, now)
+            step = answered_by_client(state, responses, self._deps.ids.new_id(), now)
+        answered = Answered(step, tuple(dict.fromkeys(config.input_shields)), attempt.fingerprint)
+        session, lease_until = view.session.used(now), now + self._deps.leases.duration
+        if state.status is TurnStatus.COMPLETED:
+            change = reopened(session, state, answered, lease_until, view.segments)
+        else:
+            change = resumed(session, state, answered, lease_until)
+        remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
+        with self._executor.place(ref.tenant, comes_first=True) as place:
+            committed = self._store.commit(ref, change._replace(remembered=remembered))
+            launch = Launch(
+                ref=ref,
+                session=committed.session,
+                state=committed.turns[0],
+                config=config,
+                segments=view.segments_with(*change.segments),
+                told=numbered(committed.turns[0])[-1:],
+                before=told_before_resume(state),
+                provider_data=attempt.provider_data,
+                offer=offer,
+            )
+            broadcast = self._runner.launch(launch, place)
+        wake(self._deps.supervisor, state.token)
+        return broadcast
+
+    def _refuse_unless_awaiting(self, ref: TurnRef, view: SessionView, state: TurnState, now: datetime) -> None:
+        if state.status is not TurnStatus.AWAITING_INPUT:
+            raise TurnNotAwaiting(state.turn_id, state.status)
+        if view.session.lock.is_overdue(now):
+            expired = given_up(state, TurnStatus.EXPIRED, now)
+            self._store.commit(ref, closed(view.session, expired, view.open_segment))
+            raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
+
+    def _resume_by_messages(
+        self, ref: SessionRef, view: SessionView, messages: Sequence[ToolResponseMessage], attempt: Attempt
+    ) -> TurnBroadcast:
+        """Resume the waiting turn by a new turn's tool messages, as clients did before there was a resume."""
+        lock = view.session.lock
+        if lock.state is LockState.RUNNING and view.session.last_request == attempt.fingerprint:
+            raise TurnRunning(str(lock.order))  # by this very request, as a second look at its key will tell
+        if lock.state is not LockState.AWAITING or lock.order is None:
+            raise CallsMismatch(
+                "messages: no turn of this session awaits tool responses; send a user message", ("messages",)
+            )
+        waiting = turn_of(ref, lock.order)
+        view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
+        if earlier := self._earlier(waiting, view, attempt, is_resume=True):
+            return earlier
+        pending = view.state.pending_calls if view.state else ()
+        names = {call.call_id: call.tool_name for call in pending}
+        responses = [
+            ToolResponse(call_id=m.call_id, tool_name=names.get(m.call_id, ""), content=m.content) for m in messages
+        ]
+        return self._resume(waiting, view, responses, attempt)
+
+    def _earlier(
+        self, ref: SessionRef, view: SessionView, attempt: Attempt, *, is_resume: bool
+    ) -> TurnBroadcast | None:
+        """Return the broadcast of the turn this very request opened or resumed before."""
+        answer = answer_in(view.remembered, attempt, self._deps.clock.now())
+        if answer is not None:
+            return self._joining.join(turn_of(ref, answer["turn_id"]), is_resume=is_resume)
+        session = view.session
+        if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
+            within = timedelta(seconds=attempt.repeated_within_s)
+            return self._joining.join_recent(turn_of(ref, session.last_order), within, is_resume=is_resume)
+        return None
+
+    def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:
+        """Return the turn that holds the lock without a right to go on, as ended."""
+        _, state = self._store.load(ref)
+        if state.status is TurnStatus.IN_PROGRESS:
+            return given_up(state, TurnStatus.FAILED, now)
+        return given_up(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
+
+    def _new_state(self, session: Session, new: NewTurn, config: AgentConfig, now: datetime) -> TurnState:
+        order = self._deps.ids.order_key(now, session.last_order)
+        turn = Turn(
+            turn_id=order,
+            session_id=session.session_id,
+            input_messages=new.messages,
+            output_message=silent_output(),
+            started_at=now,
+        )
+        shields = tuple(dict.fromkeys(config.input_shields))
+        return TurnState(turn=turn, order=order, overrides=new.overrides, input_shields=shields)
+
+
+def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:
+    """Return what the act returns, tried again while others are faster. Raises StoreUnavailable if they always are."""
+    was_refused = False
+    for _ in range(ATTEMPTS_UNDER_CONTENTION):
+        try:
+            return act()
+        except Conflict:
+            continue
+        except (TurnRunning, TurnNotAwaiting):
+            # Header, turn and key are read at the same time, not at once. What refuses a repeated request may be the
+            # effect of its first copy, which a second look will find.
+            if was_refused or not (attempt.is_retry or attempt.key):
+                raise
+            was_refused = True
+    raise StoreUnavailable("the session changes too fast, try again")

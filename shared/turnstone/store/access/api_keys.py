@@ -1,0 +1,64 @@
+"""API keys in the store: each under its hash, and in the list of its tenant. Both are written together, always."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from turnstone.domain.access.api_keys import ApiKey
+from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, Condition, Operation, Put, Range, Record, RevIs
+from turnstone.store.layout.frames import frame, private_part, wire_part
+from turnstone.store.layout.keys import api_key_key, api_key_list, api_key_list_key
+from turnstone.store.layout.ranges import pages
+
+
+class ApiKeyStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def create(self, key: ApiKey, hashed: str) -> None:
+        """Store a new key, to be found by the hash of its token."""
+        self._store.write(_writes(key, hashed, Absent()))
+
+    def find(self, hashed: str) -> ApiKey | None:
+        """Return the key whose token has this hash, None if there is none."""
+        record = self._store.get(api_key_key(hashed))
+        return None if record is None else _key_in(record)
+
+    def list(self, tenant: str) -> Iterator[ApiKey]:
+        """Yield the keys of a tenant, the oldest first."""
+        for page in pages(self._store, Range(api_key_list(tenant))):
+            yield from map(_key_in, page.records)
+
+    def revoke(self, tenant: str, key_id: str, now: datetime) -> ApiKey:
+        """Store that the key is good no longer, and return it as it then is. Raises NotFound."""
+        record = self._listed(tenant, key_id)
+        revoked = _key_in(record).model_copy(update={"revoked_at": now})
+        if _key_in(record).revoked_at is not None:
+            return _key_in(record)
+        try:
+            self._store.write(_writes(revoked, private_part(record.body)["hash"], RevIs(record.rev)))
+        except Conflict as conflict:
+            found = _key_in(self._listed(tenant, key_id))
+            if found.revoked_at is None:
+                raise StoreUnavailable("the key is being changed elsewhere, try again") from conflict
+            return found
+        return revoked
+
+    def _listed(self, tenant: str, key_id: str) -> Record:
+        record = self._store.get(api_key_list_key(tenant, key_id))
+        if record is None:
+            raise NotFound("API key", key_id)
+        return record
+
+
+def _writes(key: ApiKey, hashed: str, when: Condition) -> list[Operation]:
+    wire = key.model_dump_json().encode()
+    return [
+        Put(api_key_key(hashed), frame({}, wire), when=(when,)),
+        Put(api_key_list_key(key.caller.tenant, key.key_id), frame({"hash": hashed}, wire), when=(when,)),
+    ]
+
+
+def _key_in(record: Record) -> ApiKey:
+    return ApiKey.model_validate_json(wire_part(record.body))

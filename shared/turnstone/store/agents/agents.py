@@ -1,0 +1,174 @@
+"""Agents in the store: each under its own key, and a small projection in the list of its tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic_core import from_json
+
+from turnstone.domain.access.access import Stamp
+from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.errors import Conflict, ContentLost, NotFound
+from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.values.ids import moment_of
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
+from turnstone.store.layout.frames import frame, private_part, wire_part
+from turnstone.store.layout.idempotency import Once
+from turnstone.store.layout.keys import agent_key, agent_list, agent_list_key
+from turnstone.store.layout.listing import Entry, entries_of, put_entry
+from turnstone.store.layout.lost_records import LostRecord
+
+if TYPE_CHECKING:
+    from turnstone.domain.jobs import Job
+
+ACTIVE = "active"
+LOST = "[The content of this agent is lost: the server's stored copy of it is missing or damaged.]"
+SECRETS = "secrets"
+AGENTS_REMEMBERED = 64
+REMEMBERED_BYTES = 16 * 1024
+
+
+class StoredAgent(NamedTuple):
+    """An agent, its place in the list of its tenant, and who may see it."""
+
+    agent: Agent
+    order: str
+    stamp: Stamp
+
+
+class AgentStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def create(self, tenant: str, stored: StoredAgent, attempt: Attempt, now: datetime) -> str:
+        """Store the agent and return its id, or the id the same request was answered with before."""
+        agent, order, stamp = stored.agent, stored.order, stored.stamp
+        private = {"order": order, "stamp": stamp.model_dump(exclude_defaults=True)}
+        if secrets := secrets_of(agent.agent_config.tools):
+            private[SECRETS] = secrets
+        shown = {"agent_id": agent.agent_id, "name": agent.agent_config.name, "created_at": agent.created_at}
+        writes: list[Operation] = [
+            Put(
+                agent_key(tenant, agent.agent_id),
+                frame(private, agent.model_dump_json().encode()),
+                {"status": ACTIVE},
+                when=(Absent(),),
+            ),
+            put_entry(agent_list_key(tenant, order), shown, stamp),
+        ]
+        return Once(tenant, attempt, {"agent_id": agent.agent_id}, now).write(self._store, writes)["agent_id"]
+
+    def get(self, tenant: str, agent_id: str) -> StoredAgent:
+        """Return the agent. Raises NotFound."""
+        return agent_of(self._store.get(agent_key(tenant, agent_id)), agent_id)
+
+    def stamped_wire(self, tenant: str, agent_id: str) -> tuple[Stamp, bytes]:
+        """Return who may see the agent, and the agent as wire JSON. Raises NotFound."""
+        record = self._store.get(agent_key(tenant, agent_id))
+        if record is None:
+            raise NotFound("agent", agent_id)
+        return stamp_in(private_part(record.body)), wire_part(record.body)
+
+    def place(self, tenant: str, agent_id: str) -> tuple[str, Stamp]:
+        """Return the agent's place in the list of its tenant, and who may see it. Raises NotFound.
+
+        Where its own content is lost, the list is searched for it.
+        """
+        try:
+            stored = self.get(tenant, agent_id)
+        except ContentLost:
+            for entry in self.entries(tenant, None, None):
+                if entry.fields["agent_id"] == agent_id:
+                    return entry.order, entry.stamp
+            raise
+        return stored.order, stored.stamp
+
+    def delete(self, tenant: str, agent_id: str, order: str, job: Job) -> None:
+        """Remove the agent from every reader's sight and leave the job to remove the rest. Raises NotFound."""
+        from turnstone.store.cleanup.jobs import put_job  # only where something is deleted, which has loaded it
+
+        agent = agent_key(tenant, agent_id)
+        entry = agent_list_key(tenant, order)
+        try:
+            self._store.write([Delete(agent, (AttributeIs("status", ACTIVE),)), Delete(entry), put_job(job)])
+        except Conflict as conflict:
+            raise NotFound("agent", agent_id) from conflict
+
+    def clear(self, job: Job, limit: int) -> bool:
+        """Remove what is left of a deleted agent itself, such as payloads; tell if nothing is left."""
+        agent, entry = agent_key(job.tenant, job.agent_id), agent_list_key(job.tenant, job.order)
+        return self._store.clear(agent.pk, limit) and self._store.clear(entry.pk, limit, entry.sk)
+
+    def keeps_sessions(self, tenant: str, agent_id: str) -> tuple[bool, Stamp]:
+        """Return whether the agent's sessions stay until they are deleted, and who may see it. Raises NotFound."""
+        record = self._store.get(agent_key(tenant, agent_id))
+        stamp = stamp_of_agent(record, agent_id)
+        config = from_json(wire_part(record.body))["agent_config"] if record else {}
+        return bool(config.get("enable_session_persistence")), stamp
+
+    def stamp(self, tenant: str, agent_id: str) -> Stamp:
+        """Return who may see the agent. Raises NotFound."""
+        return stamp_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
+
+    def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[Entry]:
+        """Yield the entries of the tenant's list behind that place."""
+        return entries_of(self._store, agent_list(tenant), after, limit)
+
+    def wire(self, tenant: str, agent_ids: Sequence[str]) -> list[bytes]:
+        """Return the agents as wire JSON, without those that are gone."""
+        records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
+        found = zip(agent_ids, records, strict=True)
+        return [_wire_or_lost(agent_id, record) for agent_id, record in found if record is not None]
+
+
+def _wire_or_lost(agent_id: str, record: Record) -> bytes:
+    """Return the agent as wire JSON, or what stands in its place where its content is lost."""
+    if not isinstance(record, LostRecord):
+        return wire_part(record.body)
+    config = AgentConfig(model="", instructions=LOST)
+    return Agent(agent_id=agent_id, agent_config=config, created_at=moment_of(agent_id)).model_dump_json().encode()
+
+
+def agent_of(record: Record | None, agent_id: str) -> StoredAgent:
+    """Return the agent the record holds. Raises NotFound if there is none."""
+    if record is None:
+        raise NotFound("agent", agent_id)
+    is_small = len(record.body) <= REMEMBERED_BYTES
+    return _remembered(record.body) if is_small else _stored_in(record.body)
+
+
+@lru_cache(maxsize=AGENTS_REMEMBERED)
+def _remembered(body: bytes) -> StoredAgent:
+    """Return what the body says; each turn of an agent reads the same one."""
+    return _stored_in(body)
+
+
+def _stored_in(body: bytes) -> StoredAgent:
+    private = private_part(body)
+    return StoredAgent(_agent_in(private, wire_part(body)), private["order"], stamp_in(private))
+
+
+def _agent_in(private: dict[str, Any], wire: bytes) -> Agent:
+    """Return the agent with its secrets, of which what everyone sees has only masks."""
+    if SECRETS not in private:
+        return Agent.model_validate_json(wire)
+    fields = from_json(wire)
+    config = fields["agent_config"]
+    config["tools"] = unmasked(config["tools"], private[SECRETS])
+    return Agent.model_validate(fields)
+
+
+def stamp_of_agent(record: Record | None, agent_id: str) -> Stamp:
+    """Return who may see the agent. Raises NotFound if there is none."""
+    if record is None:
+        raise NotFound("agent", agent_id)
+    return stamp_in(private_part(record.body))
+
+
+def stamp_in(private: dict[str, object]) -> Stamp:
+    return Stamp.model_validate(private.get("stamp", {}))

@@ -1,0 +1,109 @@
+"""Clean-up jobs as records, each written in the transaction that gives reason for it."""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from turnstone.domain.errors import Conflict, ContentLost
+from turnstone.domain.jobs import Job
+from turnstone.ports import RangeStore
+from turnstone.records import Delete, Get, Key, Operation, Put, Record, RevIs
+from turnstone.store.layout.keys import job_key, job_shard, job_shards, job_time
+
+log = logging.getLogger(__name__)
+KEYS_AT_ONCE = 100
+MOMENT = timedelta(microseconds=1)
+
+
+def put_job(job: Job) -> Put:
+    """Return the write that stores the job, to be done when it is due."""
+    key = job_key(job)
+    return Put(key, job.model_dump_json().encode(), {"open": job_shard(key)})
+
+
+class DuePage(NamedTuple):
+    """Some jobs of a shard that are due; `last` is the key behind which the next page begins."""
+
+    shard: str
+    last: Key
+    jobs: tuple[Job, ...]
+
+
+class JobStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def is_open(self, job: Job) -> bool:
+        """Tell whether the job is still to be done, at the time it says."""
+        return self._store.get(job_key(job)) is not None
+
+    def settle(self, job: Job, *writes: Operation) -> bool:
+        """Apply the writes and end the job, or tell that somebody else has ended it.
+
+        Raises:
+            Conflict: one of the writes conflicts.
+        """
+        key = job_key(job)
+        try:
+            self._store.write([*writes, Delete(key, (RevIs(1),))])
+        except Conflict as conflict:
+            if conflict.key != key:
+                raise
+            return False
+        return True
+
+    def due(self, at: datetime) -> Iterator[Job]:
+        """Yield the jobs that were due by then, the longest due of each shard first.
+
+        A record that tells no job known here, because it is broken or a newer version's, is left as it is.
+        """
+        for shard in job_shards():
+            for page in self._due_pages(shard, at, None):
+                yield from page.jobs
+
+    def due_in_turns(self, at: datetime, after: Mapping[str, Key]) -> Iterator[DuePage]:
+        """Yield the jobs that were due by then as pages, one page of each shard after the other.
+
+        Args:
+            after: the key behind which to begin, by shard; the shard's first where there is none.
+        """
+        waiting = deque(self._due_pages(shard, at, after.get(shard)) for shard in job_shards())
+        while waiting:
+            shard_pages = waiting.popleft()
+            page = next(shard_pages, None)
+            if page is not None:
+                yield page
+                waiting.append(shard_pages)
+
+    def _due_pages(self, shard: str, at: datetime, after: Key | None) -> Iterator[DuePage]:
+        for keys in self._due_keys(shard, job_time(at + MOMENT), after):
+            records, _ = self._store.gather([Get(key) for key in keys], [])
+            yield DuePage(shard, keys[-1], tuple(_known(record for record in records if record is not None)))
+
+    def _due_keys(self, shard: str, before: str, after: Key | None) -> Iterator[Sequence[Key]]:
+        while True:
+            page = self._store.open_keys(shard, KEYS_AT_ONCE, after)
+            if due := [key for key in page.keys if key.pk < before]:
+                yield due
+            after = page.after
+            if after is None or len(due) < len(page.keys):
+                return
+
+
+def _known(records: Iterable[Record]) -> Iterator[Job]:
+    for record in records:
+        try:
+            job = Job.model_validate_json(record.body)
+        except (ValidationError, ContentLost):
+            log.warning("the record %r is no job that is known here, and is left", record.key.pk)
+        else:
+            yield job
+
+
+def later(job: Job, at: datetime) -> Job:
+    """Return the same work for that time, or the next moment there can be: a job is told from another by its time."""
+    return job.again_at(max(at, job.due_at + MOMENT))

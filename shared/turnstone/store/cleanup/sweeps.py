@@ -1,0 +1,42 @@
+"""Whose turn it is to sweep: one record with a lease, so that two sweeps of one table are not made at once."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from turnstone.domain.errors import Conflict
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, AttributeIs, Put, RevIs, Update
+from turnstone.store.layout.frames import stamp
+from turnstone.store.layout.keys import sweep_key
+
+
+class SweepLease(NamedTuple):
+    """The right to sweep, until its holder gives it back or its time is over."""
+
+    owner: str
+
+
+class SweepStore:
+    def __init__(self, store: RangeStore) -> None:
+        self._store = store
+
+    def try_take(self, owner: str, now: datetime, until: datetime) -> SweepLease | None:
+        """Return the lease, None if another sweep holds it. Raises StoreUnavailable."""
+        key = sweep_key()
+        found = self._store.get(key)
+        if found is not None and str(found.attributes.get("lease_until", "")) > stamp(now):
+            return None
+        guard = Absent() if found is None else RevIs(found.rev)
+        attributes = {"owner": owner, "lease_until": stamp(until)}
+        try:
+            self._store.write([Put(key, b"{}", attributes, (guard,))])
+        except Conflict:
+            return None  # another sweep was faster
+        return SweepLease(owner)
+
+    def give_back(self, lease: SweepLease, now: datetime) -> None:
+        """End the lease, unless its time was over and another sweep took it. Raises StoreUnavailable."""
+        try:
+            self._store.write([Update(sweep_key(), {"lease_until": stamp(now)}, (AttributeIs("owner", lease.owner),))])
+        except Conflict:
+            return

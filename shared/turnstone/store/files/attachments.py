@@ -1,0 +1,91 @@
+"""Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from turnstone.domain.access.access import Stamp
+from turnstone.domain.errors import NotFound
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions.sessions import LockState, Session
+from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.ports import RangeStore
+from turnstone.records import AttributeIs, Check, Get, Put, Record
+from turnstone.store.agents.agents import stamp_of_agent
+from turnstone.store.layout.frames import frame, private_part, wire_part
+from turnstone.store.layout.keys import agent_key, attachment_key, session_key
+from turnstone.store.sessions.session_records import session_of
+
+HELD_BYTES = 128 * 1024
+
+
+class StoredFile(NamedTuple):
+    """A file that a tool made, as it is read.
+
+    Attributes:
+        pieces: yields a large file's bytes; `body` is empty then.
+    """
+
+    name: str
+    mime_type: str
+    body: bytes
+    pieces: Iterator[bytes] | None = None
+
+
+class Attached(NamedTuple):
+    """A file as it is stored, and what tells who may see it."""
+
+    record: Record
+    session: Session
+    agent_stamp: Stamp
+
+    @property
+    def file(self) -> StoredFile:
+        """Return the file, in pieces if it is read so and large. Raises ContentLost, NotFound."""
+        if self.record.pieces is None:
+            return _file(self.record.body)
+        pieces = self.record.pieces()
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            return _file(first)
+        beginning = _file(first)
+        return beginning._replace(body=b"", pieces=chain((beginning.body, second), pieces))
+
+
+def _file(body: bytes) -> StoredFile:
+    told = private_part(body)
+    return StoredFile(told["name"], told["mime_type"], wire_part(body))
+
+
+class AttachmentStore:
+    def __init__(self, store: RangeStore, *, reads_in_pieces: bool = False) -> None:
+        """With `reads_in_pieces` a large file is not held while it is read; it is read twice for that."""
+        self._store = store
+        self._held_bytes = HELD_BYTES if reads_in_pieces else None
+
+    def put(self, ref: SessionRef, attachment_id: str, file: ProducedFile) -> None:
+        """Store the file durably; one of the same id takes its place.
+
+        Raises:
+            Conflict: no turn of the session runs, so that nothing is brought back into one that is deleted.
+            StoreUnavailable: it could not be stored.
+        """
+        body = frame({"name": file.name, "mime_type": file.mime_type}, file.body)
+        is_running = AttributeIs("status", LockState.RUNNING.value)
+        self._store.write(
+            [Put(attachment_key(ref, attachment_id), body, is_apart=True), Check(session_key(ref), (is_running,))]
+        )
+
+    def find(self, ref: SessionRef, attachment_id: str) -> Attached:
+        """Return the file with its session. Raises NotFound for any of them."""
+        gets = [
+            Get(session_key(ref)),
+            Get(agent_key(ref.tenant, ref.agent_id)),
+            Get(attachment_key(ref, attachment_id), self._held_bytes),
+        ]
+        (header, agent, record), _ = self._store.gather(gets, [])
+        if header is None or agent is None:
+            raise NotFound("session", ref.session_id)
+        if record is None:
+            raise NotFound("attachment", attachment_id)
+        return Attached(record, session_of(header), stamp_of_agent(agent, ref.agent_id))

@@ -1,0 +1,84 @@
+"""What was answered under an Idempotency-Key, kept for a day."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json, to_json
+
+from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, Get, Operation, Put, Record, RevIs
+from turnstone.store.layout.keys import idempotency_key
+
+KEPT = timedelta(hours=24)
+ATTEMPTS = 4
+
+
+def get_remembered(scope: str | SessionRef, attempt: Attempt) -> tuple[Get, ...]:
+    """Return the read that finds an earlier answer, none if the request has no key.
+
+    A tenant's answers outlive what they name; those of a session go with it.
+    """
+    return (Get(idempotency_key(scope, attempt.key)),) if attempt.key else ()
+
+
+def put_remembered(
+    scope: str | SessionRef, attempt: Attempt, answer: dict[str, str], now: datetime, found: Record | None = None
+) -> tuple[Put, ...]:
+    """Return the write that keeps the answer, none if the request has no key; `found` is a record that is over."""
+    if attempt.key is None:
+        return ()
+    body = to_json({"fingerprint": attempt.fingerprint, "answer": answer})
+    return (
+        Put(
+            key=idempotency_key(scope, attempt.key),
+            body=body,
+            attributes={"ttl": int((now + KEPT).timestamp())},
+            when=(RevIs(found.rev) if found else Absent(),),
+        ),
+    )
+
+
+def answer_in(record: Record | None, attempt: Attempt, now: datetime) -> dict[str, str] | None:
+    """Return what was answered before, None if nothing was or it is over. Raises IdempotencyMismatch."""
+    if record is None or int(record.attributes["ttl"]) <= now.timestamp():
+        return None
+    kept: dict[str, Any] = from_json(record.body)
+    if kept["fingerprint"] != attempt.fingerprint:
+        raise IdempotencyMismatch
+    answer: dict[str, str] = kept["answer"]
+    return answer
+
+
+class Once(NamedTuple):
+    """A creation that is done once, however often its request comes."""
+
+    tenant: str
+    attempt: Attempt
+    answer: dict[str, str]
+    now: datetime
+
+    def write(self, store: RangeStore, writes: Sequence[Operation]) -> dict[str, str]:
+        """Apply the writes and return the answer, or only return what the same request was answered with before.
+
+        Raises:
+            IdempotencyMismatch: the key was used for another body.
+            Conflict: one of the writes conflicts.
+        """
+        found: Record | None = None
+        for _ in range(ATTEMPTS):
+            remembered = put_remembered(self.tenant, self.attempt, self.answer, self.now, found)
+            try:
+                store.write([*writes, *remembered])
+            except Conflict as conflict:
+                if not remembered or conflict.key != remembered[0].key:
+                    raise
+                found = conflict.found
+                if before := answer_in(found, self.attempt, self.now):
+                    return before
+            else:
+                return self.answer
+        raise StoreUnavailable("the same request is being made too often at once, try again")

@@ -1,0 +1,39 @@
+"""Records whose content is lost: they keep their place, and whatever needs their content learns that it is lost."""
+
+import logging
+from threading import Lock
+
+from turnstone.domain.errors import ContentLost
+from turnstone.records import Record
+from turnstone.store.layout.keys import kind_and_name
+
+log = logging.getLogger(__name__)
+MOST_NOTED = 1_000
+
+
+class LostRecord(Record):
+    """A record of which key, attributes and revision are known, and whose body raises ContentLost."""
+
+    __slots__ = ()
+
+    @property
+    def body(self) -> bytes:
+        raise ContentLost(*kind_and_name(self.key))
+
+
+class LossLog:
+    """Logs each lost record once, however often it is read."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._noted: set[tuple[object, bytes]] = set()
+
+    def note(self, record: Record, reason: object) -> None:
+        """Log that the record, as it is stored, has lost its content."""
+        with self._lock:
+            if (record.key, record.body) in self._noted:
+                return
+            if len(self._noted) >= MOST_NOTED:
+                self._noted.clear()
+            self._noted.add((record.key, record.body))
+        log.error("the content of the record %r is lost: %s", record.key, reason)

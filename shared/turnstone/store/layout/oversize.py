@@ -1,0 +1,384 @@
+"""Bodies of any size in a RangeStore: compressed where that helps, in the blob store where a record can't hold them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
+from turnstone.ports import BlobStore, RangeStore
+from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
+from turnstone.store.layout.keys import kind_and_name
+from turnstone.store.layout.lost_records import LossLog, LostRecord
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+COMPRESS_ABOVE_BYTES = 768
+RECORD_BYTES = 350 * 1024
+PAGE_BYTES = 8 * 1024 * 1024
+PIECE_BYTES = 16 * 1024
+READS = 4  # of a record that is replaced each time before its payload is read
+
+_CODEC = "codec"
+_ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
+
+
+class OversizeStore:
+    """A RangeStore for bodies of any size, over one whose records are limited.
+
+    A body that is too large goes to the blob store before the record that points to it is written, under a name of its
+    own: each write has new blobs, which are removed if the write is refused. The blobs of a partition share a prefix.
+
+    A blob whose record was replaced, or whose write had no answer, is left for a clean-up job. That job must spare
+    young blobs: a put stores its blob before its record, and a copy of the data may be under way.
+
+    A record whose blob is missing or damaged is looked at again, because it may have been replaced or deleted between
+    the two reads. If it is unchanged it is returned as a LostRecord.
+
+    The attribute `codec` tells how a body is stored; it belongs to this class and is never seen outside.
+    """
+
+    def __init__(self, store: RangeStore, blobs: BlobStore) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._losses = LossLog()
+
+    def get(self, key: Key) -> Record | None:
+        """Return the record, None if there is none."""
+        return self._decoded_or_none(self._store.get(key))
+
+    def range(self, query: Range) -> Page:
+        """Return the next page of a range; shorter than the store's own when its bodies are large."""
+        return self._page(query, self._store.range(query))
+
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+        """Return the answers to several reads, made at the same time where the store allows it."""
+        records, pages = self._store.gather(gets, ranges)
+        return (
+            [self._got(get, record) for get, record in zip(gets, records, strict=True)],
+            [self._page(query, page) for query, page in zip(ranges, pages, strict=True)],
+        )
+
+    def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
+        """Apply all operations or none.
+
+        Raises:
+            Conflict: names the first operation whose condition failed.
+            ValueError: an operation sets `codec`, or the store accepts no such operations.
+        """
+        blobs: list[str] = []
+        try:
+            encoded = [self._encoded(operation, blobs) for operation in operations]
+        except (StoreUnavailable, ValueError):
+            self._remove(blobs)
+            raise
+        try:
+            self._store.write(encoded, nonce)
+        except Conflict as conflict:
+            self._remove(blobs)
+            raise Conflict(conflict.operation, conflict.key, self._decoded_or_none(conflict.found)) from conflict
+        except ValueError:
+            self._remove(blobs)
+            raise
+        except StoreUnavailable as unavailable:
+            if blobs and not unavailable.may_be_applied_later:
+                self._remove_unnamed(blobs, encoded)
+            raise
+
+    def open_keys(self, shard: str, limit: int, after: Key | None = None) -> KeyPage:
+        """Return keys of the records whose attribute `open` equals the shard, in key order."""
+        return self._store.open_keys(shard, limit, after)
+
+    def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
+        """Remove records of a partition, or that one record, then every payload they ever had; tell if none is left."""
+        if not self._store.clear(pk, limit, sk):
+            return False
+        return self._blobs.clear(f"{_folder(pk)}/" if sk is None else _beginning(Key(pk, sk)), limit)
+
+    def _encoded(self, operation: Operation, blobs: list[str]) -> Operation:
+        if isinstance(operation, Put | Update) and _CODEC in operation.attributes:
+            raise ValueError(f"the attribute {_CODEC!r} of {operation.key!r} is not the caller's")
+        if not isinstance(operation, Put):
+            return operation
+        if len(operation.body) <= COMPRESS_ABOVE_BYTES and not operation.is_apart:
+            return operation
+        # The default level: as fast as level 1 up to 3 KB (measured), and 3 to 10 % less to store and to pay for.
+        compressed = zlib.compress(operation.body)
+        smaller = len(compressed) < len(operation.body)
+        stored = compressed if smaller else operation.body
+        if len(stored) > RECORD_BYTES or operation.is_apart:
+            blobs.append(f"{_beginning(operation.key)}{uuid4().hex}")
+            self._blobs.put(blobs[-1], stored)
+            return _with_codec(operation, _pointer(blobs[-1], stored), _ZLIB_BLOB if smaller else _BLOB)
+        return _with_codec(operation, compressed, _ZLIB) if smaller else operation
+
+    def _remove(self, blobs: Iterable[str]) -> None:
+        """Remove blobs that no record names; what can't be removed now is left for the clean-up job."""
+        for name in blobs:
+            try:
+                self._blobs.delete(name)
+            except StoreUnavailable as unavailable:
+                log.warning("the payload %r of a refused write is left: %s", name, unavailable)
+
+    def _remove_unnamed(self, blobs: Sequence[str], encoded: Sequence[Operation]) -> None:
+        """Remove those blobs of a failed write that its records, as they are stored now, do not name."""
+        keys = [operation.key for operation in encoded if isinstance(operation, Put) and _CODEC in operation.attributes]
+        try:
+            found = [payload_of(record) for record in map(self._store.get, keys) if record is not None]
+        except StoreUnavailable as unavailable:
+            log.warning("payloads of a failed write are left, %r: %s", blobs, unavailable)
+        else:
+            named = {payload.name for payload in found if payload is not None}
+            self._remove(name for name in blobs if name not in named)
+
+    def _got(self, get: Get, record: Record | None) -> Record | None:
+        return self._decoded_or_none(record) if record is None or get.held_bytes is None else self._in_pieces(record)
+
+    def _page(self, query: Range, page: Page) -> Page:
+        if query.held_bytes is None:
+            return self._decoded_page(page)
+        return page._replace(records=tuple(map(self._in_pieces, page.records)))
+
+    def _in_pieces(self, record: Record) -> Record:
+        if _CODEC not in record.attributes:
+            return record
+        pieces = _Pieces(record, self._whole, self._stored_pieces)
+        return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
+
+    def _whole(self, record: Record, consume: Callable[[Iterator[bytes]], Result]) -> tuple[Record, Result]:
+        """Return the record as it was read in the end, and what the consumer made of its body.
+
+        Raises:
+            ContentLost: the body is lost.
+            NotFound: the record is gone by now.
+        """
+        for _ in range(READS):
+            try:
+                return record, consume(self._stored_pieces(record))
+            except UNDECODABLE as reason:
+                again = self._again(record, reason)
+                if again is None:
+                    raise NotFound(*kind_and_name(record.key)) from reason
+                if isinstance(again, LostRecord):
+                    raise ContentLost(*kind_and_name(record.key)) from reason
+                record = again
+        raise _changing(record)
+
+    def _stored_pieces(self, record: Record) -> Iterator[bytes]:
+        """Yield the body. Raises one of UNDECODABLE, at the end at the latest, if it is not the one that was stored."""
+        codec = record.attributes.get(_CODEC)
+        if codec is None:
+            yield record.body
+        elif codec == _ZLIB:
+            yield from _inflated((record.body,))
+        elif codec == _BLOB:
+            yield from self._blob_pieces(record.body)
+        elif codec == _ZLIB_BLOB:
+            yield from _inflated(self._blob_pieces(record.body))
+        else:
+            raise _of_newer_form(record, codec)
+
+    def _blob_pieces(self, pointer: bytes) -> Iterator[bytes]:
+        """Yield the payload in pieces; the last one only if all of them are what was stored."""
+        payload = _payload_in(pointer)
+        digest = hashlib.sha256()
+        last = b""
+        for piece in self._blobs.pieces(payload.name):
+            if last:
+                yield last
+            digest.update(piece)
+            last = piece
+        if digest.hexdigest() != payload.sha256:
+            raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
+        yield last
+
+    def _decoded_page(self, page: Page) -> Page:
+        # What fits in one answer of the store may be hundreds of blobs: never hold more than a few at once.
+        records: list[Record] = []
+        size_bytes = 0
+        for index, record in enumerate(page.records):
+            if size_bytes >= PAGE_BYTES:
+                return Page(tuple(records), page.records[index - 1].key.sk)
+            decoded = self._decoded(record)
+            if decoded is not None:
+                records.append(decoded)
+                size_bytes += 0 if isinstance(decoded, LostRecord) else len(decoded.body)
+        return Page(tuple(records), page.after)
+
+    def _decoded_or_none(self, record: Record | None) -> Record | None:
+        return None if record is None else self._decoded(record)
+
+    def _decoded(self, record: Record) -> Record | None:
+        """Return the record with its body, or None if it is gone by now."""
+        for _ in range(READS):
+            codec = record.attributes.get(_CODEC)
+            if codec is None:
+                return record
+            try:
+                return Record(record.key, self._body(codec, record), _without_codec(record.attributes), record.rev)
+            except UNDECODABLE as reason:
+                again = self._again(record, reason)
+                if again is None or isinstance(again, LostRecord):
+                    return again
+                record = again
+        raise _changing(record)
+
+    def _again(self, record: Record, reason: Exception) -> Record | None:
+        """Return the record as it is stored by now, a LostRecord if it is the same, None if it is gone."""
+        again = self._store.get(record.key)
+        if again is None or (again.body, again.attributes.get(_CODEC)) != (record.body, record.attributes.get(_CODEC)):
+            return again
+        self._losses.note(record, reason)
+        return LostRecord(record.key, b"", _without_codec(record.attributes), record.rev)
+
+    def _body(self, codec: Scalar, record: Record) -> bytes:
+        if codec == _ZLIB:
+            return zlib.decompress(record.body)
+        if codec == _BLOB:
+            return self._blob(record.body)
+        if codec == _ZLIB_BLOB:
+            return zlib.decompress(self._blob(record.body))
+        raise _of_newer_form(record, codec)
+
+    def _blob(self, pointer: bytes) -> bytes:
+        payload = _payload_in(pointer)
+        body = self._blobs.get(payload.name)
+        if body is None:
+            raise _Lost(f"the payload {payload.name!r} is missing")
+        if not payload.is_whole(body):
+            raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
+        return body
+
+
+class _Pieces:
+    """The body of a record in pieces, see `Pieces`."""
+
+    def __init__(
+        self,
+        record: Record,
+        whole: Callable[[Record, Callable[[Iterator[bytes]], Any]], tuple[Record, Any]],
+        stored: Callable[[Record], Iterator[bytes]],
+    ) -> None:
+        self._record = record
+        self._whole = whole
+        self._stored = stored
+        self._is_known = False
+
+    def read_by(self, consume: Callable[[Iterator[bytes]], Result]) -> Result:
+        self._record, made = self._whole(self._record, consume)
+        self._is_known = True
+        result: Result = made
+        return result
+
+    def __call__(self) -> Iterator[bytes]:
+        if not self._is_known:
+            only = self.read_by(_only_piece)
+            if only is not None:
+                yield only
+                return
+        try:
+            yield from self._stored(self._record)  # read again: to hold it is what the reader can't
+        except UNDECODABLE as reason:
+            raise StoreUnavailable(
+                f"the body of {self._record.key!r} went away while it was read: {reason}"
+            ) from reason
+
+
+def _only_piece(pieces: Iterator[bytes]) -> bytes | None:
+    """Return the piece if it is the only one, once all are known to be there."""
+    first, second = next(pieces), next(pieces, None)
+    deque(pieces, maxlen=0)
+    return first if second is None else None
+
+
+class _Lost(Exception):
+    """A payload is missing or damaged."""
+
+
+UNDECODABLE = (_Lost, ValueError, LookupError, TypeError, zlib.error)
+
+
+class Payload(NamedTuple):
+    """What a record refers to in the blob store."""
+
+    name: str
+    sha256: str
+
+    def is_whole(self, body: bytes) -> bool:
+        """Return whether these are the bytes that were stored."""
+        return _sha256(body) == self.sha256
+
+
+# The attribute of the records that refer to a payload, and its values there.
+REFERRING = (_CODEC, (_BLOB, _ZLIB_BLOB))
+
+
+def payload_of(record: Record) -> Payload | None:
+    """Return the payload that a record, as it is stored, refers to, None if it has none."""
+    return payload_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
+
+
+def payload_in(pointer: bytes) -> Payload | None:
+    """Return the payload that the body of a record refers to, None where that can't be read."""
+    try:
+        return _payload_in(pointer)
+    except UNDECODABLE:
+        return None
+
+
+def _payload_in(pointer: bytes) -> Payload:
+    """Return the payload. Raises one of UNDECODABLE."""
+    fields = json.loads(pointer)
+    return Payload(fields["name"], fields["sha256"])
+
+
+def _pointer(name: str, payload: bytes) -> bytes:
+    return json.dumps({"name": name, "sha256": _sha256(payload), "size": len(payload)}).encode()
+
+
+def _inflated(compressed: Iterable[bytes]) -> Iterator[bytes]:
+    inflater = zlib.decompressobj()
+    for rest in compressed:
+        while rest and not inflater.eof:
+            yield inflater.decompress(rest, PIECE_BYTES)
+            rest = inflater.unconsumed_tail
+    while not inflater.eof:  # what it took in, but had no room to give out
+        piece = inflater.decompress(b"", PIECE_BYTES)
+        if not piece:
+            raise ValueError("the compressed body ends too early")
+        yield piece
+
+
+def _changing(record: Record) -> StoreUnavailable:
+    return StoreUnavailable(f"the record {record.key!r} changes faster than its payload can be read, try again")
+
+
+def _of_newer_form(record: Record, codec: Scalar) -> StoreUnavailable:
+    return StoreUnavailable(f"the body of {record.key!r} is stored as {codec!r}, which a newer Turnstone reads")
+
+
+def _without_codec(attributes: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {name: value for name, value in attributes.items() if name != _CODEC}
+
+
+def _folder(pk: str) -> str:
+    return _sha256(pk.encode())[:32]
+
+
+def _beginning(key: Key) -> str:
+    """Return what the names of all payloads begin with that the record has, or had."""
+    return f"{_folder(key.pk)}/{_sha256(key.sk.encode())[:32]}-"
+
+
+def _with_codec(put: Put, body: bytes, codec: str) -> Put:
+    return put._replace(body=body, attributes={**put.attributes, _CODEC: codec})
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

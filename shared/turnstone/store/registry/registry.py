@@ -1,0 +1,95 @@
+"""What was registered, one partition for each kind of a tenant, in the order of the identifiers."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound, StoreUnavailable
+from turnstone.domain.registry.registry import Registered
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.ports import RangeStore
+from turnstone.records import Absent, AttributeIs, Delete, Get, Put, Range
+from turnstone.store.layout.frames import frame, wire_part
+from turnstone.store.layout.idempotency import ATTEMPTS, Once, answer_in, get_remembered
+from turnstone.store.layout.keys import directory_key, registered_key, registered_partition
+from turnstone.store.layout.ranges import all_records
+from turnstone.store.registry.directory import put_changed, rev_after
+
+ACTIVE = {"status": "active"}
+Entry = TypeVar("Entry", bound=Registered)
+
+
+class RegistryStore(Generic[Entry]):
+    """Everything registered of one kind, such as `model`."""
+
+    def __init__(
+        self, store: RangeStore, kind: str, entry: type[Entry], forget: Callable[[str, int], None] = lambda *_: None
+    ) -> None:
+        """Take what forgets a tenant's directory, which each change changes."""
+        self._store = store
+        self._kind = kind
+        self._entry = entry
+        self._forget = forget
+
+    def list(self, tenant: str) -> tuple[Entry, ...]:
+        """Return everything registered, in the order of its keys."""
+        records = all_records(self._store, Range(registered_partition(tenant, self._kind)))
+        return tuple(self._entry.model_validate_json(wire_part(record.body)) for record in records)
+
+    def find(self, tenant: str, identifier: str) -> Entry | None:
+        """Return what is registered under the identifier, None if nothing is."""
+        record = self._store.get(registered_key(tenant, self._kind, identifier))
+        return None if record is None else self._entry.model_validate_json(wire_part(record.body))
+
+    def register(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> None:
+        """Store the entry; the same once more is fine.
+
+        Raises AlreadyRegistered, IdempotencyMismatch, and InvalidRequest if too much is registered.
+        """
+        once = Once(tenant, attempt, {"identifier": entry.identifier}, now)
+        for _ in range(ATTEMPTS):
+            writes = self._writes(tenant, entry, attempt, now)
+            if not writes and not attempt.key:
+                return
+            try:
+                once.write(self._store, writes)
+                if writes:
+                    self._forget(tenant, rev_after(writes[-1]))
+            except Conflict:
+                continue  # somebody else was faster; what they did decides
+            return
+        raise StoreUnavailable("this name is being registered too often at once, try again")
+
+    def remove(self, tenant: str, identifier: str) -> None:
+        """Remove what is registered under the identifier. Raises NotFound."""
+        is_there = AttributeIs("status", ACTIVE["status"])
+        key = registered_key(tenant, self._kind, identifier)
+        for _ in range(ATTEMPTS):
+            listed = self._store.get(directory_key(tenant))
+            changed = put_changed(tenant, listed, self._kind, {identifier: None})
+            try:
+                self._store.write([Delete(key, when=(is_there,)), changed])
+            except Conflict as conflict:
+                if conflict.key == key:
+                    raise NotFound(f"registered {self._kind}", identifier) from conflict
+                continue  # something else was registered meanwhile
+            self._forget(tenant, rev_after(changed))
+            return
+        raise StoreUnavailable("too much is being registered at once, try again")
+
+    def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Put, ...]:
+        """Return what has to be written, nothing if it is there or was once. Raises as `register` does."""
+        key = registered_key(tenant, self._kind, entry.identifier)
+        gets = [Get(key), Get(directory_key(tenant)), *get_remembered(tenant, attempt)]
+        (found, listed, *remembered), _ = self._store.gather(gets, [])
+        if remembered and answer_in(remembered[0], attempt, now):
+            return ()
+        if found is None:
+            changes = {entry.identifier: entry.model_dump(mode="json")}
+            return (
+                Put(key, frame({}, entry.model_dump_json().encode()), ACTIVE, when=(Absent(),)),
+                put_changed(tenant, listed, self._kind, changes),
+            )
+        if self._entry.model_validate_json(wire_part(found.body)) != entry:
+            raise AlreadyRegistered(self._kind, entry.identifier)
+        return ()

@@ -1,0 +1,57 @@
+"""Sessions and their context segments as records."""
+
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.sessions.context import Segment
+from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
+from turnstone.records import Absent, Put, Record, RevIs, Scalar
+from turnstone.store.layout.frames import stamp, stamped
+from turnstone.store.layout.keys import segment_key, session_key
+
+
+def put_session(ref: SessionRef, session: Session) -> Put:
+    """Return the write that stores the session, provided nobody changed it since it was read."""
+    return Put(
+        key=session_key(ref),
+        body=session.model_dump_json(exclude={"lock", "rev"}, exclude_defaults=True).encode(),
+        attributes=lock_attributes(session.lock),
+        when=(RevIs(session.rev) if session.rev else Absent(),),
+    )
+
+
+def session_of(record: Record) -> Session:
+    lock = SessionLock(
+        state=LockState(str(record.attributes["status"])),
+        order=_text(record.attributes.get("active")),
+        fence=int(record.attributes["fence"]),
+        reopened=int(record.attributes.get("reopened", 0)),
+        lease_until=stamped(record.attributes.get("lease_until")),
+        await_until=stamped(record.attributes.get("await_until")),
+    )
+    return Session.model_validate_json(record.body).model_copy(update={"lock": lock, "rev": record.rev})
+
+
+def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
+    attributes: dict[str, Scalar] = {"status": lock.state.value, "fence": lock.fence}
+    if lock.order is not None:
+        attributes["active"] = lock.order
+    if lock.reopened:
+        attributes["reopened"] = lock.reopened
+    if lock.lease_until is not None:
+        attributes["lease_until"] = stamp(lock.lease_until)
+    if lock.await_until is not None:
+        attributes["await_until"] = stamp(lock.await_until)
+    return attributes
+
+
+def put_segment(ref: SessionRef, segment: Segment) -> Put:
+    """Return the write that stores the segment; the session's lock, held in the same write, is its guard."""
+    unsaid = {"summary"} if segment.summary is None else None
+    return Put(key=segment_key(ref, segment.number), body=segment.model_dump_json(exclude=unsaid).encode())
+
+
+def segment_of(record: Record) -> Segment:
+    return Segment.model_validate_json(record.body)
+
+
+def _text(value: Scalar | None) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,82 @@
+"""Turns and steps as records. The second line of each body is what the wire shows, ready to be passed on."""
+
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic import ConfigDict, TypeAdapter
+
+from turnstone.domain.agents.agents import TurnOverrides
+from turnstone.domain.errors import ContentLost
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.turns.turns import Step, StepTrace, Turn, TurnState, TurnStatus, lost_turn
+from turnstone.records import Absent, Put, Record, RevIs, Scalar
+from turnstone.store.layout.frames import frame, private_part, wire_part
+from turnstone.store.layout.keys import open_shard, step_key, turn_key, turn_ref_of
+
+_STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
+TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
+_NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", "overrides"}
+_DERIVED = {"failure"}  # of the turn: what is stored of a failure is private, and readers are shown a part of it
+
+
+def put_turn(ref: SessionRef, state: TurnState) -> Put:
+    """Return the write that stores the turn with all its steps, provided nobody changed it since it was read."""
+    attributes: dict[str, Scalar] = {"status": state.status.value}
+    if not state.status.is_terminal:
+        attributes["open"] = open_shard(ref)
+    private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
+    if overrides := _given(state.overrides):
+        private["overrides"] = overrides
+    return Put(
+        key=turn_key(ref, state.order),
+        body=frame(private, state.turn.model_dump_json(exclude=_DERIVED).encode()),
+        attributes=attributes,
+        when=(RevIs(state.rev) if state.rev else Absent(),),
+    )
+
+
+def put_step(ref: SessionRef, state: TurnState) -> Put:
+    """Return the write that stores the turn's newest step as a record of its own."""
+    index = len(state.turn.steps) - 1
+    private = state.traces[index].model_dump(exclude_defaults=True)
+    wire = state.turn.steps[index].model_dump_json().encode()
+    return Put(key=step_key(ref, state.order, index), body=frame(private, wire), when=(Absent(),))
+
+
+def turn_state_of(record: Record, step_records: tuple[Record, ...] = ()) -> TurnState:
+    """Return the turn; the steps stored beside it are joined on while it is open, and ignored afterwards.
+
+    Where its content is lost, or that of such a step, a `lost_turn` is returned.
+    """
+    try:
+        return _turn_state_of(record, step_records)
+    except ContentLost:
+        lost = lost_turn(turn_ref_of(record.key), TurnStatus(str(record.attributes["status"])))
+        return lost.model_copy(update={"rev": record.rev, "token": record.attributes.get(TOKEN)})
+
+
+def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnState:
+    turn = Turn.model_validate_json(wire_part(record.body))
+    private = private_part(record.body)
+    order = order_of(record)
+    status = TurnStatus(str(record.attributes["status"]))
+    told = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
+    state = TurnState.model_validate({**private, **told}).with_shown_failure()
+    if status.is_terminal:
+        return state
+    for step_record in step_records:
+        if int(step_record.key.sk.rsplit(":", 1)[1]) >= len(turn.steps):
+            step = _STEP.validate_json(wire_part(step_record.body))
+            state = state.with_step(step, StepTrace.model_validate(private_part(step_record.body)))
+    return state
+
+
+def order_of(record: Record) -> str:
+    """Return the order key of the turn the record holds."""
+    return unquote(record.key.sk.removeprefix("turn:"))
+
+
+def _given(overrides: TurnOverrides) -> dict[str, Any]:
+    """Return the overrides that say something, whole: a default inside one, such as a strategy's type, is kept."""
+    given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
+    return overrides.model_dump(mode="json", include=given)

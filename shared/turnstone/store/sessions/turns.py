@@ -1,0 +1,312 @@
+"""Turns in the store. Every transition of a turn is one atomic write over the session's header and the turn.
+
+The header's revision guards who may take the lock; the fence in it guards who may add steps and renew the lease.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from turnstone.domain.access.access import Stamp
+from turnstone.domain.agents.agents import Agent
+from turnstone.domain.errors import Conflict, LeaseLost, NotFound
+from turnstone.domain.messages.messages import Message, UserMessage
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.context import (
+    Entry,
+    Segment,
+    living,
+    newest_entries,
+    newest_within,
+    segments_within,
+    summary_tokens,
+    tokens_of,
+    told_afterwards,
+    told_of,
+)
+from turnstone.domain.sessions.sessions import LockState, Session
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import LOST, TurnState
+from turnstone.domain.values.content import Restore
+from turnstone.ports import RangeStore
+from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
+from turnstone.store.agents.agents import agent_of, stamp_of_agent
+from turnstone.store.layout.frames import stamp
+from turnstone.store.layout.idempotency import get_remembered
+from turnstone.store.layout.keys import (
+    agent_key,
+    directory_key,
+    header_and_segments,
+    open_shards,
+    segments_before,
+    session_key,
+    steps_of_turn,
+    turn_key,
+    turn_ref_of,
+)
+from turnstone.store.layout.lost_records import LostRecord
+from turnstone.store.layout.ranges import pages, records_within
+from turnstone.store.registry.directory import Directory
+from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
+from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
+from turnstone.store.sessions.turn_places import session_with_turn
+from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of
+from turnstone.store.sessions.whole_turns import whole_state
+from turnstone.store.usage.usage import put_spent
+
+log = logging.getLogger(__name__)
+
+
+class SessionView(NamedTuple):
+    """What one round trip tells of a session: its header, its agent, its newest segments from the oldest on.
+
+    `turn_record` is that of the turn that was asked for.
+    """
+
+    session: Session
+    agent: Agent
+    agent_stamp: Stamp
+    segments: tuple[Segment, ...]
+    remembered: Record | None = None
+    turn_record: Record | None = None
+
+    @property
+    def state(self) -> TurnState | None:
+        """Return the turn that was asked for, without steps that are stored beside it."""
+        return turn_state_of(self.turn_record) if self.turn_record else None
+
+    @property
+    def open_segment(self) -> Segment:
+        """Return the segment that the next ended turn is appended to."""
+        return self.segments[-1] if self.segments else Segment(number=0)
+
+    def segments_with(self, *changed: Segment) -> tuple[Segment, ...]:
+        """Return the segments as they are once these are stored."""
+        numbers = {segment.number for segment in changed}
+        return (*(segment for segment in self.segments if segment.number not in numbers), *changed)
+
+
+class Change(NamedTuple):
+    """A transition: the session and turns as they shall be, guarded by the revisions they were read with.
+
+    Attributes:
+        has_spent: whether a turn ends that took tokens, so that what the session spent this day is to be told.
+    """
+
+    session: Session
+    turns: tuple[TurnState, ...]
+    segments: tuple[Segment, ...] = ()
+    remembered: tuple[Put, ...] = ()
+    has_spent: bool = False
+
+
+class Visited(NamedTuple):
+    """A turn with all its steps, its session, and who may see the session's agent.
+
+    Attributes:
+        restore: what restores the long texts in JSON that is made of the state; None where it has all its texts.
+    """
+
+    session: Session
+    state: TurnState
+    agent_stamp: Stamp
+    restore: Restore | None
+
+
+class TurnStore:
+    def __init__(
+        self, store: RangeStore, directory: Directory | None = None, *, leaves_long_texts: bool = False
+    ) -> None:
+        """Take the directory whose reads are made along with those of a turn.
+
+        With `leaves_long_texts` a visitor holds no long text of an ended turn, for which it is read more than once.
+        """
+        self._store = store
+        self._directory = directory
+        self._held_bytes = LONG_BYTES if leaves_long_texts else None
+
+    def view(
+        self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
+    ) -> SessionView:
+        """Return what a turn needs to begin or go on, read in one round trip.
+
+        Raises:
+            NotFound: the session, its agent, or the turn that was asked for.
+        """
+        wanted_range = header_and_segments(ref, segments_within(budget_tokens))
+        remembered_key = get_remembered(ref, attempt) if attempt else ()
+        wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
+        beside = (Get(directory_key(ref.tenant)),) if self._directory else ()
+        (agent_record, *found), (newest,) = self._store.gather(
+            [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key, *beside],
+            [wanted_range],
+        )
+        if self._directory:
+            self._directory.learn(ref.tenant, found.pop())
+        newest_first = records_within(self._store, wanted_range, newest)
+        if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
+            raise NotFound("session", ref.session_id)
+        stored = agent_of(agent_record, ref.agent_id)
+        turn_record = found.pop(0) if turn_id is not None else None
+        if turn_id is not None and turn_record is None:
+            raise NotFound("turn", turn_id)
+        return SessionView(
+            session=session_of(newest_first[0]),
+            agent=stored.agent,
+            agent_stamp=stored.stamp,
+            segments=_segments_in(newest_first[1:]),
+            remembered=found[0] if found else None,
+            turn_record=turn_record,
+        )
+
+    def session_of(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
+        """Return the id of the agent's session that has the turn, None if none has."""
+        return session_with_turn(self._store, (tenant, agent_id), turn_id)
+
+    def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
+        """Return the session and the turn with all its steps, or a `lost_turn`. Raises NotFound for either."""
+        gets = [Get(session_key(ref)), Get(turn_key(ref, ref.turn_id))]
+        (header, record), _ = self._store.gather(gets, [])
+        return self._loaded(ref, header, record)
+
+    def visit(self, ref: TurnRef) -> Visited:
+        """Return what `load` returns, and who may see the session's agent. Raises NotFound for any of them."""
+        turn, agent_place = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
+        gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_place)]
+        (header, record, agent), _ = self._store.gather(gets, [])
+        restore: Restore | None = None
+        if record is not None:
+            record, restore = with_long_texts_left(record)
+        session, state = self._loaded(ref, header if agent is not None else None, record)
+        return Visited(session, state, stamp_of_agent(agent, ref.agent_id), restore)
+
+    def commit(self, ref: SessionRef, change: Change) -> Change:
+        """Apply the transition and return it with its new revisions. Raises Conflict if somebody was faster."""
+        writes: list[Put] = [put_session(ref, change.session)]
+        writes += (put_turn(ref, state) for state in change.turns)
+        writes += (put_segment(ref, segment) for segment in change.segments)
+        if change.has_spent:
+            writes.append(put_spent(ref, change.session))
+        self._store.write([*writes, *change.remembered])
+        return change._replace(
+            session=change.session.model_copy(update={"rev": change.session.rev + 1}),
+            turns=tuple(state.model_copy(update={"rev": state.rev + 1}) for state in change.turns),
+        )
+
+    def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:
+        """Store the turn's newest step and return the session with its new revision.
+
+        The revision moves with each step, so that nobody ends or takes over a turn without knowing all its steps.
+
+        Raises:
+            LeaseLost: the session's lock has another fence, or was changed by somebody else.
+        """
+        unchanged = RevIs(session.rev)
+        step_count = len(state.turn.steps)
+        try:
+            self._store.write(
+                [
+                    put_step(ref, state),
+                    Update(session_key(ref), {"steps": step_count}, (unchanged, *_held(session.lock.fence))),
+                ]
+            )
+        except Conflict as conflict:
+            raise LeaseLost(state.turn_id) from conflict
+        return session.model_copy(update={"rev": session.rev + 1})
+
+    def renew(self, ref: TurnRef, fence: int, lease_until: datetime) -> None:
+        """Prolong the lease. Raises LeaseLost if the session's lock has another fence or is not held."""
+        try:
+            self._store.write([Update(session_key(ref), {"lease_until": stamp(lease_until)}, _held(fence))])
+        except Conflict as conflict:
+            raise LeaseLost(ref.turn_id) from conflict
+
+    def discard_steps(self, ref: SessionRef, order: str, count: int) -> None:
+        """Remove the records of the first steps, that many, of a turn that ended with them and holds them itself.
+
+        Later ones belong to a run that opened the turn again.
+        """
+        if not count:
+            return
+        for page in pages(self._store, steps_of_turn(ref, order, count)):
+            for first in range(0, len(page.records), MAX_OPERATIONS):
+                self._store.write([Delete(record.key) for record in page.records[first : first + MAX_OPERATIONS]])
+
+    def history(self, ref: SessionRef, segments: Sequence[Segment], budget_tokens: int) -> tuple[Message, ...]:
+        """Return the newest messages of ended turns that fit the budget, oldest first; whole turns where possible."""
+        if budget_tokens <= 0:
+            return ()
+        summary, entries = living(segments)
+        has_room = summary is not None and summary_tokens(summary) <= budget_tokens
+        summed_up = (told_of(summary),) if summary is not None and has_room else ()
+        chosen, left = newest_entries(entries, budget_tokens - tokens_of(summed_up))
+        messages = self.messages_of(ref, chosen)
+        if left < 0 and chosen:
+            messages[0] = newest_within(messages[0], chosen[0].tokens + left)
+        return (*summed_up, *(message for turn in messages for message in turn))
+
+    def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
+        """Return what is told of each of the turns; those that the log does not hold itself are read."""
+        by_reference = [entry for entry in entries if entry.messages is None]
+        records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
+        told = {entry.order: entry.messages or () for entry in entries}
+        for entry, record in zip(by_reference, records, strict=True):
+            if record is not None:
+                state = turn_state_of(record)
+                is_lost = (UserMessage(content=LOST),)
+                told[entry.order] = is_lost if state.is_lost else told_afterwards(state)
+        return [told[entry.order] for entry in entries]
+
+    def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:
+        """Return these newest segments with the earlier ones that the budget may hold beside them, read now."""
+        missing = segments_within(budget_tokens) - len(read)
+        if missing <= 0 or not read or read[0].number == 0:
+            return read
+        query = segments_before(ref, read[0].number, missing)
+        found = records_within(self._store, query, self._store.range(query))
+        return (*_segments_in(found), *read)
+
+    def _loaded(self, ref: TurnRef, header: Record | None, record: Record | None) -> tuple[Session, TurnState]:
+        if header is None:
+            raise NotFound("session", ref.session_id)
+        if record is None:
+            raise NotFound("turn", ref.turn_id)
+        return session_of(header), whole_state(self._store, ref, record)
+
+    def open_turns(self) -> list[TurnRef]:
+        """Return the turns that have not ended, as the open index knows them."""
+        return list(self.each_open())
+
+    def each_open(self, first_shard: int = 0) -> Iterator[TurnRef]:
+        """Yield the turns that have not ended, page by page, beginning with one of the parts of the open index."""
+        shards = open_shards()
+        first = first_shard % len(shards)
+        for shard in (*shards[first:], *shards[:first]):
+            page = self._store.open_keys(shard, limit=1_000)
+            yield from _refs_of(page.keys)
+            while page.after is not None:
+                page = self._store.open_keys(shard, limit=1_000, after=page.after)
+                yield from _refs_of(page.keys)
+
+
+def _segments_in(newest_first: Sequence[Record]) -> tuple[Segment, ...]:
+    """Return the segments from the oldest on, without those whose content is lost: turns go on without them."""
+    return tuple(segment_of(record) for record in reversed(newest_first) if not isinstance(record, LostRecord))
+
+
+def _refs_of(keys: Iterable[Key]) -> Iterator[TurnRef]:
+    """Yield which turns the keys name; one that names none must not hide the others."""
+    for key in keys:
+        try:
+            ref = turn_ref_of(key)
+        except ValueError:
+            log.warning("the open index has %r, which names no turn and is left", key)
+        else:
+            yield ref
+
+
+def _held(fence: int) -> tuple[Condition, ...]:
+    is_mine = AttributeIs("fence", fence)
+    is_running = AttributeIs("status", LockState.RUNNING.value)
+    return is_mine, is_running
