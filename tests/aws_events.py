@@ -22,7 +22,7 @@ from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
-from turnstone.ports import RangeStore
+from turnstone.ports.storage import RangeStore
 from turnstone.services.turns.transitions import closed, opened, paused
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.files.attachments import AttachmentStore

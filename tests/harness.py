@@ -38,11 +38,12 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
 from turnstone.domain.turns.turns import NewTurn, Step, Turn, TurnState, TurnStatus
 from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
-from turnstone.ports import Clock, RangeStore, Supervisor
-from turnstone.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
+from turnstone.ports.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
+from turnstone.ports.storage import RangeStore
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.turns.attention import turn_of
 from turnstone.settings.config import Settings
 from turnstone.store.layout.keys import all_turns, session_key, session_partition, steps_of_turn
 from turnstone.store.layout.oversize import OversizeStore
@@ -393,7 +394,7 @@ class Server:
         }
         assert expected[lock.state] == still_open
         indexed = [turn for turn in TurnStore(self.records).open_turns() if turn.session_id == ref.session_id]
-        assert [turn_of(ref, order) for order in still_open] == indexed
+        assert [ref.turn(order) for order in still_open] == indexed
         for state in states:
             step_ids = [step.step_id for step in state.turn.steps]
             assert len(set(step_ids)) == len(step_ids) == len(state.traces)

@@ -38,7 +38,7 @@ from moto.stepfunctions.parser.utils import TMP_THREADS
 import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
 from tests.contract.dynamo_table import create_table
 from turnstone.adapters.aws.dynamodb_items import encoded_key
-from turnstone.records import Key
+from turnstone.ports.records import Key
 
 DEFINITION = Path(__file__).parents[1] / "functions" / "turn_supervisor" / "state_machine.asl.json"
 REGION = "eu-central-1"

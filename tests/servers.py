@@ -24,7 +24,7 @@ SHOWN_LOG_CHARACTERS = 8_000
 
 
 class ServerProcess:
-    """`python -m functions.local.server` over a data directory; it can be killed and restarted at the same address.
+    """The local server over a data directory; it can be killed and restarted at the same address.
 
     Within the `with` block it runs, unless it was ended; what it logged is shown when the test fails.
     """

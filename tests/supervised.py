@@ -29,8 +29,8 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.edge import worker
 from turnstone.edge.worker import TurnWorker
-from turnstone.ports import Clock
-from turnstone.records import Key
+from turnstone.ports.records import Key
+from turnstone.ports.system import Clock
 from turnstone.settings.config import Settings
 from turnstone.store.layout.keys import turn_key_of
 from turnstone.store.layout.oversize import OversizeStore

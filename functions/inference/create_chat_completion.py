@@ -7,7 +7,7 @@ from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
 from turnstone.dialects.openai.errors import OPENAI
 from turnstone.domain.errors import ModelBusy, ModelError, ModelTimedOut
-from turnstone.domain.models.inference import ModelAnswer
+from turnstone.domain.models.requests import Inferred
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, parse
 from turnstone.http.server.clients import is_llama_stack_client
@@ -16,7 +16,7 @@ from turnstone.http.server.clients import is_llama_stack_client
 def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, CreateChatCompletion)
 
-    def keep(answer_id: str, asked_at: datetime, answer: ModelAnswer) -> None:
+    def keep(answer_id: str, asked_at: datetime, answer: Inferred) -> None:
         encoder = ChatCompletionEncoder(body.model, answer_id, asked_at)
         wire = stored_wire(encoder.whole(answer), body.messages, body.metadata)
         stored = request.application.stored_completions

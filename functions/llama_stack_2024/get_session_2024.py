@@ -1,6 +1,6 @@
 """POST /agents/session/get: a session with its turns, or some of them; the ids may stand in the query, too."""
 
-from turnstone.dialects.llama_stack.turn_replies import session_head, session_tail
+from turnstone.dialects.llama_stack.turns.replies import session_head, session_tail
 from turnstone.dialects.llama_stack_2024.replies import Session2024, wire_2024
 from turnstone.dialects.llama_stack_2024.requests import SessionWanted, named_in_query, query_of
 from turnstone.domain.errors import NotFound

@@ -7,4 +7,5 @@ with for_good():
     # relative: in a function this family is a package of its own, here a part of functions
     from . import get_docs, get_openapi, get_root, health, version
 
-handler = LambdaHandler(__name__, get_docs.ROUTE, get_openapi.ROUTE, get_root.ROUTE, health.ROUTE, version.ROUTE)
+ROUTES = (get_docs.ROUTE, get_openapi.ROUTE, get_root.ROUTE, health.ROUTE, version.ROUTE)
+handler = LambdaHandler(__name__, *ROUTES)

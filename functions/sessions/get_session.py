@@ -1,7 +1,7 @@
 """GET /v1/agents/{agent_id}/session/{session_id}: a session with its turns, or with those named by `turn_ids`."""
 
 from turnstone.dialects.llama_stack.requests import WantedTurns, turn_ids_in_query
-from turnstone.dialects.llama_stack.turn_replies import SessionWithTurns, session_head, session_tail
+from turnstone.dialects.llama_stack.turns.replies import SessionWithTurns, session_head, session_tail
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 

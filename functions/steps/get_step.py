@@ -1,6 +1,6 @@
 """GET …/turn/{turn_id}/step/{step_id}: one finished step of a turn."""
 
-from turnstone.dialects.llama_stack.turn_replies import StepReply
+from turnstone.dialects.llama_stack.turns.replies import StepReply
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, reply, restored
 

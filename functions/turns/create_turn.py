@@ -1,7 +1,7 @@
 """POST /v1/agents/{agent_id}/session/{session_id}/turn: start a turn; stream it, or answer once it ends or pauses."""
 
-from turnstone.dialects.llama_stack.stream import encode
-from turnstone.dialects.llama_stack.turn_requests import CreateTurn
+from turnstone.dialects.llama_stack.turns.requests import CreateTurn
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse

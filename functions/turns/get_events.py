@@ -1,7 +1,7 @@
 """GET …/turn/{turn_id}/events: a turn's events with their numbers, from one on, and until it ends or pauses."""
 
-from turnstone.dialects.llama_stack.event_numbers import QUERY, heard_up_to
-from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turns.event_numbers import QUERY, heard_up_to
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.turns.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnStreamReply

@@ -1,7 +1,7 @@
 """POST …/turn/{turn_id}/resume: go on with a turn that waits for its client's tool responses."""
 
-from turnstone.dialects.llama_stack.stream import encode
-from turnstone.dialects.llama_stack.turn_requests import ResumeTurn
+from turnstone.dialects.llama_stack.turns.requests import ResumeTurn
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.turns.turns import Turn, TurnStatus
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse

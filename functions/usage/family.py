@@ -8,4 +8,4 @@ with for_good():
     from . import get_context, get_usage
 
 ROUTES = (get_usage.ROUTE, get_context.ROUTE)
-handler = LambdaHandler(__name__, *ROUTES, loads="usage")
+handler = LambdaHandler(__name__, *ROUTES, loads=("usage", "contexts"))

@@ -24,7 +24,7 @@ from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
 from turnstone.bootstrap.places.operated_place import DATABASE
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
-from turnstone.records import Put
+from turnstone.ports.records import Put
 from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import attachment_key
 from turnstone.store.layout.oversize import OversizeStore

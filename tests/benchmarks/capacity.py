@@ -12,7 +12,7 @@ charged as if it wrote what it checks, and that a range without records costs a 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from turnstone.records import Check, Delete, Key, Operation, Put, Record, RevIs, Scalar, Update
+from turnstone.ports.records import Check, Delete, Key, Operation, Put, Record, RevIs, Scalar, Update
 
 KB = 1024
 READ_UNIT_BYTES = 4 * KB

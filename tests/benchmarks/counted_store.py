@@ -11,8 +11,8 @@ from tests.benchmarks.capacity import (
     units_of_range,
     units_of_write,
 )
-from turnstone.ports import RangeStore
-from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record
+from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record
+from turnstone.ports.storage import RangeStore
 
 BATCH_KEYS = 100
 BATCH_DELETES = 25

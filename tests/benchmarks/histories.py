@@ -16,9 +16,10 @@ from turnstone.domain.sessions.context import rebuilt
 from turnstone.domain.sessions.sessions import Session, SessionLock
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.turns import InferenceStep, StepTrace, TokenUsage, Turn, TurnState
+from turnstone.domain.turns.turns import InferenceStep, StepTrace, Turn, TurnState
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.ids import milliseconds, uuid7
-from turnstone.ports import RangeStore
+from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import AgentStore, StoredAgent
 from turnstone.store.sessions.sessions import SessionStore
 from turnstone.store.sessions.turns import Change, TurnStore

@@ -14,7 +14,7 @@ from tests.benchmarks.workload import Measure, Workload
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
-from turnstone.ports import RangeStore
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.keys import all_turns
 from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.layout.ranges import all_records

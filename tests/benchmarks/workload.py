@@ -25,10 +25,9 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import TurnAwaitsInput, TurnCompleted
 from turnstone.domain.turns.turns import NewTurn, Turn
 from turnstone.domain.values.ids import milliseconds, order_key, uuid7
-from turnstone.ports import RangeStore
-from turnstone.records import Update
+from turnstone.ports.records import Update
+from turnstone.ports.storage import RangeStore
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.turns.attention import turn_of
 from turnstone.settings.config import Settings
 from turnstone.settings.local_settings import LocalSettings
 from turnstone.store.layout.keys import turn_key
@@ -216,4 +215,4 @@ def _completed(broadcast: TurnBroadcast) -> Turn:
 def _paused(broadcast: TurnBroadcast, ref: SessionRef) -> TurnRef:
     *_, last = broadcast.wait()
     assert isinstance(last, TurnAwaitsInput), last
-    return turn_of(ref, last.turn.turn_id)
+    return ref.turn(last.turn.turn_id)

@@ -11,8 +11,20 @@ from uuid import uuid4
 
 from turnstone.adapters.aws.dynamodb_items import encoded_key
 from turnstone.domain.errors import Conflict
-from turnstone.ports import RangeStore
-from turnstone.records import AttributeIs, Condition, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
+from turnstone.ports.records import (
+    AttributeIs,
+    Condition,
+    Get,
+    Key,
+    KeyPage,
+    Operation,
+    Page,
+    Put,
+    Range,
+    Record,
+    Update,
+)
+from turnstone.ports.storage import RangeStore
 
 TABLE = {
     "BillingMode": "PAY_PER_REQUEST",

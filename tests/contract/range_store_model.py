@@ -7,7 +7,19 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from turnstone.records import Absent, AttributeIs, Check, Condition, Delete, Key, Operation, Put, Record, RevIs, Update
+from turnstone.ports.records import (
+    Absent,
+    AttributeIs,
+    Check,
+    Condition,
+    Delete,
+    Key,
+    Operation,
+    Put,
+    Record,
+    RevIs,
+    Update,
+)
 
 CONDITIONS: tuple[Condition, ...] = (
     Absent(),

@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.contract.range_store_reads import read_all
 from turnstone.domain.errors import Conflict
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, Key, Operation, Put, Range, Record, RevIs
+from turnstone.ports.records import Absent, Key, Operation, Put, Range, Record, RevIs
+from turnstone.ports.storage import RangeStore
 
 
 class RaceConformance:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.range_store_model import new_partition
-from turnstone.ports import RangeStore
-from turnstone.records import Delete, Get, Key, Put, Range, Record, RevIs, Update
+from turnstone.ports.records import Delete, Get, Key, Put, Range, Record, RevIs, Update
+from turnstone.ports.storage import RangeStore
 
 # Fixtures are shared by the examples: each takes a partition of its own. One suite runs in several classes.
 PROPERTY = settings(

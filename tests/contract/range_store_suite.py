@@ -16,8 +16,7 @@ from tests.contract.range_store_model import PAIRS, ModelStore, new_partition, w
 from tests.contract.range_store_races import RaceConformance
 from tests.contract.range_store_reads import PROPERTY, OpenIndexConformance, ReadConformance, noise
 from turnstone.domain.errors import Conflict
-from turnstone.ports import RangeStore
-from turnstone.records import (
+from turnstone.ports.records import (
     Absent,
     AttributeIs,
     Check,
@@ -31,6 +30,7 @@ from turnstone.records import (
     RevIs,
     Update,
 )
+from turnstone.ports.storage import RangeStore
 
 Kind = Callable[[Key, tuple[Condition, ...]], Operation]
 KINDS: list[Kind] = [

@@ -12,7 +12,7 @@ from tests.contract.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
 from turnstone.http.routes import Route
-from turnstone.records import Put
+from turnstone.ports.records import Put
 from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import attachment_key
 

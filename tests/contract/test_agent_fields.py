@@ -20,7 +20,7 @@ from tests.fakes.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
 from tests.fakes.search_services import KEY, brave, wolfram
 from tests.fakes.web_server import HOST, WebAnswer, WebRequest, WebServer, json_answer
-from turnstone.dialects.llama_stack.turn_requests import CreateTurn
+from turnstone.dialects.llama_stack.turns.requests import CreateTurn
 from turnstone.domain.agents.agents import AgentConfig, TurnOverrides
 
 Body = Mapping[str, Any]

@@ -31,8 +31,8 @@ from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.refs import SessionRef
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, Key, Put
+from turnstone.ports.records import Absent, Key, Put
+from turnstone.ports.storage import RangeStore
 from turnstone.services.access.access import AccessRules
 from turnstone.services.sessions.sessions import SessionDeps, Sessions
 from turnstone.store.agents.agents import AgentStore

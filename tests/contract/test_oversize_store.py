@@ -12,7 +12,7 @@ from tests.contract.range_store_reads import noise, read_all
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, ContentLost, StoreUnavailable
-from turnstone.records import Absent, Get, Key, Operation, Page, Put, Range, Record, RevIs, Update
+from turnstone.ports.records import Absent, Get, Key, Operation, Page, Put, Range, Record, RevIs, Update
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.oversize import OversizeStore
 

@@ -23,8 +23,8 @@ from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.ports import BlobStore
-from turnstone.records import Key, Put, Range
+from turnstone.ports.records import Key, Put, Range
+from turnstone.ports.storage import BlobStore
 from turnstone.store.layout.oversize import OversizeStore
 
 TABLE_NAME = os.environ.get("TURNSTONE_TEST_TABLE", "")

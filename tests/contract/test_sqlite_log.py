@@ -17,7 +17,7 @@ from tests.servers import wait_until
 from turnstone.adapters.sqlite import sqlite_log
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.records import Absent, Key, Put, Record
+from turnstone.ports.records import Absent, Key, Put, Record
 
 A, B, C = (Key("p", sk) for sk in "abc")
 PATIENCE_S = 10.0

@@ -15,7 +15,7 @@ import pytest
 from turnstone.adapters.sqlite import sqlite_log
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.records import Key, Put
+from turnstone.ports.records import Key, Put
 
 PIECE_BYTES = 512
 KEPT = [Key("p", f"{number:02}") for number in range(40)]

@@ -25,7 +25,7 @@ from turnstone.adapters.sqlite.reserve import RESERVE_BYTES, Reserve, ReservingB
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite.sqlite_file import SCHEMA_VERSION, SqliteFile
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.records import Absent, AttributeIs, Delete, Key, Put, Range, Record, RevIs, Update
+from turnstone.ports.records import Absent, AttributeIs, Delete, Key, Put, Range, Record, RevIs, Update
 from turnstone.store.layout.oversize import OversizeStore
 
 A, B, C = (Key("p", sk) for sk in "abc")

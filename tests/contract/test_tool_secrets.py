@@ -18,7 +18,7 @@ from tests.contract.asgi_client import Raw, Served, served
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.tools.agent_tools import MASK
-from turnstone.records import Key, Put, RevIs
+from turnstone.ports.records import Key, Put, RevIs
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.layout.keys import agent_key
 from turnstone.store.layout.oversize import OversizeStore

@@ -12,7 +12,7 @@ from tests.e2e.plain_client import PlainClient
 from tests.servers import ServerProcess, wait_until
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
-from turnstone.records import MAX_OPERATIONS, Put
+from turnstone.ports.records import MAX_OPERATIONS, Put
 from turnstone.store.layout.keys import session_partition, turn_key
 
 TURNS = 10_000

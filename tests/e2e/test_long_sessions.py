@@ -23,7 +23,7 @@ from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.refs import SessionRef
-from turnstone.ports import RangeStore
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.oversize import OversizeStore
 from turnstone.store.sessions.turn_records import put_turn
 

@@ -12,14 +12,16 @@ from turnstone.adapters.models.openai.openai_wire import request_body
 from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse
-from turnstone.domain.turns.turns import Attachment, TokenUsage
+from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Content, Url
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability
 
 GATE_TIMEOUT_S = 10.0
 USAGE = TokenUsage(prompt_tokens=10, completion_tokens=5, total_tokens=15)

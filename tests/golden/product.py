@@ -28,9 +28,10 @@ from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.adapters.models.openai.openai_wire import request_body
 from turnstone.bootstrap.places import local as bootstrap
 from turnstone.bootstrap.places.local import LocalServer
-from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import StoreUnavailable
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.tools.tool_runs import ToolInvocation
@@ -41,7 +42,7 @@ from turnstone.http.errors import STATUS
 from turnstone.http.routes import Route
 from turnstone.http.server import app
 from turnstone.http.server.rare_routes import RareRoutes
-from turnstone.ports import BlobStore, InferenceRequest, RangeStore
+from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.settings.local_settings import LocalSettings

@@ -154,7 +154,7 @@ SET_BACK = (
     Guard(
         Race.TWO_TURNS,
         "a lease that nobody renews ends though the clock was set back",
-        (ours("services/turns/lease_watch.py", "until <= now + self._duration", "until"),),
+        (ours("services/turns/leases.py", "until <= now + self._duration", "until"),),
         (f"{LEASES}test_a_lease_that_nobody_renews_ends_in_its_time_though_the_clock_was_set_back",),
     ),
     Guard(
@@ -162,7 +162,7 @@ SET_BACK = (
         "a lease that is renewed is watched anew",
         (
             ours(
-                "services/turns/lease_watch.py",
+                "services/turns/leases.py",
                 "if watched is None or (watched.fence, watched.lease_until) != (lock.fence, until):",
                 "if watched is None:",
             ),

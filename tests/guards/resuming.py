@@ -86,13 +86,13 @@ RESUMES = (
     Guard(
         Race.RESUME_OF_ENDED,
         "a resume of a completed turn: no call is answered that the turn has an answer to",
-        (ours("services/turns/reopening.py", "& {r.call_id for r in responses}", "& set[str]()"),),
+        (ours("services/turns/transitions.py", "& {r.call_id for r in responses}", "& set[str]()"),),
         (f"{LOCKING}test_a_finished_turn_is_not_resumed",),
     ),
     Guard(
         Race.RESUME_OF_ENDED,
         "a resume of a completed turn: it is the session's newest",
-        (ours("services/turns/reopening.py", "if session.last_order != state.order:", "if False:"),),
+        (ours("services/turns/transitions.py", "if session.last_order != state.order:", "if False:"),),
         (
             f"{REOPENED}test_only_the_newest_turn_of_a_session_goes_on",
             f"{REOPENED}test_a_new_turn_that_comes_before_the_resumes_write_wins",
@@ -103,7 +103,7 @@ RESUMES = (
         "a resume of a completed turn: no shield stopped it",
         (
             ours(
-                "services/turns/reopening.py",
+                "services/turns/transitions.py",
                 "elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):",
                 "elif False:",
             ),

@@ -296,7 +296,7 @@ SAID_OTHERWISE = (
         "a client has heard the larger of `after` and `Last-Event-ID`",
         (
             ours(
-                "dialects/llama_stack/event_numbers.py",
+                "dialects/llama_stack/turns/event_numbers.py",
                 "return max(int(text or 0) for text in numbers.values())",
                 "return int(next((text for text in numbers.values() if text), 0))",
             ),

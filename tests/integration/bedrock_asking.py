@@ -12,7 +12,7 @@ from turnstone.adapters.models.bedrock.bedrock import BedrockInference
 from turnstone.adapters.models.bedrock.bedrock_client import build_bedrock_client
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
 from turnstone.domain.messages.messages import Message, UserMessage
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 
 MODEL = "eu.anthropic.claude-x-v1:0"
 REGION = "eu-central-1"

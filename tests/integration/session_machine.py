@@ -22,12 +22,11 @@ from tests.fakes.scripted import Reply, ToolCall, as_says, call, calls
 from tests.harness import Gate, Harness, ProcessDied, answer, attempt, client_tool, eventually, finished_steps, serving
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import CallsMismatch, NotFound, TurnEnded, TurnNotAwaiting, TurnRunning, TurnstoneError
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.ports import InferenceRequest
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.turns.attention import turn_of
 from turnstone.services.turns.recovery import MAX_TAKEOVERS
 from turnstone.store.layout.keys import all_turns
 from turnstone.store.layout.ranges import all_records
@@ -567,7 +566,7 @@ class SessionMachine(RuleBasedStateMachine):
         return None
 
     def _ref(self, session: ModelSession, turn: ModelTurn) -> TurnRef:
-        return turn_of(session.ref, turn.turn_id)
+        return session.ref.turn(turn.turn_id)
 
     def _assert_whole(self) -> None:
         for session in self.sessions:

@@ -16,7 +16,7 @@ from turnstone.adapters.machine.system import RandomIds
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, Unauthenticated
-from turnstone.records import Key, Operation, Range
+from turnstone.ports.records import Key, Operation, Range
 from turnstone.services.access.api_keys import ApiKeys
 from turnstone.store.access.api_keys import ApiKeyStore
 

@@ -14,7 +14,7 @@ from functions.command import main as cli
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.bootstrap.places import backup
-from turnstone.records import Delete, Key, Put
+from turnstone.ports.records import Delete, Key, Put
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.oversize import OversizeStore
 

@@ -22,11 +22,11 @@ from turnstone.bootstrap.models import Means, build_inference
 from turnstone.domain.agents.agents import JsonSchemaFormat, SamplingParams, TopK
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, SystemMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.domain.registry.catalogue import Catalogue
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Image, ImageItem
-from turnstone.ports import Inferred, TextChunk
 
 __all__ = ["asking"]
 WEATHER = ToolDef(name="get weather")

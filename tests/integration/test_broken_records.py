@@ -17,7 +17,7 @@ from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.turns import LOST, TurnStatus
-from turnstone.records import Key, Put
+from turnstone.ports.records import Key, Put
 from turnstone.services.cleanup.cleaning import SENT_AGAIN_AFTER
 from turnstone.settings.local_settings import LocalSettings
 from turnstone.store.layout.keys import job_key, job_shards, open_shard, open_shards, turn_key, turn_key_of

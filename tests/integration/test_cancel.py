@@ -45,13 +45,13 @@ from turnstone.domain.errors import (
     TurnNotAwaiting,
     TurnstoneError,
 )
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnState, TurnStatus
-from turnstone.ports import InferenceRequest
-from turnstone.records import AttributeIs, RevIs, Update
+from turnstone.ports.records import AttributeIs, RevIs, Update
 from turnstone.store.layout.keys import turn_key_of
 
 ROLL = call("roll", "r")

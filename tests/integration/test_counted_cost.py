@@ -11,7 +11,7 @@ from tests.benchmarks.counts import DUE, SESSION, due_of_session, wrong_bills
 from tests.benchmarks.operations_counted import BUDGETS, LENGTHS, TURNS_COUNTED, Case, Counts, count_operations
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict
-from turnstone.records import Absent, Check, Delete, Get, Key, Operation, Put, Range, Record, RevIs, Update
+from turnstone.ports.records import Absent, Check, Delete, Get, Key, Operation, Put, Range, Record, RevIs, Update
 
 SMALL, DEFAULT = BUDGETS
 TURNS = {operation for operation, due in DUE.items() if due.read_units is None}

@@ -14,10 +14,9 @@ import pytest
 from tests.fakes.scripted import Reply, call, calls
 from tests.harness import LEASE_S, Harness, answer, client_tool, finished_steps, outline, serving, together
 from turnstone.domain.errors import TurnstoneError
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import SessionRef
-from turnstone.ports import InferenceRequest
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.turns.attention import turn_of
 
 DICE = {"dice": {"roll": lambda arguments: "4"}}
 ASKED = {
@@ -82,6 +81,6 @@ def _act_at_random(
         for turn in server.core.turn_store.open_turns():
             server.core.recovery.attend(turn)
     elif chance < 16 and lock.order is not None:
-        begun.append(server.resume(turn_of(ref, lock.order), answer("l")))
+        begun.append(server.resume(ref.turn(lock.order), answer("l")))
     else:
         begun.append(server.start(ref, randomness.choice(list(ASKED))))

@@ -37,7 +37,7 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Forbidden, NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.records import MAX_OPERATIONS, Put, Range, RevIs
+from turnstone.ports.records import MAX_OPERATIONS, Put, Range, RevIs
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE, SENT_AGAIN_AFTER, SESSIONS_AT_ONCE
 from turnstone.store.layout.keys import session_key, session_partition, turn_key
 from turnstone.store.layout.oversize import RECORD_BYTES, OversizeStore

@@ -19,7 +19,7 @@ from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.edge.sweep import ScheduledSweep
-from turnstone.records import MAX_OPERATIONS
+from turnstone.ports.records import MAX_OPERATIONS
 from turnstone.services.cleanup.cleaning import Cleaning
 from turnstone.store.cleanup.jobs import JobStore, put_job
 from turnstone.store.cleanup.sweeps import SweepLease, SweepStore

@@ -231,13 +231,22 @@ def test_an_event_without_an_identity_is_refused(bench: Bench, name: str) -> Non
     assert bench.dynamo.scan(TableName=TABLE)["Items"] == before
 
 
+READS = "llama_stack_2024.reads"
+CHANGES_AND_STREAMS = ("llama_stack_2024.changes", "llama_stack_2024.streams")
+
+
 @pytest.mark.parametrize(
-    "name", ["server", "models", "tools", "shields", "inference", "stored_completions", "reads_2024"]
+    "name",
+    [
+        *(f"{name}.family" for name in ("server", "models", "tools", "shields", "inference", "stored_completions")),
+        READS,
+    ],
 )
 def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
-    family = import_module(f"functions.{name}.family")
+    family = import_module(f"functions.{name}")
     served = {route.endpoint.__name__ for route in family.handler._routes}
-    assert served == {n for n, module in ROUTES.items() if module.__name__.split(".")[1] == name}
+    if name != READS:
+        assert served == routes_in(name.removesuffix(".family"))
     assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
     stored(bench, is_waiting=False)
     for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # what removes comes last
@@ -246,11 +255,20 @@ def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) 
         assert family.handler(load_event(route), Context())["statusCode"] == 200
 
 
-@pytest.mark.parametrize("name", ["agents_2024", "turns_2024"])
+def routes_in(folder: str) -> set[str]:
+    return {name for name, module in ROUTES.items() if module.__name__.split(".")[1] == folder}
+
+
+def test_the_families_of_2024_serve_all_its_routes_once() -> None:
+    families = [import_module(f"functions.{name}").handler._routes for name in (READS, *CHANGES_AND_STREAMS)]
+    served = [route.endpoint.__name__ for routes in families for route in routes]
+    assert sorted(served) == sorted(routes_in("llama_stack_2024"))
+
+
+@pytest.mark.parametrize("name", CHANGES_AND_STREAMS)
 def test_a_family_of_several_services_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
-    family = import_module(f"functions.{name}.family")
+    family = import_module(f"functions.{name}")
     served = {route.endpoint.__name__ for route in family.handler._routes}
-    assert served == {n for n, module in ROUTES.items() if module.__name__.split(".")[1] == name}
     assert {ROUTES[route].handler._loads for route in served} == set(family.handler._loads)
     for route in sorted(served):
         stored(bench, is_waiting=False)

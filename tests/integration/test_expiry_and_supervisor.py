@@ -40,10 +40,9 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import TurnCompleted, TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.records import Delete
+from turnstone.ports.records import Delete
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.threads.places import QueueLimits, Waiter
-from turnstone.services.turns.attention import turn_of
 from turnstone.store.layout.keys import agent_key
 
 Serve = Callable[..., Harness]
@@ -315,7 +314,7 @@ def test_who_joins_a_turn_of_another_process_hears_how_it_ended_there(serve: Ser
 def test_who_waits_for_a_turn_that_is_gone_is_told(serve: Serve) -> None:
     second = serve()
     ref = second.session()
-    gone = turn_of(ref, "019b76da-a800-7000-8000-000000000000")
+    gone = ref.turn("019b76da-a800-7000-8000-000000000000")
     broadcast = TurnBroadcast(gone)
     second.core.recovery._deps.broadcasts._by_turn[gone] = broadcast
     assert second.core.recovery.attend(gone).look_again_at is None

@@ -38,7 +38,7 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.records import AttributeIs, Delete, Put, RevIs, Update
+from turnstone.ports.records import AttributeIs, Delete, Put, RevIs, Update
 from turnstone.services.access.access import AccessRules
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.following import Following

@@ -38,12 +38,12 @@ from tests.harness import (
 from turnstone.bootstrap.core import Core
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import ModelFailed, StoreUnavailable
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import TurnEvent, TurnFailed
 from turnstone.domain.turns.turns import Step, TurnStatus
-from turnstone.ports import InferenceRequest
-from turnstone.records import Delete
+from turnstone.ports.records import Delete
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.turns.recovery import MAX_TAKEOVERS, SOON, Outlook
 from turnstone.store.layout.keys import session_key, turn_key

@@ -44,10 +44,10 @@ from turnstone.domain.errors import (
     TurnRunning,
 )
 from turnstone.domain.messages.messages import ToolResponseMessage
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply
-from turnstone.ports import InferenceRequest
 from turnstone.services.streams.broadcast import Heard, Listener, TurnBroadcast
 from turnstone.store.layout.idempotency import KEPT
 

@@ -109,7 +109,7 @@ def test_a_refusal_shows_no_path(can_jail: None, tmp_path: Path) -> None:
         f"entry.enter_root = lambda files: os.mkdir({missing!r}); from turnstone"
     )
     server = (
-        "from turnstone.adapters.tools import code_subprocess\n"
+        "from turnstone.adapters.tools.code import code_subprocess\n"
         f"code_subprocess.START = code_subprocess.START.replace('; from turnstone', {failing!r}, 1)\n"
         "code_subprocess.JailedCode(192).run('', 10, None)"
     )

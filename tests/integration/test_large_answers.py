@@ -21,7 +21,7 @@ from tests.fakes.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.openai_server import ModelServer
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
-from turnstone.records import Put
+from turnstone.ports.records import Put
 from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import attachment_key
 from turnstone.store.sessions import long_texts

@@ -39,8 +39,7 @@ from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.events import TurnStarted
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.turns.lease_watch import MOST_WATCHED, LeaseWatch
-from turnstone.services.turns.leases import RENEWALS_PER_LEASE
+from turnstone.services.turns.leases import MOST_WATCHED, RENEWALS_PER_LEASE, LeaseWatch
 from turnstone.services.turns.recovery import MAX_TAKEOVERS
 
 Serve = Callable[..., Harness]

@@ -22,8 +22,8 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.lists import Wanted, checked_cursor
 from turnstone.domain.values.ids import milliseconds, uuid7
-from turnstone.ports import RangeStore
-from turnstone.records import MAX_OPERATIONS, Get, Put, Range, Record, RevIs
+from turnstone.ports.records import MAX_OPERATIONS, Get, Put, Range, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import MOST_HIDDEN, Listing
 from turnstone.services.sessions.sessions import SessionDeps, Sessions

@@ -42,7 +42,6 @@ from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.turns.attention import turn_of
 
 Serve = Callable[..., Harness]
 LOOK = call("look", "c1")
@@ -346,9 +345,9 @@ def test_unknown_and_foreign_turns_are_not_resumed(serve: Serve) -> None:
     stranger = server.session()
     before = server.dump()
     for wrong in (
-        turn_of(ref, "x"),
-        turn_of(sibling, turn.turn_id),
-        turn_of(stranger, turn.turn_id),
+        ref.turn("x"),
+        sibling.turn(turn.turn_id),
+        stranger.turn(turn.turn_id),
         turn.model_copy(update={"agent_id": stranger.agent_id}),
         turn.model_copy(update={"tenant": "another"}),
     ):
@@ -390,7 +389,7 @@ def test_a_place_is_given_back_when_a_turn_does_not_start(serve: Serve) -> None:
     server.store.before(resumes_turn, fail)
     refused(lambda: server.resume(turn, answer("c1")), StoreUnavailable)
     refused(lambda: server.resume(turn, answer("x")), CallsMismatch)
-    refused(lambda: server.resume(turn_of(ref, "x"), answer("c1")), NotFound)
+    refused(lambda: server.resume(ref.turn("x"), answer("c1")), NotFound)
     refused(lambda: server.start(ref, toolgroups=["nothing"]), Unsupported)
     server.store.before(opens_turn, fail)
     refused(lambda: server.start(ref), StoreUnavailable)

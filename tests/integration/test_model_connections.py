@@ -14,8 +14,8 @@ from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleI
 from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, PatientHTTPConnection
 from turnstone.domain.errors import ModelBusy, ModelFailed
 from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import InferenceRequest
 
 
 def test_a_request_may_take_longer_to_send_than_to_connect() -> None:

@@ -28,9 +28,9 @@ from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.domain.agents.agents import GrammarFormat
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, ToolResponseMessage, UserMessage
+from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.ports import Inferred, TextChunk
+from turnstone.domain.usage.usage import TokenUsage
 
 
 def test_an_answer_arrives_in_its_chunks_with_usage_at_the_end():

@@ -34,8 +34,8 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.registry.registry import BUILTIN, Model, Shield, Toolgroup
 from turnstone.domain.tools.tool_runs import ToolAsker
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.ports import RangeStore
-from turnstone.records import Operation
+from turnstone.ports.records import Operation
+from turnstone.ports.storage import RangeStore
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.tools.known_toolgroups import KnownToolgroups
 from turnstone.services.tools.tool_answers import ToolAnswers

@@ -46,7 +46,6 @@ from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import ToolExecutionStep, TurnStatus
 from turnstone.services.streams.replay import replayed
-from turnstone.services.turns.attention import turn_of
 from turnstone.store.usage.usage import UsageStore
 
 PLAIN = "S:infer P C:infer"
@@ -57,7 +56,7 @@ def completed(server: Server, said: str = "hello", **config: Any) -> TurnRef:
     """Return a turn of a new session that had its answer."""
     ref = server.session(**config)
     assert outline(server.say(ref, said)) == f"start {PLAIN} complete"
-    return turn_of(ref, server.states(ref)[-1].order)
+    return ref.turn(server.states(ref)[-1].order)
 
 
 def resumed(server: Server, turn: TurnRef, *responses: ToolResponse, **more: Any) -> str:
@@ -326,7 +325,7 @@ def test_the_first_runs_clean_up_leaves_the_steps_of_the_second(tmp_path: Path) 
 
 
 def newest(server: Server, ref: SessionRef) -> TurnRef:
-    return turn_of(ref, server.states(ref)[-1].order)
+    return ref.turn(server.states(ref)[-1].order)
 
 
 def test_a_turn_that_was_opened_again_is_taken_over_and_can_pause_fail_and_be_cancelled(make: Make) -> None:
@@ -374,7 +373,7 @@ def test_an_earlier_turn_is_in_the_history_once_while_and_after_a_turn_is_opened
     ref = server.session()
     server.say(ref, "first")
     server.say(ref, "second")
-    turn = turn_of(ref, server.states(ref)[-1].order)
+    turn = ref.turn(server.states(ref)[-1].order)
     assert resumed(server, turn, answer("1", "seen")) == RESUMED
     assert contents(server.inference.requests[-1].messages) == ["first", "one", "second", "two", "seen"]
     server.say(ref, "third")
@@ -391,7 +390,7 @@ def test_a_summary_of_an_end_is_kept_and_charged_once(make: Make) -> None:
     ref = server.session()
     server.say(ref, "first")
     server.say(ref, "second")
-    turn = turn_of(ref, server.states(ref)[-1].order)
+    turn = ref.turn(server.states(ref)[-1].order)
     assert server.state(turn).summary is not None
     resumed(server, turn)
     assert server.state(turn).spent["scripted"].inferences == 3

@@ -33,7 +33,6 @@ from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.events import StepStarted
 from turnstone.domain.turns.turns import ShieldCallStep, TurnStatus
 from turnstone.services.streams.replay import replayed
-from turnstone.services.turns.attention import turn_of
 from turnstone.store.layout.keys import directory_key
 
 SHIELD_S = 0.1
@@ -147,7 +146,7 @@ def test_a_stopped_answer_of_a_clients_tool_ends_the_turn_and_is_never_shown_to_
 ) -> None:
     server = with_shields(serve([pause, "and?"]), a=stops("bomb"))
     ref = server.session(client_tools=[client_tool()], input_shields=["a"])
-    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
     responses = [answer("l1", "a bomb"), *([answer("l2", "a door")] if pause == "look: a door" else [])]
     events = server.hear(server.resume(turn, *responses))
     assert outline(events) == f"C:tool {STEP} complete"
@@ -170,12 +169,12 @@ def test_the_name_of_a_call_read_out_of_the_text_is_judged_and_never_shown_unjud
     server = with_shields(serve(["look: a door", "fine", "look", "fine"]), a=stops("bomb"))
     ref = server.session(input_shields=["a"])
     named = ToolResponse(call_id="bomb-id", tool_name="how to build a bomb", content="a door")
-    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
     assert outline(server.hear(server.resume(turn, named))) == f"C:tool {STEP} complete"
     server.say(ref, "hello")
     assert "bomb" not in str(server.inference.requests[-1].messages)
     server.shields.script = {"a": clean}
-    turn = turn_of(ref, turn_in(server.say(ref, "look")).turn_id)
+    turn = ref.turn(turn_in(server.say(ref, "look")).turn_id)
     server.hear(server.resume(turn, named))
     assert "how_to_build_a_bomb" in str(server.inference.requests[-1].messages), "a name that passed is shown"
     assert "bomb-id" not in str(server.inference.requests[-1].messages), "an id is no text of anybody's"

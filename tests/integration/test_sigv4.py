@@ -16,8 +16,8 @@ from turnstone.adapters.models.prompted.prompted_tools import PromptedTools
 from turnstone.bootstrap.models import Means, build_inference
 from turnstone.domain.errors import ModelFailed, StoreUnavailable
 from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.registry.catalogue import Catalogue
-from turnstone.ports import InferenceRequest, Inferred
 
 SIGNED = re.compile(
     r"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/\d{8}/eu-west-1/bedrock/aws4_request, "

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-from turnstone.ports import RangeStore
-from turnstone.records import Key, Put, Range, Record, RevIs
+from turnstone.ports.records import Key, Put, Range, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.oversize import OversizeStore
 
 ROUNDS = 20
@@ -26,7 +26,7 @@ import random, sys
 from pathlib import Path
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-from turnstone.records import Absent, Key, Put, RevIs
+from turnstone.ports.records import Absent, Key, Put, RevIs
 from turnstone.store.layout.oversize import OversizeStore
 
 folder = Path(sys.argv[1])

@@ -25,7 +25,7 @@ from tests.machine import (
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.errors import Conflict
 from turnstone.domain.refs import TurnRef
-from turnstone.records import Absent, Put, RevIs
+from turnstone.ports.records import Absent, Put, RevIs
 from turnstone.services.turns.recovery import MAX_TAKEOVERS
 from turnstone.settings.config import Settings
 from turnstone.store.layout.keys import turn_key

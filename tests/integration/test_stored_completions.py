@@ -23,8 +23,8 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import ContentLost, Forbidden, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.models.stored_completions import CompletionsQuery, StoredCompletion
-from turnstone.ports import RangeStore
-from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.storage import RangeStore
 from turnstone.services.access.access import AccessRules
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning
 from turnstone.services.models.stored_completions import StoredCompletionDeps, StoredCompletions

@@ -30,12 +30,12 @@ from tests.harness import (
 from tests.machine import Bench
 from tests.supervised import Process, Stage, kinds, nobody, staged
 from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.turns.supervision import AFTER_DEADLINE_S, GONE
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.ports import InferenceRequest
-from turnstone.records import Delete
+from turnstone.ports.records import Delete
 from turnstone.services.turns.recovery import MAX_TAKEOVERS
 from turnstone.store.layout.keys import agent_key, session_key, turn_key_of
 

@@ -8,9 +8,9 @@ from tests.either_store import Make
 from tests.fakes.scripted import Reply, Scripted, call, calls
 from tests.harness import AWAIT_S, Server, answer, client_tool, outline
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply, failure_reply
-from turnstone.ports import InferenceRequest
 
 FOREVER = [calls(call("roll", f"c{number}")) for number in range(20)]
 

@@ -25,12 +25,12 @@ from tests.harness import (
 )
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import ModelFailed, NotFound, StoreUnavailable
+from turnstone.domain.models.requests import InferenceRequest, TextChunk
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import Numbered, StepCompleted, StepProgressed, StepStarted, TextDelta, TurnFailed
 from turnstone.domain.turns.turns import InferenceStep, TurnStatus
 from turnstone.domain.values.content import text_of
-from turnstone.ports import InferenceRequest, TextChunk
-from turnstone.records import Delete, Put
+from turnstone.ports.records import Delete, Put
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered
 from turnstone.store.layout.keys import turn_key

@@ -42,8 +42,7 @@ from turnstone.domain.sessions.context import Entry, Segment, tokens_of, told_af
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tools import ToolDef, ToolParameter, ToolResponse
 from turnstone.domain.turns.turns import Turn, TurnStatus
-from turnstone.records import MAX_OPERATIONS, Put
-from turnstone.services.turns.attention import turn_of
+from turnstone.ports.records import MAX_OPERATIONS, Put
 from turnstone.store.layout.keys import step_key, steps_of_turn
 from turnstone.store.sessions.session_records import put_segment
 
@@ -328,11 +327,11 @@ def test_unknown_sessions_and_turns_are_not_found(serve: Serve) -> None:
         with pytest.raises(NotFound):
             server.start(nowhere)
         with pytest.raises(NotFound):
-            server.reader.read(LOCAL_CALLER, turn_of(nowhere, broadcast.ref.turn_id))
+            server.reader.read(LOCAL_CALLER, nowhere.turn(broadcast.ref.turn_id))
         with pytest.raises(NotFound):
             server.core.sessions.read(LOCAL_CALLER, nowhere, None)
     with pytest.raises(NotFound):
-        server.reader.read(LOCAL_CALLER, turn_of(ref, "x"))
+        server.reader.read(LOCAL_CALLER, ref.turn("x"))
 
 
 def test_the_model_sees_the_whole_history_in_order_while_it_fits(serve: Serve) -> None:

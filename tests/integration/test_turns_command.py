@@ -17,7 +17,7 @@ from tests.machine import Bench
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.records import Delete, Put
+from turnstone.ports.records import Delete, Put
 from turnstone.store.layout.frames import frame
 from turnstone.store.layout.keys import open_shard, session_key, turn_key_of
 from turnstone.store.sessions.turns import SessionView, TurnStore

@@ -18,10 +18,11 @@ from turnstone.domain.models.inference import Question, TextsToEmbed
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry.registry import Model
-from turnstone.domain.turns.turns import NewTurn, TokenUsage, TurnStatus
+from turnstone.domain.turns.turns import NewTurn, TurnStatus
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.usage.usage_report import UsageReport, UsageWanted
 from turnstone.http.errors import error_reply, failure_reply
-from turnstone.records import Put, Range
+from turnstone.ports.records import Put, Range
 from turnstone.store.layout.keys import USAGE_SHARDS, usage_key, usage_partitions
 from turnstone.store.layout.ranges import all_records
 from turnstone.store.usage.usage import KEPT
@@ -141,7 +142,7 @@ def test_it_costs_what_the_registry_says_and_what_nobody_says_while_that_is_gone
     ref = server.session(model="priced")
     server.say(ref)
     assert [one.cost_usd for one in usage(server, **names(ref)).by_model] == [3.0]
-    assert server.core.usage.contexts.read(LOCAL_CALLER, ref).window_tokens == 5_000
+    assert server.core.contexts.read(LOCAL_CALLER, ref).window_tokens == 5_000
     server.core.models.unregister(LOCAL_CALLER, "priced")
     assert usage(server).total.cost_usd is None
 

@@ -12,13 +12,14 @@ from tests.fakes.scripted import Reply, Says
 from tests.harness import Server, contents, outline
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import ModelFailed, NotFound
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.session_context import SummaryInContext
-from turnstone.domain.turns.turns import Summary, TokenUsage
+from turnstone.domain.turns.turns import Summary
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.summary import TASK
-from turnstone.ports import InferenceRequest
 
 QUESTION = "q" * 392  # with its message, a hundred tokens as we estimate them
 ANSWER = "a" * 392
@@ -32,7 +33,7 @@ def with_window(server: Server, tokens: int | None) -> Server:
     for made_of_it in ("_runner", "turns", "recovery"):
         vars(server.core).pop(made_of_it, None)
     server.turns = server.core.turns
-    object.__setattr__(server.core.usage.contexts, "route_of", route_of)
+    object.__setattr__(server.core.contexts, "route_of", route_of)
     return server
 
 
@@ -139,7 +140,7 @@ def test_what_falls_out_of_the_window_is_summed_up_and_the_summary_sent_in_its_p
     ref = server.session()
     say(server, ref, 7)
     (summary,) = summaries(server, ref)
-    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    shown = server.core.contexts.read(LOCAL_CALLER, ref)
     orders = [state.order for state in server.states(ref)]
     covered = orders.index(summary.last_order) + 1
     assert (summary.text, summary.first_order) == ("They like tea.", orders[0])
@@ -231,7 +232,7 @@ def test_who_asks_is_told_how_much_a_model_is_sent_and_which_turns(
     server = with_window(make(*[ANSWER] * 20, context_tokens=2_000), window)
     ref = server.session()
     say(server, ref, 20)
-    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert (shown.window_tokens, shown.budget_tokens, shown.token_factor, shown.summary) == (window, budget, 1.0, None)
     newest = [state.order for state in server.states(ref)][-turns:]
     assert [(turn.turn_id, turn.tokens) for turn in shown.turns] == [(order, TURN_TOKENS) for order in newest]
@@ -241,7 +242,7 @@ def test_nobody_is_told_of_a_session_that_is_not_theirs(make: Make) -> None:
     server = make("a", owner_only=True)
     ref = server.session()
     with pytest.raises(NotFound):
-        server.core.usage.contexts.read(Caller(tenant=ref.tenant, principal="mate"), ref)
+        server.core.contexts.read(Caller(tenant=ref.tenant, principal="mate"), ref)
 
 
 @pytest.mark.parametrize(("answer", "sent"), [(ANSWER, [ANSWER]), ("a" * 1_000_000, [])])
@@ -250,7 +251,7 @@ def test_the_context_tells_what_is_sent_of_a_turn_that_does_not_fit(make: Make, 
     ref = server.session()
     server.say(ref, "first question")
     server.say(ref, "q" * 1_000_000)
-    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert sum(turn.tokens for turn in shown.turns) <= shown.budget_tokens
     assert [turn.tokens for turn in shown.turns] == [4 + len(text) // 4 for text in sent]
     server.say(ref, "third question")
@@ -261,6 +262,6 @@ def test_the_context_has_no_summary_that_does_not_fit(make: Make) -> None:
     server = make("first", "second", context_tokens=2_000)
     ref = server.session()
     server.say(ref, "first question")
-    object.__setattr__(server.core.usage.contexts, "context_tokens", 0)
-    shown = server.core.usage.contexts.read(LOCAL_CALLER, ref)
+    object.__setattr__(server.core.contexts, "context_tokens", 0)
+    shown = server.core.contexts.read(LOCAL_CALLER, ref)
     assert (shown.budget_tokens, shown.summary, shown.turns) == (0, None, ())

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from functions.llama_stack_2024.create_turn_2024 import create_turn_2024
-from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.dialects.llama_stack_2024.replies import turn_wire, wire_2024
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024

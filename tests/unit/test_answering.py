@@ -16,7 +16,7 @@ from turnstone.dialects.openai.chat.chat_replies import ChatCompletionEncoder
 from turnstone.dialects.openai.chat.completions import CompletionEncoder, CreateCompletion
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage
-from turnstone.domain.models.inference import ModelAnswer
+from turnstone.domain.models.requests import Inferred
 from turnstone.domain.values.stopping import StopSignal
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import ModelReply, ModelStreamReply, Reply
@@ -45,7 +45,7 @@ class Model:
                 yield TEXT
             if self._error:
                 raise self._error
-            yield ModelAnswer(CompletionMessage(content=TEXT * self._texts, stop_reason="end_of_turn"))
+            yield Inferred(CompletionMessage(content=TEXT * self._texts, stop_reason="end_of_turn"))
         finally:
             self.is_closed.set()
 
@@ -89,13 +89,13 @@ def test_what_is_taken_makes_room_and_all_of_it_comes_in_order() -> None:
         assert not thread.is_alive()
     *texts, whole = taken
     assert texts == [TEXT] * 500
-    assert isinstance(whole, ModelAnswer)
+    assert isinstance(whole, Inferred)
 
 
 def test_a_long_whole_answer_is_taken_alone_and_its_place_is_held_until_then() -> None:
     with running(Model(40)) as (answering, thread):
         told = []
-        while not told or not told[-1].parts or not isinstance(told[-1].parts[-1], ModelAnswer):
+        while not told or not told[-1].parts or not isinstance(told[-1].parts[-1], Inferred):
             thread.join(0.02)
             assert thread.is_alive()
             told.append(answering.take())

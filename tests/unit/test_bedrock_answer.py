@@ -10,9 +10,9 @@ from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, eve
 from turnstone.adapters.models.bedrock.bedrock_names import Aliases
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.requests import Inferred
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.ports import Inferred
+from turnstone.domain.usage.usage import TokenUsage
 
 Event = dict[str, Any]
 

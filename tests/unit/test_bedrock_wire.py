@@ -20,8 +20,8 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter
-from turnstone.ports import InferenceRequest
 
 CLAUDE = "eu.anthropic.claude-x-v1:0"
 CACHE_POINT = {"cachePoint": {"type": "default"}}

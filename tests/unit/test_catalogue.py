@@ -12,9 +12,10 @@ from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.models import Means, build_inference
 from turnstone.bootstrap.places.local_models import local_models
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import ModelRoute, Prices, Target
+from turnstone.domain.models.routing import ModelRoute, Target
 from turnstone.domain.registry.catalogue import Catalogue, details_of, listed_model, registered_route
 from turnstone.domain.registry.registry import Model
+from turnstone.domain.usage.prices import Prices
 from turnstone.settings.config import InvalidSettings
 from turnstone.settings.local_settings import LocalSettings
 

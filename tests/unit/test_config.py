@@ -28,7 +28,7 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.edge.worker import TurnWorker
-from turnstone.ports import Inference
+from turnstone.ports.models import Inference
 from turnstone.settings.config import InvalidSettings, LambdaSettings, Settings, is_function, load_settings
 from turnstone.settings.local_settings import LocalSettings
 

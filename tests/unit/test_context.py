@@ -14,6 +14,7 @@ from tests.unit.test_engine import ASK, CONFIG, NOW, PRICE, STOCK, UNPARSABLE, E
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import MESSAGES, CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.sessions.context import (
     INLINE_BYTES,
     SEALED_TOKENS,
@@ -34,7 +35,6 @@ from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.values.content import Content, Image, ImageItem, TextItem
 from turnstone.engine.steps import AwaitClientTools, RunAgain
-from turnstone.ports import InferenceRequest
 from turnstone.services.turns.transitions import given_up, paused
 
 PROPERTY = settings(deadline=None, max_examples=60)

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from turnstone.adapters.aws import dynamodb
 from turnstone.adapters.aws.dynamodb import ATTEMPTS, DynamoRangeStore
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.records import Absent, AttributeIs, Check, Delete, Get, Key, Operation, Put, Range, RevIs, Update
+from turnstone.ports.records import Absent, AttributeIs, Check, Delete, Get, Key, Operation, Put, Range, RevIs, Update
 
 A, B, C = (Key("p", sk) for sk in "abc")
 Answer = dict[str, Any] | Exception

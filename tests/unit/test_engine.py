@@ -29,12 +29,12 @@ from turnstone.domain.turns.turns import (
     InferenceStep,
     Step,
     StepTrace,
-    TokenUsage,
     ToolExecutionStep,
     Turn,
     TurnState,
     silent_output,
 )
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.stopping import StopSignal
 from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain

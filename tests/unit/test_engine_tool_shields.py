@@ -28,7 +28,8 @@ from turnstone.domain.messages.messages import text_said
 from turnstone.domain.sessions.context import told_afterwards
 from turnstone.domain.shields.verdicts import Verdict
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolResult
-from turnstone.domain.turns.turns import TokenUsage, ToolExecutionStep, TurnState
+from turnstone.domain.turns.turns import ToolExecutionStep, TurnState
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Image, ImageItem, TextItem
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish
 

@@ -14,7 +14,7 @@ from functions.local.server import ROUTES
 from tests.error_reference import FILE, gateway_answers, page, statuses_of
 from turnstone.dialects.llama_stack.completions import CompletionEncoder
 from turnstone.dialects.llama_stack.inference_replies import ChatCompletionEncoder
-from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.stream import TurnStream2024
 from turnstone.dialects.openai.errors import DOCUMENTED, OPENAI, SHARED, openai_codes
 from turnstone.domain import errors

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnstone.dialects.llama_stack.event_numbers import heard_up_to
+from turnstone.dialects.llama_stack.turns.event_numbers import heard_up_to
 from turnstone.domain.errors import InvalidRequest
 
 

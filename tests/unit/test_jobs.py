@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from turnstone.domain.jobs import Job
-from turnstone.records import Get, Key, KeyPage, Page, Range, Record
+from turnstone.ports.records import Get, Key, KeyPage, Page, Range, Record
 from turnstone.store.cleanup.jobs import MOMENT, JobStore, later, put_job
 
 AT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)

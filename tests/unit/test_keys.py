@@ -14,7 +14,7 @@ from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.identity import is_usable_tenant
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.values.ids import milliseconds, order_key, uuid7, uuid7_milliseconds
-from turnstone.records import Key, Range
+from turnstone.ports.records import Key, Range
 from turnstone.store.layout.keys import (
     MAX_COMPONENT_BYTES,
     agent_key,

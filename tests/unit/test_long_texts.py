@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import ContentLost, StoreUnavailable
-from turnstone.records import Key, Record
+from turnstone.ports.records import Key, Record
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.sessions import long_texts
 from turnstone.store.sessions.long_texts import with_long_texts_left

@@ -5,7 +5,7 @@ import pytest
 from tests.fakes.scripted import Says
 from tests.unit.test_engine import CONFIG, PRICE, Engine, new_turn
 from turnstone.domain.errors import TurnLimitReached
-from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of
 
 

@@ -14,9 +14,9 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.domain.values.content import Image, ImageItem, TextItem
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 SEARCH = ToolDef(
     name="find", parameters=(ToolParameter(name="query", parameter_type="str", description="what to look for"),)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnstone.adapters.models.offline.offline_embeddings import DIMENSIONS, OfflineEmbeddings, hashed_vector
-from turnstone.domain.models.inference import EmbeddingRequest
+from turnstone.domain.models.requests import EmbeddingRequest
 
 
 def likeness(one: str, other: str) -> float:

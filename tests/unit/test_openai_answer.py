@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from turnstone.adapters.models.openai.openai_answer import AnswerReader, call_ids_of, server_message
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.models.requests import Inferred
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.ports import Inferred
+from turnstone.domain.usage.usage import TokenUsage
 
 
 def chunk(finish_reason: str | None = None, **delta: Any) -> dict:

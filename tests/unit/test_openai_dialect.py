@@ -18,10 +18,10 @@ from turnstone.dialects.openai.chat.chat_requests import EXTRAS, REFUSED, Create
 from turnstone.dialects.openai.chat.completions import CreateCompletion
 from turnstone.dialects.openai.embeddings import CreateEmbedding, embeddings_frame
 from turnstone.domain.messages.messages import CompletionMessage
-from turnstone.domain.models.inference import Embedded, ModelAnswer, Question, TokenLikelihood
+from turnstone.domain.models.inference import Question
+from turnstone.domain.models.requests import Embedded, InferenceRequest, Inferred, TokenLikelihood
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.ports import InferenceRequest
+from turnstone.domain.usage.usage import TokenUsage
 
 HELLO = {"role": "user", "content": "hello"}
 TOOL = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
@@ -322,9 +322,9 @@ def test_fields_that_contradict_each_other_are_refused(sent: dict[str, Any], sai
         question(**sent)
 
 
-def answer(*calls: ToolCall, text: str = "", stop_reason: str = "end_of_turn") -> ModelAnswer:
+def answer(*calls: ToolCall, text: str = "", stop_reason: str = "end_of_turn") -> Inferred:
     usage = TokenUsage(prompt_tokens=1, completion_tokens=2, total_tokens=3)
-    return ModelAnswer(CompletionMessage(content=text, stop_reason=stop_reason, tool_calls=calls), usage)
+    return Inferred(CompletionMessage(content=text, stop_reason=stop_reason, tool_calls=calls), usage)
 
 
 MADE = ToolCall(call_id="c1", tool_name="add", arguments={"a": 1}, arguments_json='{"a":1}')
@@ -364,7 +364,7 @@ RATED_WIRE = {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
 
 def test_logprobs_stand_where_openais_clients_look_for_them() -> None:
     encoder = ChatCompletionEncoder("m", "1", AT)
-    whole = json.loads(encoder.whole(ModelAnswer(answer(text="x").message, None, (RATED,))))
+    whole = json.loads(encoder.whole(Inferred(answer(text="x").message, logprobs=(RATED,))))
     assert whole["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}
     chunk = json.loads(encoder.said("x", (RATED,)).removeprefix(b"data: "))
     assert chunk["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}

@@ -9,7 +9,7 @@ import pytest
 
 from turnstone.adapters.models.openai.openai_embeddings import embedded_in
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.models.inference import Embedded
+from turnstone.domain.models.requests import Embedded
 
 
 def answer(*entries: tuple[int, Any], **more: Any) -> bytes:

@@ -14,9 +14,9 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
-from turnstone.ports import InferenceRequest
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
 PICTURE = ImageItem(image=Image(url=Url(uri="https://example.com/a.png")))

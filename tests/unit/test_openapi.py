@@ -37,10 +37,10 @@ from tests.contract.test_bad_input import (
     places_in,
     written,
 )
-from turnstone.dialects.llama_stack.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
-from turnstone.dialects.llama_stack.stream import encode
-from turnstone.dialects.llama_stack.turn_replies import StepReply
+from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
+from turnstone.dialects.llama_stack.turns.replies import StepReply
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
 from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
 from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from turnstone.dialects.llama_stack.requests import CreateAgent
-from turnstone.dialects.llama_stack.turn_requests import CreateTurn, ResumeTurn
+from turnstone.dialects.llama_stack.turns.requests import CreateTurn, ResumeTurn
 from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.domain.agents.agents import MAX_TOOLS
 from turnstone.domain.errors.problems import MOST_TOLD

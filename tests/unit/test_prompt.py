@@ -14,11 +14,11 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.sessions.context import tokens_of, told_afterwards
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.prompt import fixed_tokens
-from turnstone.ports import InferenceRequest
 
 EARLIER: tuple[Message, ...] = (
     UserMessage(content="good morning"),

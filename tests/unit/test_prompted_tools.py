@@ -17,9 +17,9 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolParameter
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 CITY = ToolParameter(name="city", parameter_type="string", description="Which city.")
 WEATHER = ToolDef(name="get_weather", description="Tell the weather.", parameters=(CITY,))

@@ -9,9 +9,9 @@ import pickle
 import pytest
 
 from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData, provider_data_in
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports import InferenceRequest
 
 SECRET = "sk-0123456789"
 HANDED_ON = ProviderData({"a_api_key": SECRET, "mcp_headers": {"https://x": {"a": SECRET}}, "empty": "", "n": 1})

@@ -30,16 +30,16 @@ from turnstone.domain.turns.turns import (
     SafetyViolation,
     ShieldCallStep,
     StepTrace,
-    TokenUsage,
     ToolExecutionStep,
     Turn,
     TurnState,
     TurnStatus,
     silent_output,
 )
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.values.model import MAX_DEPTH
-from turnstone.records import Absent, Put, Record, RevIs
+from turnstone.ports.records import Absent, Put, Record, RevIs
 from turnstone.store.layout.frames import wire_part
 from turnstone.store.layout.keys import open_shard
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes.scripted import ScriptedTools
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.ports import Capability
+from turnstone.ports.models import Capability
 from turnstone.services.agents.refusals import refuse_at_creation, supported_offer
 
 TOOLS = ScriptedTools({"shop": {"price": lambda arguments: "3"}}).offered

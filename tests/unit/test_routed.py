@@ -11,9 +11,10 @@ from turnstone.adapters.models.breaker import FAILURES, MOST_KEPT, REST_S, Circu
 from turnstone.adapters.models.routed import RoutedInference
 from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, StoreUnavailable, TurnstoneError
 from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability, Inference
 
 AWAY = ModelFailed("away", is_outage=True)
 A, B = Target("a", "x"), Target("b", "y")

@@ -8,9 +8,9 @@ from turnstone.adapters.models.breaker import FAILURES
 from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
 from turnstone.bootstrap.embeddings import NoEmbeddings
 from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable, Unsupported
-from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.models.routing import Target
-from turnstone.ports import Embeddings
+from turnstone.ports.models import Embeddings
 
 AWAY = ModelFailed("away", is_outage=True)
 A, B = Target("a", "x"), Target("b", "y")

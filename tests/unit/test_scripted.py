@@ -8,8 +8,8 @@ from tests.fakes.scripted import Says, ScriptedInference, ScriptedTools, call, c
 from turnstone.domain.agents.agents import ToolGroupWithArgs
 from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
-from turnstone.ports import InferenceRequest, Inferred, TextChunk
 
 REQUEST = InferenceRequest("m", (UserMessage(content="hello"),))
 CALL = call("f", "c1", x=1)

@@ -13,7 +13,7 @@ from tests.harness import PATIENCE_S, FakeClock
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.records import Key, KeyPage
+from turnstone.ports.records import Key, KeyPage
 from turnstone.services.cleanup.sweeping import AT_ONCE, BATCH, SHIFT_S, Sweeper, Swept
 from turnstone.services.turns.recovery import Outlook
 from turnstone.store.layout.keys import OPEN_SHARDS, open_shards, turn_key_of

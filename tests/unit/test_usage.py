@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import Prices
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.domain.usage.usage import SpentToday, Tokens, added, factor_of, spent_by
+from turnstone.domain.usage.prices import Prices
+from turnstone.domain.usage.usage import SpentToday, Tokens, TokenUsage, added, factor_of, spent_by
 from turnstone.domain.usage.usage_report import MOST_DAYS, MOST_LISTED, UsageCount, UsageReport, UsageWanted
 
 TODAY = date(2026, 5, 4)

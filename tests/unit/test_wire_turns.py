@@ -11,7 +11,7 @@ import pytest
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import Turn, TurnState, TurnStatus, silent_output
-from turnstone.records import Record
+from turnstone.ports.records import Record
 from turnstone.store.layout.frames import private_part
 from turnstone.store.sessions.turn_records import put_turn, turn_state_of
 from turnstone.store.sessions.wire_turns import LargeTurn, wire_turn

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.registry.catalogue import Catalogue
-    from turnstone.ports import (
-        Clock,
-        Embeddings,
-        IdGenerator,
-        Inference,
-        Jobs,
-        RangeStore,
-        ShieldKinds,
-        Supervisor,
-        ToolKinds,
-    )
+    from turnstone.ports.models import Embeddings, Inference
+    from turnstone.ports.shields import ShieldKinds
+    from turnstone.ports.storage import RangeStore
+    from turnstone.ports.supervision import Jobs, Supervisor
+    from turnstone.ports.system import Clock, IdGenerator
+    from turnstone.ports.tools import ToolKinds
 
 
 class AnyPorts(Protocol):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from turnstone.adapters.machine.system import RandomIds, SystemClock
-from turnstone.settings.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
-from turnstone.settings.config import InvalidSettings, load_settings, names_a_table
+from turnstone.settings.auth_settings import AuthorizerSettings, AuthSettings
+from turnstone.settings.config import InvalidSettings, load_settings
 
 if TYPE_CHECKING:
-    from turnstone.ports import RangeStore
+    from turnstone.ports.storage import RangeStore
     from turnstone.services.access.api_keys import ApiKeys
     from turnstone.services.access.authentication import Authenticator, Tokens
 
@@ -28,41 +27,20 @@ def build_authenticator(
         return None
     from turnstone.services.access.authentication import Authenticator
 
-    tokens: Tokens = _jwt_tokens(settings) if settings.auth == "jwt" else _api_keys(store())
+    tokens: Tokens = _jwt_tokens(settings) if settings.auth == "jwt" else api_keys_in(store())
     return Authenticator(tokens, SystemClock(), cached_for)
 
 
 def build_authorizer() -> Authenticator:
     """Return what knows callers in the API's authorizer, each time anew: the gateway remembers its answers itself."""
     settings = load_settings(AuthorizerSettings)
-    authenticator = build_authenticator(settings, lambda: _table(settings.table), AT_ONCE)
+    authenticator = build_authenticator(settings, lambda: table_named(settings.table), AT_ONCE)
     if authenticator is None:
         raise InvalidSettings("TURNSTONE_AUTH: an authorizer has nothing to do while it is off")
     return authenticator
 
 
-@contextmanager
-def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
-    """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data directory.
-
-    Only who `may_begin` may find no data there, and has it made. Raises InvalidSettings, StoreUnavailable.
-    """
-    if names_a_table():
-        yield _api_keys(_table(load_settings(TableSettings).table))
-        return
-    from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-    from turnstone.bootstrap.places.operated_place import operated_database
-    from turnstone.settings.local_settings import LocalSettings
-
-    local = load_settings(LocalSettings)
-    store = SqliteRangeStore(operated_database(local.data_dir, may_begin=may_begin), local.store_wait_seconds)
-    try:
-        yield _api_keys(store)
-    finally:
-        store.close()
-
-
-def _api_keys(store: RangeStore) -> ApiKeys:
+def api_keys_in(store: RangeStore) -> ApiKeys:
     from turnstone.services.access.api_keys import ApiKeys
     from turnstone.store.access.api_keys import ApiKeyStore
 
@@ -84,7 +62,7 @@ def _jwt_tokens(settings: AuthSettings) -> Tokens:
     return JwtTokens(IssuerKeys(url), Expected(issuer, audience, settings.jwt_claims, settings.jwt_tenant))
 
 
-def _table(name: str) -> RangeStore:
+def table_named(name: str) -> RangeStore:
     try:
         from turnstone.adapters.aws.aws_clients import AwsClients
         from turnstone.adapters.aws.dynamodb import DynamoRangeStore

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.sessions.session_context import SessionContexts
     from turnstone.services.sessions.sessions import Sessions
     from turnstone.services.shields.shields import Shields
     from turnstone.services.streams.broadcast import Broadcasts
@@ -76,6 +77,7 @@ class Core:
         _ = self.agents, self.sessions, self.turns, self.reader, self.events, self.cancelling
         _ = self.deleting, self.cleaning, self.recovery, self.sweeper, self._refuse
         _ = self.models, self.providers, self.toolgroups, self.shields, self.usage, self.inferring, self.attachments
+        _ = self.contexts
         _ = self.stored_completions
         return self
 
@@ -207,7 +209,16 @@ class Core:
     def usage(self) -> Usage:
         from turnstone.bootstrap.usage import build_usage
 
-        return build_usage(self._ports, self._settings, self._rules, self._registries)
+        return build_usage(self._ports, self._rules, self._registries)
+
+    @cached_property
+    def contexts(self) -> SessionContexts:
+        from turnstone.services.sessions.session_context import SessionContexts
+
+        context_tokens = self._settings.context_tokens
+        return SessionContexts(
+            self.turn_store, self._rules, self._registries.routing.route, self._ports.clock, context_tokens
+        )
 
     @cached_property
     def inferring(self) -> Inferring:

@@ -10,15 +10,15 @@ from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddin
 from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
 from turnstone.bootstrap.models import CALLER_KEY, Means
 from turnstone.domain.errors import Unsupported
-from turnstone.domain.models.inference import EmbeddingRequest
+from turnstone.domain.models.requests import EmbeddingRequest
 from turnstone.domain.models.routing import MODELS
 from turnstone.settings.config import OFFLINE
 
 if TYPE_CHECKING:
     from turnstone.adapters.models.openai.model_access import ModelAccess
-    from turnstone.domain.models.inference import Embedded
+    from turnstone.domain.models.requests import Embedded
     from turnstone.domain.registry.catalogue import Catalogue, ProviderEntry
-    from turnstone.ports import Embeddings
+    from turnstone.ports.models import Embeddings
 
 
 class NoEmbeddings:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from turnstone.adapters.models.routed import RoutedInference
 from turnstone.domain.models.routing import MODELS
-from turnstone.settings.config import OFFLINE
+from turnstone.settings.config import OFFLINE, InvalidFile, text_of_variable
 
 if TYPE_CHECKING:
     from turnstone.adapters.aws.aws_clients import AwsClients
     from turnstone.adapters.models.openai.model_access import ModelAccess
     from turnstone.adapters.models.openai.openai_wire import GrammarServer
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
-    from turnstone.ports import Inference
+    from turnstone.ports.models import Inference
+    from turnstone.settings.local_settings import LocalSettings
 
 CALLER_KEY = "openai_api_key"
 
@@ -117,3 +118,28 @@ def _build_bedrock(entry: BedrockProvider, means: Means) -> Inference:
         options = replace(options, guardrail_id=guardrail.identifier, guardrail_version=guardrail.version)
     client = build_bedrock_client(clients, entry.region, entry.timeout_seconds or means.timeout_s)
     return PromptedTools(BedrockInference(client, options))
+
+
+def local_means(settings: LocalSettings) -> Means:
+    """Return what making the providers of the file takes here."""
+    is_set = "model_url" in settings.model_fields_set
+    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients, has_variables=is_set)
+
+
+def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:
+    if name == MODELS and "model_url" in settings.model_fields_set:
+        return settings.model_api_key
+    if provider.api_key_env is None:
+        return None
+    key = text_of_variable(provider.api_key_env)
+    if key is None:
+        raise InvalidFile(f"providers.{name}.api_key_env: {provider.api_key_env} is not set")
+    return key
+
+
+def _aws_clients() -> AwsClients:
+    try:
+        from turnstone.adapters.aws.aws_clients import AwsClients
+    except ModuleNotFoundError as missing:
+        raise InvalidFile(f"a provider on AWS needs the package {missing.name}, pip install '.[aws]'") from missing
+    return AwsClients()

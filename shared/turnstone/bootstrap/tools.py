@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider
     from turnstone.domain.registry.registry import Toolgroup
     from turnstone.domain.registry.tool_settings import CodeInterpreterSettings, PhotogenSettings, ToolSettings
-    from turnstone.ports import Clock, Toolbox
+    from turnstone.ports.system import Clock
+    from turnstone.ports.tools import Toolbox
     from turnstone.settings.config import LambdaSettings, Settings
     from turnstone.settings.local_settings import LocalSettings
 
@@ -56,7 +57,7 @@ class ToolPlace(NamedTuple):
 
 def local_tool_kinds(settings: LocalSettings, catalogue: Catalogue | None, clock: Clock) -> EveryToolKind:
     """Return every kind on one machine. Raises InvalidSettings if the file names what can't be had."""
-    from turnstone.bootstrap.places.local_models import local_means
+    from turnstone.bootstrap.models import local_means
 
     named = {}
     if catalogue is not None:

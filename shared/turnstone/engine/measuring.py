@@ -1,9 +1,10 @@
 """What an inference took: tokens as its provider counted them, else as we estimate them."""
 
 from turnstone.domain.errors import TurnLimitReached
+from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.sessions.context import tokens_of
-from turnstone.domain.turns.turns import TokenUsage, TurnState
-from turnstone.ports import InferenceRequest, Inferred
+from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.usage.usage import TokenUsage
 
 CHARACTERS_PER_TOKEN = 4
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message, SystemMessage
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.sessions.context import tokens_of, told_now
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.steps import EngineDeps
-from turnstone.ports import InferenceRequest
 
 
 def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:

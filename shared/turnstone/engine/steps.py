@@ -15,7 +15,8 @@ from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment, Step, TurnState
 from turnstone.domain.values.stopping import StopSignal
 from turnstone.engine.tool_plan import ToolOffer
-from turnstone.ports import Clock, IdGenerator, Inference
+from turnstone.ports.models import Inference
+from turnstone.ports.system import Clock, IdGenerator
 
 
 class StepRecorder(Protocol):

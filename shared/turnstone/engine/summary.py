@@ -4,12 +4,13 @@ from collections.abc import Iterable
 
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
-from turnstone.domain.turns.turns import TokenUsage, TurnState
+from turnstone.domain.models.requests import Inferred
+from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Content, TextItem, items_of
 from turnstone.engine.measuring import measured
 from turnstone.engine.prompt import build_request
 from turnstone.engine.steps import EngineDeps
-from turnstone.ports import Inferred
 
 MOST_TOKENS = 1_000
 TASK = (

@@ -8,6 +8,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.sessions.context import unanswered_calls
 from turnstone.domain.turns.events import (
@@ -27,7 +28,6 @@ from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextSte
 from turnstone.engine.tool_plan import plan_tools
 from turnstone.engine.tool_shields import tell_verdict, untold_verdicts
 from turnstone.engine.tools import run_tools
-from turnstone.ports import Inferred, TextChunk
 
 Move = Generator[TurnEvent, None, NextStep]
 

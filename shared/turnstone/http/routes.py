@@ -20,7 +20,7 @@ from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 
 if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.errors.codes import ErrorCode
-    from turnstone.domain.models.inference import TokenLikelihood
+    from turnstone.domain.models.requests import TokenLikelihood
     from turnstone.domain.turns.events import TurnEvent
     from turnstone.domain.turns.turns import Turn
     from turnstone.domain.values.content import Restore
@@ -154,7 +154,7 @@ class TurnStreamReply(NamedTuple):
 class AnswerEncoder(Protocol):
     """How a dialect says what a model answers: at once, or as the data of server-sent events.
 
-    A chat's answer is a ModelAnswer after texts; continuations of texts are Continuations, after texts and the
+    A chat's answer is a Inferred after texts; continuations of texts are Continuations, after texts and the
     Continued of each.
     """
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.models.inferring import Inferring
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.sessions.session_context import SessionContexts
     from turnstone.services.sessions.sessions import Sessions
     from turnstone.services.shields.shields import Shields
     from turnstone.services.threads.executor import TurnExecutor
@@ -71,6 +72,9 @@ class Application(Protocol):
 
     @property
     def usage(self) -> Usage: ...
+
+    @property
+    def contexts(self) -> SessionContexts: ...
 
     @property
     def attachments(self) -> Attachments: ...

@@ -15,7 +15,6 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import Step
 from turnstone.services.streams.broadcast import TurnBroadcast
-from turnstone.services.turns.attention import turn_of
 
 CREATED = "created"
 Begin = Callable[[Process, Attempt], TurnBroadcast]
@@ -78,7 +77,7 @@ class Client:
         lock = server.header(self.ref).lock
         if lock.await_until is None:
             return ""
-        turn = turn_of(self.ref, str(lock.order))
+        turn = self.ref.turn(str(lock.order))
         responses = [answer(pending.call_id, content) for pending in server.state(turn).pending_calls]
         try:
             return self._ask(server, lambda at, by: at.resume(turn, *responses, by=by), attempt(key=key))
@@ -89,7 +88,7 @@ class Client:
 
     def answer_in_text(self, server: Process, key: str | None = None) -> str:
         """Answer what this client read out of the text of the newest turn."""
-        turn = turn_of(self.ref, server.states(self.ref)[-1].order)
+        turn = self.ref.turn(server.states(self.ref)[-1].order)
         return self._ask(server, lambda at, by: at.resume(turn, answer("read"), by=by), attempt(key=key))
 
     def cancel(self, server: Process, turn: TurnRef) -> None:

@@ -26,8 +26,8 @@ from turnstone.adapters.aws.dynamodb_items import decoded_record
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-from turnstone.ports import BlobStore, RangeStore
-from turnstone.records import Key, Record
+from turnstone.ports.records import Key, Record
+from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.services.cleanup import cleaning
 from turnstone.store.layout import keys, oversize
 

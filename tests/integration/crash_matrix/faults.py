@@ -15,6 +15,7 @@ from typing import Any
 from tests.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.registry.registry import Shield as RegisteredShield
@@ -23,22 +24,12 @@ from turnstone.domain.sessions.sessions import SessionLock
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.ports import (
-    BlobStore,
-    Capability,
-    Inference,
-    InferenceRequest,
-    Inferred,
-    Jobs,
-    RangeStore,
-    Shield,
-    ShieldKinds,
-    Supervisor,
-    TextChunk,
-    Toolbox,
-    ToolKinds,
-)
-from turnstone.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.models import Capability, Inference
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.shields import Shield, ShieldKinds
+from turnstone.ports.storage import BlobStore, RangeStore
+from turnstone.ports.supervision import Jobs, Supervisor
+from turnstone.ports.tools import Toolbox, ToolKinds
 
 PORTS = ("store", "blobs", "model", "tools", "shields", "supervisor", "jobs")
 

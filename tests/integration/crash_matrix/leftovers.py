@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from turnstone.domain.jobs import Job
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.records import Operation, Put, Record
+from turnstone.ports.records import Operation, Put, Record
 from turnstone.store.layout.frames import wire_part
 from turnstone.store.layout.keys import (
     HEADER,

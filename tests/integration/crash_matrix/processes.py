@@ -27,12 +27,12 @@ from tests.integration.crash_matrix.faults import (
 )
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.engine.summary import TASK
-from turnstone.ports import InferenceRequest
-from turnstone.records import AttributeIs, RevIs, Update
+from turnstone.ports.records import AttributeIs, RevIs, Update
 from turnstone.services.cleanup.cleaning import SENT_AGAIN_AFTER
 from turnstone.services.turns.recovery import Outlook
 from turnstone.settings.config import Settings

@@ -13,7 +13,6 @@ from tests.integration.crash_matrix.client import Client
 from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LARGE, LEASE_S
 from tests.integration.crash_matrix.world import World
 from turnstone.domain.refs import TurnRef
-from turnstone.services.turns.attention import turn_of
 from turnstone.settings.config import DAY_S
 
 Scenario = Callable[[World, Client], None]
@@ -263,7 +262,7 @@ def _once(act: Callable[[], None]) -> Callable[[], None]:
 def open_turn(world: World, client: Client) -> TurnRef:
     lock = world.reader.header(client.ref).lock
     assert lock.order is not None
-    return turn_of(client.ref, lock.order)
+    return client.ref.turn(lock.order)
 
 
 # scenario: the calls of each port in it, as they were counted once. Fewer would mean that something is not tried.

@@ -19,7 +19,7 @@ from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import Wanted
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.records import Operation
+from turnstone.ports.records import Operation
 from turnstone.store.layout.keys import agent_key, session_key, session_partition
 from turnstone.store.layout.oversize import _folder
 from turnstone.store.sessions.session_records import session_of

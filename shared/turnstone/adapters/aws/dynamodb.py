@@ -22,9 +22,20 @@ from turnstone.adapters.aws.dynamodb_items import (
     encoded_key,
     transact_item,
 )
-from turnstone.adapters.operations import check_operations
 from turnstone.domain.errors import Conflict, StoreUnavailable
-from turnstone.records import Check, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
+from turnstone.ports.records import (
+    Check,
+    Get,
+    Key,
+    KeyPage,
+    Operation,
+    Page,
+    Put,
+    Range,
+    Record,
+    Update,
+    check_operations,
+)
 
 OPEN_INDEX = "open"
 GATHER_THREADS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from turnstone.records import (
+from turnstone.ports.records import (
     Absent,
     AttributeIs,
     Check,

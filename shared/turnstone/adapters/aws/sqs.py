@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 
 LONGEST_DELAY_S = 900  # Source: SQS, SendMessage
 BATCH = 10  # Source: SQS, SendMessageBatch

@@ -19,8 +19,8 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
 from turnstone.domain.turns.supervision import next_look
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.ports import Clock
-from turnstone.records import Key
+from turnstone.ports.records import Key
+from turnstone.ports.system import Clock
 
 NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
 OUR_ID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}")

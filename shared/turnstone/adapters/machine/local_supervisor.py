@@ -14,7 +14,7 @@ from threading import Condition, Thread
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import SessionLock
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 
 log = logging.getLogger(__name__)
 RETRY_AFTER = timedelta(seconds=5)

@@ -9,8 +9,9 @@ from threading import Lock
 from turnstone.adapters.models.breaker import CircuitBreaker
 from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
 from turnstone.domain.errors import InvalidRequest, ModelError, ModelFailed, StoreUnavailable
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
-from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability, Inference
 
 Answer = Generator[TextChunk | Inferred, None, None]
 

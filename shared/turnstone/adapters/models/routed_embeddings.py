@@ -6,9 +6,9 @@ from dataclasses import replace
 from turnstone.adapters.models.breaker import CircuitBreaker
 from turnstone.adapters.models.provider_health import note_answer, note_failure, warn_of_fallback
 from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable
-from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 from turnstone.domain.models.routing import Target
-from turnstone.ports import Embeddings
+from turnstone.ports.models import Embeddings
 
 
 class RoutedEmbeddings:

@@ -19,7 +19,7 @@ from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.domain.values.content import ImageItem, items_of
 from turnstone.domain.values.image_files import find_image_kind
-from turnstone.ports import Shield
+from turnstone.ports.shields import Shield
 
 DEFAULT_THRESHOLD = 0.5
 DRAFT = "DRAFT"

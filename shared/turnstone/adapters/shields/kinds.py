@@ -11,7 +11,8 @@ from turnstone.domain.errors import InvalidRequest
 if TYPE_CHECKING:
     from turnstone.domain.registry.registry import Shield as RegisteredShield
     from turnstone.domain.shields.shields import AnyParams, BedrockParams
-    from turnstone.ports import Inference, Shield
+    from turnstone.ports.models import Inference
+    from turnstone.ports.shields import Shield
 
 MOST_KEPT = 64
 

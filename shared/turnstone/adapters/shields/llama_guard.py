@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelError, ShieldFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message, UserMessage, text_said
+from turnstone.domain.models.requests import InferenceRequest, Inferred
 from turnstone.domain.shields.shields import Hazard, LlamaGuardParams
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.domain.values.content import ImageItem, TextItem, items_of, text_of
-from turnstone.ports import Inference, InferenceRequest, Inferred
+from turnstone.ports.models import Inference
 
 HAZARDS: dict[Hazard, str] = {
     "S1": "Violent Crimes",

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from turnstone.adapters.sqlite.sqlite_failures import RESERVE, DiskFull
-from turnstone.ports import BlobStore
+from turnstone.ports.storage import BlobStore
 
 # What a checkpoint may add to the database (1,000 pages), and as much again for the log of a deletion.
 RESERVE_BYTES = 8 * 1024 * 1024

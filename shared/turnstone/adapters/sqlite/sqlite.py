@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from turnstone.adapters.operations import check_operations
 from turnstone.adapters.sqlite.reserve import RESERVE_BYTES, Reserve
 from turnstone.adapters.sqlite.sqlite_failures import DiskFull
 from turnstone.adapters.sqlite.sqlite_file import BUSY_TIMEOUT_S, SqliteFile
 from turnstone.adapters.sqlite.sqlite_rows import attributes_in
 from turnstone.adapters.sqlite.sqlite_writes import DELETE, first_failed, was_applied
 from turnstone.domain.errors import Conflict
-from turnstone.records import Delete, Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Page, Range, Record, check_operations
 
 PAGE_BYTES = 1024 * 1024
 EXPIRED_AT_ONCE = 1_000

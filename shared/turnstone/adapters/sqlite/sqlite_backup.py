@@ -13,7 +13,7 @@ from pathlib import Path
 from turnstone.adapters.sqlite.sqlite_failures import check_not_emptied, check_not_lost, failure_of
 from turnstone.adapters.sqlite.sqlite_rows import attributes_in
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.records import Key, Record, Scalar
+from turnstone.ports.records import Key, Record, Scalar
 
 _WITH_VALUE = """SELECT pk, sk, rev, attributes, body FROM items
     WHERE json_extract(attributes, ?) IN (SELECT value FROM json_each(?))"""

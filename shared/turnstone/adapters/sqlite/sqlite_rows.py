@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from turnstone.adapters.sqlite.sqlite_failures import HOW_TO_MEND
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.records import Scalar
+from turnstone.ports.records import Scalar
 
 
 @lru_cache(maxsize=1_024)

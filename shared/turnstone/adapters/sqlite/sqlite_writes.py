@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from turnstone.adapters.sqlite.sqlite_rows import attributes_in, row_of
-from turnstone.records import (
+from turnstone.ports.records import (
     Absent,
     AttributeIs,
     Condition,

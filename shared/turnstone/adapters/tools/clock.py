@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 
 CURRENT_TIME = ToolDef(
     name="current_time",

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.images.images import ImageModel
     from turnstone.adapters.tools.web.service import Fetcher, Keys
     from turnstone.domain.registry.tool_settings import ToolSettings
-    from turnstone.ports import Clock, Toolbox
+    from turnstone.ports.system import Clock
+    from turnstone.ports.tools import Toolbox
 
 CLOCK = "builtin::clock"
 WEBSEARCH = "builtin::websearch"

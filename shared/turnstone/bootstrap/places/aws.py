@@ -16,7 +16,10 @@ from turnstone.store.layout.oversize import OversizeStore
 if TYPE_CHECKING:
     from turnstone.bootstrap.models import Means
     from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
-    from turnstone.ports import Embeddings, Inference, Jobs, ShieldKinds, Supervisor, ToolKinds
+    from turnstone.ports.models import Embeddings, Inference
+    from turnstone.ports.shields import ShieldKinds
+    from turnstone.ports.supervision import Jobs, Supervisor
+    from turnstone.ports.tools import ToolKinds
 
 
 def build_lambda_core(settings: LambdaSettings) -> Core:

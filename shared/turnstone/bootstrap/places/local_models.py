@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
-from turnstone.bootstrap.models import Means, build_inference, build_only_inference
+from turnstone.bootstrap.models import build_inference, build_only_inference, local_means
 from turnstone.domain.models.routing import MODELS
-from turnstone.settings.config import OFFLINE, InvalidFile, text_of_variable
+from turnstone.settings.config import OFFLINE, InvalidFile
 from turnstone.settings.local_settings import LocalSettings
 
 if TYPE_CHECKING:
-    from turnstone.adapters.aws.aws_clients import AwsClients
     from turnstone.adapters.models.routed import RoutedInference
     from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
-    from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
+    from turnstone.domain.registry.catalogue import Catalogue
 
 KEY_FIELD = "api_key_env"
 
@@ -60,12 +58,6 @@ def local_models(settings: LocalSettings) -> LocalModels:
     return LocalModels(inference, catalogue, build_embeddings(catalogue, means).load())
 
 
-def local_means(settings: LocalSettings) -> Means:
-    """Return what making the providers of the file takes here."""
-    is_set = "model_url" in settings.model_fields_set
-    return Means(settings.model_timeout_seconds, partial(_key, settings), _aws_clients, KEY_FIELD, has_variables=is_set)
-
-
 def read_catalogue(settings: LocalSettings) -> Catalogue | None:
     """Return what the file says, None if there is none. Raises InvalidSettings.
 
@@ -81,25 +73,6 @@ def read_catalogue(settings: LocalSettings) -> Catalogue | None:
         raise InvalidFile(f"{str(file)!r} can't be read: {problem}") from None
     model_url = settings.model_url if "model_url" in settings.model_fields_set else None
     return build_catalogue(text, model_url, KEY_FIELD, settings.model_url)
-
-
-def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:
-    if name == MODELS and "model_url" in settings.model_fields_set:
-        return settings.model_api_key
-    if provider.api_key_env is None:
-        return None
-    key = text_of_variable(provider.api_key_env)
-    if key is None:
-        raise InvalidFile(f"providers.{name}.api_key_env: {provider.api_key_env} is not set")
-    return key
-
-
-def _aws_clients() -> AwsClients:
-    try:
-        from turnstone.adapters.aws.aws_clients import AwsClients
-    except ModuleNotFoundError as missing:
-        raise InvalidFile(f"a provider on AWS needs the package {missing.name}, pip install '.[aws]'") from missing
-    return AwsClients()
 
 
 def model_to_try(settings: LocalSettings) -> ModelToTry:

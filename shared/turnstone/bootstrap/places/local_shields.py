@@ -9,7 +9,8 @@ from turnstone.adapters.shields.kinds import EveryShieldKind
 from turnstone.domain.errors import ShieldFailed
 
 if TYPE_CHECKING:
-    from turnstone.ports import Inference, ShieldKinds
+    from turnstone.ports.models import Inference
+    from turnstone.ports.shields import ShieldKinds
 
 
 def local_shields(inference: Inference) -> ShieldKinds:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from turnstone.adapters.models.listed_models import ModelServer
 from turnstone.adapters.models.openai.model_access import ModelAccess
-from turnstone.bootstrap.places.local_models import local_means, read_catalogue
+from turnstone.bootstrap.models import local_means
+from turnstone.bootstrap.places.local_models import read_catalogue
 from turnstone.domain.models.routing import MODELS
 from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
 from turnstone.settings.config import OFFLINE

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from turnstone.adapters.machine.system import SystemClock
 from turnstone.bootstrap.adapters import Ports
+from turnstone.bootstrap.callers import api_keys_in, table_named
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.places.operated_place import operated_database
 from turnstone.settings.auth_settings import TableSettings
@@ -15,7 +16,9 @@ from turnstone.settings.config import InvalidSettings, Settings, load_settings, 
 from turnstone.settings.local_settings import LocalSettings
 
 if TYPE_CHECKING:
-    from turnstone.ports import RangeStore, Supervisor
+    from turnstone.ports.storage import RangeStore
+    from turnstone.ports.supervision import Supervisor
+    from turnstone.services.access.api_keys import ApiKeys
     from turnstone.services.operations.operating import OpenTurns
 
 
@@ -89,3 +92,24 @@ def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
     machine = settings.state_machine_arn or ""  # to wake an execution its token is enough
     supervisor = StepFunctionsSupervisor(clients.lazy_client("stepfunctions"), machine, SystemClock(), turn_key_of)
     return OversizeStore(table, S3BlobStore(clients.lazy_client("s3"), settings.bucket)), supervisor
+
+
+@contextmanager
+def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
+    """Lend the API keys of the table that TURNSTONE_TABLE names, else of the data directory.
+
+    Only who `may_begin` may find no data there, and has it made. Raises InvalidSettings, StoreUnavailable.
+    """
+    if names_a_table():
+        yield api_keys_in(table_named(load_settings(TableSettings).table))
+        return
+    from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+    from turnstone.bootstrap.places.operated_place import operated_database
+    from turnstone.settings.local_settings import LocalSettings
+
+    local = load_settings(LocalSettings)
+    store = SqliteRangeStore(operated_database(local.data_dir, may_begin=may_begin), local.store_wait_seconds)
+    try:
+        yield api_keys_in(store)
+    finally:
+        store.close()

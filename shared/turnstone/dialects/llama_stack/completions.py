@@ -14,7 +14,8 @@ from turnstone.dialects.llama_stack.inference_requests import refuse
 from turnstone.domain.agents.agents import AgentConfig, ResponseFormat, SamplingParams
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.messages.messages import StopReason
-from turnstone.domain.models.inference import Continuations, Continued, TextsToContinue, TokenLikelihood
+from turnstone.domain.models.inference import Continuations, Continued, TextsToContinue
+from turnstone.domain.models.requests import TokenLikelihood
 from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
 from turnstone.domain.values.model import Frozen, NullMeansDefault
 from turnstone.domain.values.numbers import Flag

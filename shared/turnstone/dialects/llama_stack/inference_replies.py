@@ -10,9 +10,9 @@ from pydantic_core import to_json
 
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.messages.messages import CompletionMessage, StopReason
-from turnstone.domain.models.inference import Embedded, ModelAnswer, TokenLikelihood
+from turnstone.domain.models.requests import Embedded, Inferred, TokenLikelihood
 from turnstone.domain.turns.events import Delta, TextDelta, ToolCallDelta, call_delta
-from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.model import Frozen
 
 
@@ -47,7 +47,7 @@ class EmbeddingsResponse(Frozen):
 class ChatCompletionEncoder:
     """Answers, and the events of one."""
 
-    def whole(self, answer: ModelAnswer) -> bytes:
+    def whole(self, answer: Inferred) -> bytes:
         message = answer.message.model_copy(update={"stop_reason": _stop_reason(answer.message)})
         reply = ChatCompletionResponse(completion_message=message, metrics=metrics_of(answer.usage))
         return reply.model_dump_json().encode()
@@ -58,7 +58,7 @@ class ChatCompletionEncoder:
     def said(self, text: str, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return _event("progress", TextDelta(text=text))
 
-    def ended(self, answer: ModelAnswer) -> bytes:
+    def ended(self, answer: Inferred) -> bytes:
         """Return the calls, each whole, and the end."""
         calls = (_event("progress", call_delta(call)) for call in answer.message.tool_calls)
         end = ChatCompletionEvent(

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from turnstone.dialects.llama_stack.queries import only
+from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.lists import ORDER_KEY, Wanted, checked_cursor
 from turnstone.domain.values.model import Frozen

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.registering import given_fields
+from turnstone.dialects.llama_stack.requests import given_fields
 from turnstone.domain.models.routing import MODELS
 from turnstone.domain.registry.providers import Provider
 from turnstone.domain.registry.registry import Identifier, Model

@@ -5,7 +5,7 @@ Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields ar
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.registering import given_fields, refuse_unknown_provider
+from turnstone.dialects.llama_stack.requests import given_fields, refuse_unknown_provider
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.registry.registry import BEDROCK, LLAMA_GUARD, PATTERN, Identifier, Shield

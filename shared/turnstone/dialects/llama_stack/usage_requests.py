@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from turnstone.dialects.llama_stack.queries import only
+from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.usage.usage_report import UsageWanted
 

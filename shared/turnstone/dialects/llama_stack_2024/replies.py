@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, computed_field
 
-from turnstone.dialects.llama_stack.turn_replies import LostTurns
+from turnstone.dialects.llama_stack.turns.replies import LostTurns
 from turnstone.domain.turns.turns import (
     InferenceStep,
     MemoryRetrievalStep,

@@ -7,7 +7,7 @@ mean the default.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from turnstone.dialects.llama_stack.queries import only
+from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.values.model import Many, NullMeansDefault
 

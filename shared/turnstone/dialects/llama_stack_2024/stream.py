@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from turnstone.dialects.llama_stack.stream import encode
+from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.replies import Step2024, Turn2024, step_2024, turn_2024
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.events import (

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from pydantic_core import to_json
 
-from turnstone.dialects.openai.chat.strict import OpenBody
-from turnstone.domain.models.inference import Embedded, TextsToEmbed
+from turnstone.dialects.openai.strict import OpenBody
+from turnstone.domain.models.inference import TextsToEmbed
+from turnstone.domain.models.requests import Embedded
 from turnstone.domain.values.model import Frozen, Many
 from turnstone.domain.values.numbers import Count
 

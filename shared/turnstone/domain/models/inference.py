@@ -1,15 +1,20 @@
-"""What a model is asked outside of any turn, and what it answers."""
+"""Direct questions, outside of any turn: conversations, texts to continue, texts to embed."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
-from turnstone.domain.agents.agents import AgentConfig
-from turnstone.domain.messages.messages import CompletionMessage, Message
-from turnstone.domain.models.routing import Target
-from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.domain.values.content import Content
+from turnstone.domain.models.requests import Inferred
+from turnstone.domain.usage.usage import TokenUsage
+
+if TYPE_CHECKING:  # requests are validated where they are made
+    from turnstone.domain.agents.agents import (
+        AgentConfig,
+    )
+    from turnstone.domain.messages.messages import Message
+    from turnstone.domain.values.content import Content
 
 CUT_BYTES_PER_TOKEN = 3  # texts of most languages have more, so that what is left is taken by the model
 
@@ -33,41 +38,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Likelihood:
-    """How likely a model found a token: the logarithm of its probability, and its bytes where they are known.
-
-    A long answer has a hundred thousand of them, so they are kept small.
-    """
-
-    token: str
-    logprob: float
-    bytes: tuple[int, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class TokenLikelihood(Likelihood):
-    """How likely it found a token that it answered with, and those that it found most likely in its place."""
-
-    top_logprobs: tuple[Likelihood, ...]
-
-
-class RatedText(NamedTuple):
-    """Some of an answer's text, with its tokens where those were asked for. The text may be empty."""
-
-    text: str
-    logprobs: tuple[TokenLikelihood, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelAnswer:
-    """The whole answer. Usage is None if none was reported, and there are no logprobs where none were asked for."""
-
-    message: CompletionMessage
-    usage: TokenUsage | None = None
-    logprobs: tuple[TokenLikelihood, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class TextsToContinue:
     """Texts to continue, each by itself.
 
@@ -88,14 +58,14 @@ class TextsToContinue:
 class Continued:
     """One of the texts is continued to its end; what comes after it continues the next one."""
 
-    answer: ModelAnswer
+    answer: Inferred
 
 
 @dataclass(frozen=True, slots=True)
 class Continuations:
     """The whole answers to all texts, in the order of the texts."""
 
-    answers: tuple[ModelAnswer, ...]
+    answers: tuple[Inferred, ...]
 
     @property
     def usage(self) -> TokenUsage | None:
@@ -141,29 +111,3 @@ def _cut(text: str, most_bytes: int, cut_at: Literal["start", "end"]) -> str:
         return text
     kept = encoded[-most_bytes:] if cut_at == "start" else encoded[:most_bytes]
     return kept.decode("utf-8", "ignore")
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """The vector of each text, in the order of the texts, and the tokens they had; None if nobody counted."""
-
-    vectors: tuple[tuple[float, ...], ...]
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingRequest:
-    """Texts to make vectors of.
-
-    Attributes:
-        model: as of an `InferenceRequest`; its targets and provider data likewise.
-        dimensions: how long the vectors shall be, None for as long as the model makes them.
-        extras: what only servers of OpenAI's API take, in its words.
-    """
-
-    model: str
-    texts: tuple[str, ...]
-    dimensions: int | None = None
-    extras: Mapping[str, Any] = field(default_factory=dict)
-    targets: tuple[Target, ...] = ()
-    provider_data: ProviderData = field(default=NO_PROVIDER_DATA, compare=False, repr=False)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field
-
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.errors import InvalidRequest
+from turnstone.domain.usage.prices import Prices
 
 if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig, ToolPromptFormat
 
 MODELS = "default"  # the provider that the environment names
-Usd = Annotated[float, Field(ge=0)]
 ModelTools = Literal["native", "prompted"]
 DEFAULT_PROMPT_FORMAT: ToolPromptFormat = "json"
 
@@ -24,13 +22,6 @@ class Target(NamedTuple):
 
     provider_id: str
     model: str
-
-
-class Prices(Frozen):
-    """What a model costs, in US dollars per million tokens."""
-
-    input: Usd
-    output: Usd
 
 
 class ModelRoute(NamedTuple):
@@ -76,3 +67,15 @@ class KnownModels(NamedTuple):
     providers: Mapping[str, str]
     default: str | None
     routes: Mapping[str, ModelRoute] = MappingProxyType({})
+
+
+RouteOf = Callable[[str, str], ModelRoute]
+"""Returns who answers for a tenant's model. Raises InvalidRequest where nobody does."""
+
+
+def known_of(route_of: RouteOf, tenant: str, model_id: str) -> ModelRoute:
+    """Return the model's route; one that nobody answers for is known by its name only."""
+    try:
+        return route_of(tenant, model_id)
+    except InvalidRequest:
+        return ModelRoute(model_id, ())

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, ModelTools, Prices, Target
+from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
+from turnstone.domain.usage.prices import Prices
 from turnstone.domain.values.model import Frozen, JsonObject, Strict
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]

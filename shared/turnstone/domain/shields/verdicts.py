@@ -9,7 +9,8 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 if TYPE_CHECKING:
     from turnstone.domain.messages.messages import Message
     from turnstone.domain.models.routing import Target
-    from turnstone.domain.turns.turns import SafetyViolation, TokenUsage, Touchpoint
+    from turnstone.domain.turns.turns import SafetyViolation, Touchpoint
+    from turnstone.domain.usage.usage import TokenUsage
     from turnstone.domain.values.stopping import StopSignal
 
 

@@ -13,7 +13,7 @@ from turnstone.domain.messages.messages import CompletionMessage, InputMessage
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.failures import Failure, TurnFailure, UnansweredStatus, turn_failure
-from turnstone.domain.usage.usage import Stored, Tokens, added, factor_of
+from turnstone.domain.usage.usage import Tokens, TokenUsage, added, factor_of
 from turnstone.domain.values.content import Content, Url
 from turnstone.domain.values.ids import moment_of
 from turnstone.domain.values.model import Frozen
@@ -124,30 +124,6 @@ UNANSWERED: dict[TurnStatus, UnansweredStatus] = {
     TurnStatus.EXPIRED: "expired",
     TurnStatus.CANCELLED: "cancelled",
 }
-
-
-class TokenUsage(Frozen):
-    """Tokens of one inference, as the model's provider counted them.
-
-    Attributes:
-        estimated_prompt_tokens: our estimate of the same prompt, 0 where there is none.
-        is_estimated: whether the provider told nothing, so that all are estimates of ours.
-    """
-
-    prompt_tokens: Stored = 0
-    completion_tokens: Stored = 0
-    total_tokens: Stored = 0
-    estimated_prompt_tokens: Stored = 0
-    is_estimated: bool = False
-
-    @property
-    def spent(self) -> Tokens:
-        return Tokens(
-            inferences=1,
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            estimated_inferences=int(self.is_estimated),
-        )
 
 
 class ToolVerdict(Frozen):

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import Annotated, Protocol
 
 from pydantic import BeforeValidator
 
+from turnstone.domain.usage.prices import Prices
 from turnstone.domain.values.model import Frozen
-
-if TYPE_CHECKING:  # who counts tokens needs no prices
-    from turnstone.domain.models.routing import Prices
 
 MILLION = 1_000_000
 MOST_COUNTED = 1_000_000_000  # of one inference; no model takes or says as much
@@ -52,11 +50,35 @@ class Tokens(Frozen):
         sums = {name: getattr(self, name) + getattr(other, name) for name in Tokens.model_fields}
         return Tokens.model_construct(**sums)
 
-    def cost_usd(self, prices: "Prices | None") -> float | None:
+    def cost_usd(self, prices: Prices | None) -> float | None:
         """Return what they cost in US dollars, None where nobody told the prices."""
         if prices is None:
             return None
         return (self.prompt_tokens * prices.input + self.completion_tokens * prices.output) / MILLION
+
+
+class TokenUsage(Frozen):
+    """Tokens of one inference, as the model's provider counted them.
+
+    Attributes:
+        estimated_prompt_tokens: our estimate of the same prompt, 0 where there is none.
+        is_estimated: whether the provider told nothing, so that all are estimates of ours.
+    """
+
+    prompt_tokens: Stored = 0
+    completion_tokens: Stored = 0
+    total_tokens: Stored = 0
+    estimated_prompt_tokens: Stored = 0
+    is_estimated: bool = False
+
+    @property
+    def spent(self) -> Tokens:
+        return Tokens(
+            inferences=1,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            estimated_inferences=int(self.is_estimated),
+        )
 
 
 class SpentToday(Frozen):

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from math import isfinite
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import Prices
+from turnstone.domain.usage.prices import Prices
 from turnstone.domain.usage.usage import Tokens, added
 from turnstone.domain.values.model import Frozen
 

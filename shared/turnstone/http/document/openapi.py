@@ -1,4 +1,4 @@
-"""The OpenAPI document of declared routes, printed by `functions/command/openapi.py`. Imported on demand."""
+"""The OpenAPI document of declared routes, which `turnstone openapi` prints. Loaded only where it is requested."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence

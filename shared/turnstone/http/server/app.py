@@ -48,10 +48,10 @@ from turnstone.http.server.clients import unknown_client
 from turnstone.http.server.lane import Lane
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.http.server.request_lines import RequestLine
+from turnstone.http.server.sending import send_chunks, send_whole
 from turnstone.http.server.surroundings import Surroundings
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
-from turnstone.http.streams.sending import send_chunks, send_whole
 
 if TYPE_CHECKING:
     from turnstone.services.application import Application

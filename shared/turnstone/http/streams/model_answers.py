@@ -11,7 +11,8 @@ from starlette.types import Receive
 
 from turnstone.domain.errors import SHUTTING_DOWN
 from turnstone.domain.errors.codes import ErrorCode, code_of
-from turnstone.domain.models.inference import Continuations, ModelAnswer, RatedText
+from turnstone.domain.models.inference import Continuations
+from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
 from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_reply, told_of
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
@@ -20,7 +21,7 @@ from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.sse import PING, PING_AFTER_S, Silence
 from turnstone.services.models.answering import Answering, Told
 
-WHOLE = (ModelAnswer, Continuations)
+WHOLE = (Inferred, Continuations)
 
 
 async def answered(
@@ -73,7 +74,7 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
         part = told.parts.popleft()
         if isinstance(part, WHOLE):
             yield encoder.ended(part)
-        elif isinstance(part, RatedText):
+        elif isinstance(part, TextChunk):
             yield encoder.said(part.text, part.logprobs)
         else:
             yield encoder.said(part)

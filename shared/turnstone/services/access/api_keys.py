@@ -7,7 +7,7 @@ from turnstone.domain.access.api_keys import TOKEN_BYTES, ApiKey, hash_of, is_to
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.access.identity import Identity
 from turnstone.domain.errors import Unauthenticated
-from turnstone.ports import Clock, IdGenerator
+from turnstone.ports.system import Clock, IdGenerator
 from turnstone.store.access.api_keys import ApiKeyStore
 
 

@@ -10,7 +10,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.access.identity import Identity
 from turnstone.domain.errors import Unauthenticated
 from turnstone.domain.values.moments import Moment
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 
 SCHEME = "Bearer"
 MOST_CACHED = 1_000

@@ -9,7 +9,7 @@ from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.lists import Wanted
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports import Clock, IdGenerator
+from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import Listing
 from turnstone.store.agents.agents import AgentStore, StoredAgent

@@ -7,7 +7,7 @@ from turnstone.domain.agents.agents import AgentConfig, GrammarFormat, ToolGroup
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.tools.tool_runs import OfferedTool
 from turnstone.engine.tool_plan import ToolOffer, build_offer
-from turnstone.ports import Capability
+from turnstone.ports.models import Capability
 
 # asked for only where a configuration wants what not every model can: it has the model's providers made
 Capabilities = Callable[[], Set[Capability]]

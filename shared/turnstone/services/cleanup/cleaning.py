@@ -12,8 +12,9 @@ from typing import NamedTuple, assert_never
 
 from turnstone.domain.errors import Conflict
 from turnstone.domain.jobs import Job
-from turnstone.ports import Clock, Jobs
-from turnstone.records import MAX_OPERATIONS, Key
+from turnstone.ports.records import MAX_OPERATIONS, Key
+from turnstone.ports.supervision import Jobs
+from turnstone.ports.system import Clock
 from turnstone.services.cleanup.deleting import sent
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.cleanup.jobs import JobStore, later, put_job

@@ -9,7 +9,8 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.ports import Clock, Jobs
+from turnstone.ports.supervision import Jobs
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.sessions.sessions import SessionStore, job_of

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.store.files.attachments import AttachmentStore, StoredFile
 

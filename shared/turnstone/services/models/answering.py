@@ -13,12 +13,13 @@ from datetime import datetime
 from threading import Condition
 
 from turnstone.domain.errors import TurnstoneError
-from turnstone.domain.models.inference import Continuations, Continued, ModelAnswer, RatedText, TokenLikelihood
+from turnstone.domain.models.inference import Continuations, Continued
+from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihood
 from turnstone.domain.values.content import TextItem, items_of
 from turnstone.domain.values.stopping import StopSignal
 
-Whole = ModelAnswer | Continuations
-Part = str | RatedText | Continued | Whole
+Whole = Inferred | Continuations
+Part = str | TextChunk | Continued | Whole
 MOST_WAITING_BYTES = 256 * 1024
 LISTENED_WITHIN_S = 10.0
 LIKELIHOOD_BYTES = 250  # of one token, about
@@ -136,13 +137,13 @@ def _size_of(part: Part) -> int:
     match part:
         case str():
             return sys.getsizeof(part)
-        case RatedText(text, logprobs):
+        case TextChunk(text, logprobs):
             return sys.getsizeof(text) + _size_of_rated(logprobs)
         case Continued(answer):
             return _size_of(answer)
         case Continuations(answers):
             return sum(map(_size_of, answers))
-        case ModelAnswer(message, _, logprobs):
+        case Inferred(message=message, logprobs=logprobs):
             texts = sum(sys.getsizeof(item.text) for item in items_of(message.content) if isinstance(item, TextItem))
             calls = sum(sys.getsizeof(call.arguments_json or "") for call in message.tool_calls)
             return texts + calls + _size_of_rated(logprobs)

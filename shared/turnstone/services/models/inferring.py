@@ -9,22 +9,14 @@ from functools import partial
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, ModelFailed, Unsupported
 from turnstone.domain.messages.messages import UserMessage
-from turnstone.domain.models.inference import (
-    Continuations,
-    Continued,
-    Embedded,
-    EmbeddingRequest,
-    ModelAnswer,
-    Question,
-    RatedText,
-    TextsToContinue,
-    TextsToEmbed,
-)
+from turnstone.domain.models.inference import Continuations, Continued, Question, TextsToContinue, TextsToEmbed
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.values.content import text_of
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import Clock, Embeddings, IdGenerator, Inference, InferenceRequest, Inferred
+from turnstone.ports.models import Embeddings, Inference
+from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.agents.refusals import supported_offer
 from turnstone.services.models.answering import Answering, Part
 from turnstone.services.models.routing import Routing
@@ -33,7 +25,7 @@ from turnstone.services.usage.limits import DayLimit
 
 OPENAI = "openai"
 ECHO_CHARACTERS = 16 * 1024
-Keep = Callable[[str, datetime, ModelAnswer], None]  # takes an answer's id, the time of its question, and the answer
+Keep = Callable[[str, datetime, Inferred], None]  # takes an answer's id, the time of its question, and the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +145,17 @@ class Inferring:
         raise Unsupported(f"{field}: {told}, not {expected}; leave it out", (field,))
 
     def _parts(
-        self, request: InferenceRequest, kept: Callable[[ModelAnswer], None] | None = None
-    ) -> Generator[str | RatedText | ModelAnswer, None, None]:
+        self, request: InferenceRequest, kept: Callable[[Inferred], None] | None = None
+    ) -> Generator[str | TextChunk | Inferred, None, None]:
         answer = self._deps.inference.stream(request)
         with closing(answer):  # type: ignore[type-var] # the adapters' are generators all
             for item in answer:
                 if not isinstance(item, Inferred):
-                    yield RatedText(*item) if item.logprobs else item.text
+                    yield item if item.logprobs else item.text
                     continue
-                whole = ModelAnswer(item.message, item.usage, item.logprobs)
                 if kept is not None:
-                    kept(whole)
-                yield whole
+                    kept(item)
+                yield item
 
     def _continued(self, requests: Sequence[InferenceRequest], are_echoed: bool) -> Generator[Part, None, None]:
         answers = []
@@ -173,7 +164,7 @@ class Inferring:
                 for number, part in enumerate(parts):
                     if are_echoed and number == 0:  # not before the model answers, so that a refusal is a status
                         yield from _echo(request)
-                    if isinstance(part, ModelAnswer):
+                    if isinstance(part, Inferred):
                         answers.append(part)
                         yield Continued(part)
                     else:

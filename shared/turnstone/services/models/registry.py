@@ -9,7 +9,8 @@ from turnstone.domain.registry.catalogue import details_of, listed_model
 from turnstone.domain.registry.providers import Provider
 from turnstone.domain.registry.registry import Model
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports import Clock, Inference
+from turnstone.ports.models import Inference
+from turnstone.ports.system import Clock
 from turnstone.store.registry.registry import RegistryStore
 
 WHOLE_MODEL = ("provider_resource_id", "provider_id", "model_type", "metadata")

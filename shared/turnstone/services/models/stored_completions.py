@@ -12,7 +12,8 @@ from turnstone.domain.errors import ContentLost, NotFound, StoreUnavailable
 from turnstone.domain.lists import Wanted
 from turnstone.domain.models.stored_completions import CompletionsQuery, StoredCompletion
 from turnstone.domain.values.content import Restore
-from turnstone.ports import Clock, Jobs
+from turnstone.ports.supervision import Jobs
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import Listing
 from turnstone.store.layout.idempotency import ATTEMPTS

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
+from turnstone.domain.models.routing import RouteOf, known_of
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import (
     SEALED_TOKENS,
@@ -16,9 +17,8 @@ from turnstone.domain.sessions.context import (
 )
 from turnstone.domain.sessions.session_context import SessionContext, SummaryInContext, TurnInContext
 from turnstone.domain.sessions.window import budget_tokens
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.models.routes import RouteOf, known_of
 from turnstone.store.sessions.turns import TurnStore
 
 

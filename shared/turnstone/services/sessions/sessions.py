@@ -8,7 +8,8 @@ from turnstone.domain.lists import Wanted
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports import Clock, IdGenerator, Supervisor
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.listing import Listing
 from turnstone.services.turns.attention import attend_if_due

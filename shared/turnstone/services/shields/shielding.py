@@ -15,7 +15,7 @@ from turnstone.domain.registry.registry import LLAMA_GUARD
 from turnstone.domain.registry.registry import Shield as Registered
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
-from turnstone.ports import Shield, ShieldKinds
+from turnstone.ports.shields import Shield, ShieldKinds
 from turnstone.services.shields.known_shields import KnownShields
 from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.threads.daemon_threads import DaemonThreads

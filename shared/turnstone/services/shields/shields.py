@@ -13,7 +13,7 @@ from turnstone.domain.registry.registry import Shield
 from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import SafetyViolation
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 from turnstone.services.shields.known_shields import KnownShields
 from turnstone.services.shields.shielding import Shieldings
 from turnstone.services.threads.executor import TurnExecutor

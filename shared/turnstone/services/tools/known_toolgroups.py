@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
-from turnstone.ports import ToolKinds
+from turnstone.ports.tools import ToolKinds
 from turnstone.store.registry.directory import Directory
 
 

@@ -11,7 +11,7 @@ from turnstone.domain.errors import ToolgroupUnavailable, Unsupported
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.ports import Toolbox, ToolKinds
+from turnstone.ports.tools import Toolbox, ToolKinds
 from turnstone.services.tools.known_toolgroups import KnownToolgroups, builtin_toolgroup
 
 if TYPE_CHECKING:

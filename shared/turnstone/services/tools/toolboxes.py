@@ -6,7 +6,7 @@ from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry.registry import Toolgroup
 from turnstone.domain.tools.tool_runs import ToolAsker
-from turnstone.ports import ToolKinds
+from turnstone.ports.tools import ToolKinds
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.tools.known_toolgroups import KnownToolgroups
 from turnstone.services.tools.tenant_tools import TenantTools

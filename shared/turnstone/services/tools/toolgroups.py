@@ -26,7 +26,7 @@ from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResu
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.tools.tenant_tools import KNOWN_AS, LISTING_S, TenantTools

@@ -3,9 +3,10 @@
 import logging
 
 from turnstone.domain.errors import StoreUnavailable
-from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
-from turnstone.ports import Clock, Supervisor
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ def attend_if_due(supervisor: Supervisor, clock: Clock, ref: SessionRef, session
     if lock.order is None or not (lock.is_abandoned(now) or lock.is_overdue(now)):
         return
     try:
-        supervisor.watch(turn_of(ref, lock.order), lock)
+        supervisor.watch(ref.turn(lock.order), lock)
     except StoreUnavailable as unavailable:
         log.warning("turn %s is left to whoever comes next: %s", lock.order, unavailable)
 
@@ -30,7 +31,3 @@ def wake(supervisor: Supervisor, token: str | None) -> None:
         supervisor.wake(token)
     except StoreUnavailable as unavailable:
         log.warning("a supervisor was not woken: %s", unavailable)
-
-
-def turn_of(ref: SessionRef, turn_id: str) -> TurnRef:
-    return TurnRef(tenant=ref.tenant, agent_id=ref.agent_id, session_id=ref.session_id, turn_id=turn_id)

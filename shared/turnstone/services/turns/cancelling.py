@@ -10,7 +10,8 @@ from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable, TurnEn
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnState, TurnStatus
-from turnstone.ports import Clock, Supervisor
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts
 from turnstone.services.streams.replay import numbered

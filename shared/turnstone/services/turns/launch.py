@@ -13,7 +13,9 @@ from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.events import Numbered
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.tool_plan import ToolOffer
-from turnstone.ports import Clock, IdGenerator, Inference, Supervisor
+from turnstone.ports.models import Inference
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.shields.shielding import Shieldings
 from turnstone.services.streams.broadcast import Broadcasts
 from turnstone.services.tools.toolboxes import Toolboxes

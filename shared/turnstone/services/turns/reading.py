@@ -7,7 +7,8 @@ from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.turns import Step, Turn, TurnState
 from turnstone.domain.values.content import Restore
-from turnstone.ports import Clock, Supervisor
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.turns.attention import attend_if_due
 from turnstone.store.sessions.turns import TurnStore

@@ -4,13 +4,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from turnstone.domain.errors import CallsMismatch
+from turnstone.domain.errors import CallsMismatch, TurnNotAwaiting
 from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.sessions.context import Segment, appended, entry_of, without_entry
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.failures import Failure
-from turnstone.domain.turns.turns import StepTrace, ToolExecutionStep, TurnState, TurnStatus, silent_output
+from turnstone.domain.turns.turns import (
+    InferenceStep,
+    ShieldCallStep,
+    StepTrace,
+    ToolExecutionStep,
+    TurnState,
+    TurnStatus,
+    silent_output,
+)
 from turnstone.domain.values.moments import strictly_after
 from turnstone.store.sessions.turns import Change
 
@@ -176,3 +184,27 @@ def _client_step(
         tool_calls=calls,
         tool_responses=responses,
     )
+
+
+def refuse_reopening(session: Session, state: TurnState, responses: Sequence[ToolResponse], most: int) -> None:
+    """Raise TurnNotAwaiting unless the completed turn can go on with these answers to calls in its text.
+
+    It must be the session's newest turn, with an answer of its model that calls nothing itself; and what answers a call
+    that the model did make, and that is answered, is a resume sent twice.
+    """
+    answers = [step.model_response for step in state.turn.steps if isinstance(step, InferenceStep)]
+    if session.last_order != state.order:
+        why = "and can't be resumed: only the newest turn of a session can"
+    elif any(isinstance(step, ShieldCallStep) and step.has_stopped for step in state.turn.steps):
+        why = "and can't be resumed: a safety check stopped it"
+    elif state.turn.output_message.stop_reason != "end_of_turn":
+        why = "and can't be resumed: its answer was cut off by the token limit"
+    elif not answers or answers[-1].tool_calls:
+        why = "and can't be resumed: it reached its limit of inferences with calls unanswered"
+    elif again := {call.call_id for answer in answers for call in answer.tool_calls} & {r.call_id for r in responses}:
+        why = f"and its call {min(again)!r} is already answered"
+    elif len(answers) >= most:
+        why = f"and has made {most} inferences, the most that this server allows a turn"
+    else:
+        return
+    raise TurnNotAwaiting(state.turn_id, state.status, why)

@@ -6,7 +6,8 @@ from functools import partial
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.refs import TurnRef
-from turnstone.ports import Clock, Supervisor
+from turnstone.ports.supervision import Supervisor
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
 from turnstone.services.streams.excerpt import Excerpt

@@ -29,10 +29,9 @@ from turnstone.services.agents.refusals import refuse_many_iterations, supported
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered, told_before_resume
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.turns.attention import turn_of, wake
+from turnstone.services.turns.attention import wake
 from turnstone.services.turns.joining import Joining
 from turnstone.services.turns.launch import Launch, RunnerDeps
-from turnstone.services.turns.reopening import refuse_reopening
 from turnstone.services.turns.running import TurnRunner
 from turnstone.services.turns.transitions import (
     Answered,
@@ -41,6 +40,7 @@ from turnstone.services.turns.transitions import (
     closed,
     given_up,
     opened,
+    refuse_reopening,
     reopened,
     resumed,
     superseding,
@@ -132,7 +132,7 @@ class Turns:
         config = new.overrides.applied_to(view.agent.agent_config)
         offer = self._offer(ref, config, attempt)
         lock = view.session.lock
-        if lock.order is not None and self._is_running(turn_of(ref, lock.order), lock, now):
+        if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
             raise TurnRunning(lock.order)
         self._deps.limits.of_day.check(ref.tenant)
         state = self._new_state(view.session, new, config, now)
@@ -141,7 +141,7 @@ class Turns:
         segments = view.segments
         old: TurnState | None = None
         if lock.order is not None:
-            old = self._ended_holder(turn_of(ref, lock.order), is_overdue=lock.is_overdue(now), now=now)
+            old = self._ended_holder(ref.turn(lock.order), is_overdue=lock.is_overdue(now), now=now)
             ended = closed(view.session, old, view.open_segment)
             change = superseding(change, ended)
             segments = view.segments_with(*ended.segments)
@@ -149,7 +149,7 @@ class Turns:
         with self._executor.place(ref.tenant) as place:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
             launch = Launch(
-                ref=turn_of(ref, state.order),
+                ref=ref.turn(state.order),
                 session=committed.session,
                 state=committed.turns[-1],
                 config=config,
@@ -160,7 +160,7 @@ class Turns:
             )
             broadcast = self._runner.launch(launch, place)
         if old is not None:
-            warn_of_failure(turn_of(ref, old.order), old)
+            warn_of_failure(ref.turn(old.order), old)
             wake(self._deps.supervisor, old.token)
         return broadcast
 
@@ -240,7 +240,7 @@ class Turns:
             raise CallsMismatch(
                 "messages: no turn of this session awaits tool responses; send a user message", ("messages",)
             )
-        waiting = turn_of(ref, lock.order)
+        waiting = ref.turn(lock.order)
         view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
         if earlier := self._earlier(waiting, view, attempt, is_resume=True):
             return earlier
@@ -257,11 +257,11 @@ class Turns:
         """Return the broadcast of the turn this very request opened or resumed before."""
         answer = answer_in(view.remembered, attempt, self._deps.clock.now())
         if answer is not None:
-            return self._joining.join(turn_of(ref, answer["turn_id"]), is_resume=is_resume)
+            return self._joining.join(ref.turn(answer["turn_id"]), is_resume=is_resume)
         session = view.session
         if attempt.is_retry and session.last_request == attempt.fingerprint and session.last_order is not None:
             within = timedelta(seconds=attempt.repeated_within_s)
-            return self._joining.join_recent(turn_of(ref, session.last_order), within, is_resume=is_resume)
+            return self._joining.join_recent(ref.turn(session.last_order), within, is_resume=is_resume)
         return None
 
     def _ended_holder(self, ref: TurnRef, *, is_overdue: bool, now: datetime) -> TurnState:

@@ -8,7 +8,7 @@ from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import DayLimitReached, TurnTimeReached
 from turnstone.domain.turns.turns import TurnState
 from turnstone.domain.values.moments import Moment
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 from turnstone.store.usage.usage import UsageStore
 
 LOOK_EVERY = timedelta(seconds=10)

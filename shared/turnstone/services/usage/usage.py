@@ -7,12 +7,11 @@ from datetime import date
 from turnstone.domain.access.access import ADMIN, Stamp
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound
+from turnstone.domain.models.routing import RouteOf, known_of
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.usage.usage_report import UsageCount, UsageReport, UsageWanted
-from turnstone.ports import Clock
+from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.models.routes import RouteOf, known_of
-from turnstone.services.sessions.session_context import SessionContexts
 from turnstone.store.sessions.sessions import SessionStore
 from turnstone.store.usage.usage import Spent, UsageStore
 
@@ -31,19 +30,14 @@ class UsageDeps:
 
 
 class Usage:
-    """What deleted agents and sessions spent stays told, to who could see the sessions.
+    """Reports of what was spent. What deleted agents and sessions spent stays visible to those who could see them."""
 
-    Attributes:
-        contexts: what sessions' next turns will take along of the turns before.
-    """
-
-    def __init__(self, deps: UsageDeps, contexts: SessionContexts) -> None:
+    def __init__(self, deps: UsageDeps) -> None:
         self._store = deps.store
         self._sessions = deps.sessions
         self._rules = deps.rules
         self._route_of = deps.route_of
         self._clock = deps.clock
-        self.contexts = contexts
 
     def report(self, caller: Caller, wanted: UsageWanted) -> UsageReport:
         """Return what was spent by all the caller may see, by one agent or by one of its sessions.

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from turnstone.domain.access.api_keys import ApiKey
 from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, Condition, Operation, Put, Range, Record, RevIs
+from turnstone.ports.records import Absent, Condition, Operation, Put, Range, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import api_key_key, api_key_list, api_key_list_key
 from turnstone.store.layout.ranges import pages

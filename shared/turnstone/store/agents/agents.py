@@ -15,8 +15,8 @@ from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.ids import moment_of
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
+from turnstone.ports.records import Absent, AttributeIs, Delete, Get, Operation, Put, Record
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, agent_list, agent_list_key

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from turnstone.domain.errors import Conflict, ContentLost
 from turnstone.domain.jobs import Job
-from turnstone.ports import RangeStore
-from turnstone.records import Delete, Get, Key, Operation, Put, Record, RevIs
+from turnstone.ports.records import Delete, Get, Key, Operation, Put, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.keys import job_key, job_shard, job_shards, job_time
 
 log = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from turnstone.domain.errors import Conflict
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, AttributeIs, Put, RevIs, Update
+from turnstone.ports.records import Absent, AttributeIs, Put, RevIs, Update
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.keys import sweep_key
 

@@ -9,8 +9,8 @@ from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.tools.tool_runs import ProducedFile
-from turnstone.ports import RangeStore
-from turnstone.records import AttributeIs, Check, Get, Put, Record
+from turnstone.ports.records import AttributeIs, Check, Get, Put, Record
+from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import stamp_of_agent
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from turnstone.records import Scalar
+from turnstone.ports.records import Scalar
 
 SCHEMA = 1
 SCHEMA_FIELD = "v"

@@ -9,8 +9,8 @@ from pydantic_core import from_json, to_json
 from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, Get, Operation, Put, Record, RevIs
+from turnstone.ports.records import Absent, Get, Operation, Put, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.keys import idempotency_key
 
 KEPT = timedelta(hours=24)

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from zlib import crc32
 
 from turnstone.domain.refs import SessionRef, TurnRef
-from turnstone.records import Key, Range
+from turnstone.ports.records import Key, Range
 
 if TYPE_CHECKING:  # who has no job knows no jobs
     from turnstone.domain.jobs import Job

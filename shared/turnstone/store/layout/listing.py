@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json, to_json
 
 from turnstone.domain.access.access import Stamp
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, Key, Put, Range, Record
+from turnstone.ports.records import Absent, Key, Put, Range, Record
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
 

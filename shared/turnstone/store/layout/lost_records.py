@@ -4,7 +4,7 @@ import logging
 from threading import Lock
 
 from turnstone.domain.errors import ContentLost
-from turnstone.records import Record
+from turnstone.ports.records import Record
 from turnstone.store.layout.keys import kind_and_name
 
 log = logging.getLogger(__name__)

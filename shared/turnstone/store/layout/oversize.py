@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
-from turnstone.ports import BlobStore, RangeStore
-from turnstone.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
+from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.store.layout.keys import kind_and_name
 from turnstone.store.layout.lost_records import LossLog, LostRecord
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from turnstone.ports import RangeStore
-from turnstone.records import Page, Range, Record
+from turnstone.ports.records import Page, Range, Record
+from turnstone.ports.storage import RangeStore
 
 
 def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterator[Page]:

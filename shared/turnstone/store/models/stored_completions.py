@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.models.stored_completions import StoredCompletion
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, Condition, Delete, Get, Operation, Put, Record, RevIs
+from turnstone.ports.records import Absent, Condition, Delete, Get, Operation, Put, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import completion_key, completion_list, completion_list_key
 from turnstone.store.layout.listing import Entry, entries_of, entry_of, put_entry

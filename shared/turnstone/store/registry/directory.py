@@ -10,8 +10,9 @@ from pydantic_core import from_json, to_json
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.values.moments import Moment
-from turnstone.ports import Clock, RangeStore
-from turnstone.records import Absent, Put, Record, RevIs
+from turnstone.ports.records import Absent, Put, Record, RevIs
+from turnstone.ports.storage import RangeStore
+from turnstone.ports.system import Clock
 from turnstone.store.layout.keys import directory_key
 
 REMEMBERED_FOR = timedelta(seconds=10)

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound, StoreUnavailable
 from turnstone.domain.registry.registry import Registered
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.ports import RangeStore
-from turnstone.records import Absent, AttributeIs, Delete, Get, Put, Range
+from turnstone.ports.records import Absent, AttributeIs, Delete, Get, Put, Range
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, wire_part
 from turnstone.store.layout.idempotency import ATTEMPTS, Once, answer_in, get_remembered
 from turnstone.store.layout.keys import directory_key, registered_key, registered_partition

@@ -12,7 +12,7 @@ from secrets import token_hex
 
 from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.domain.values.content import Restore
-from turnstone.records import Record
+from turnstone.ports.records import Record
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.sessions.whole_turns import STATUS, is_terminal
 

@@ -3,7 +3,7 @@
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import Segment
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
-from turnstone.records import Absent, Put, Record, RevIs, Scalar
+from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.layout.frames import stamp, stamped
 from turnstone.store.layout.keys import segment_key, session_key
 

@@ -15,8 +15,8 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus, lost_turn
-from turnstone.ports import RangeStore
-from turnstone.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
+from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
+from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import ACTIVE, stamp_of_agent
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.idempotency import ATTEMPTS, Once

@@ -3,8 +3,8 @@
 from itertools import islice
 
 from turnstone.domain.refs import SessionRef
-from turnstone.ports import RangeStore
-from turnstone.records import Get
+from turnstone.ports.records import Get
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.keys import session_list, turn_key
 from turnstone.store.layout.listing import ENTRIES_AT_ONCE, entries_of
 

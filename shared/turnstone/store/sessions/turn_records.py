@@ -9,7 +9,7 @@ from turnstone.domain.agents.agents import TurnOverrides
 from turnstone.domain.errors import ContentLost
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.turns import Step, StepTrace, Turn, TurnState, TurnStatus, lost_turn
-from turnstone.records import Absent, Put, Record, RevIs, Scalar
+from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import open_shard, step_key, turn_key, turn_ref_of
 

@@ -29,8 +29,8 @@ from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import LOST, TurnState
 from turnstone.domain.values.content import Restore
-from turnstone.ports import RangeStore
-from turnstone.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
+from turnstone.ports.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
+from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import agent_of, stamp_of_agent
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.idempotency import get_remembered

@@ -3,8 +3,8 @@
 from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.turns import TurnState, TurnStatus
-from turnstone.ports import RangeStore
-from turnstone.records import Record
+from turnstone.ports.records import Record
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.keys import steps_of_turn
 from turnstone.store.layout.ranges import all_records
 from turnstone.store.sessions.turn_records import order_of, turn_state_of

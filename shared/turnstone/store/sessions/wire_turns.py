@@ -9,7 +9,7 @@ from typing import Any
 
 from turnstone.domain.turns.failures import Failure, UnansweredStatus, turn_failure
 from turnstone.domain.turns.turns import UNANSWERED, TurnStatus
-from turnstone.records import Record
+from turnstone.ports.records import Record
 from turnstone.store.layout.frames import private_part, wire_part, wire_pieces
 from turnstone.store.layout.keys import turn_ref_of
 

@@ -15,8 +15,8 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.usage.usage import Tokens
 from turnstone.domain.values.model import Frozen
-from turnstone.ports import RangeStore
-from turnstone.records import Get, Put, Record
+from turnstone.ports.records import Get, Put, Record
+from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import stamp_of_agent
 from turnstone.store.layout.keys import agent_key, usage_key, usage_names, usage_ranges
 from turnstone.store.layout.lost_records import LostRecord

@@ -7,16 +7,17 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, Refusal, broken_off, refusal_of
 from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, Event, events_of
-from turnstone.adapters.models.bedrock.bedrock_errors import FAILURES, Asked, Refusal, broken_off, refusal_of
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions, ConverseRequest, converse_request
 from turnstone.adapters.models.openai.model_responses import jittered
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
 from turnstone.adapters.outgoing.connections import Line, asking_over
 from turnstone.adapters.outgoing.quoting import quoted
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability
 
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2

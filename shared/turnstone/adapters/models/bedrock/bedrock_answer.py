@@ -9,9 +9,9 @@ from turnstone.adapters.models.bedrock.bedrock_names import Aliases
 from turnstone.adapters.models.openai.openai_answer import PartialCall, counts_of, mapping_of, mended
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.requests import Inferred
 from turnstone.domain.tools.tools import ToolCall, call_from_json
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.ports import Inferred
+from turnstone.domain.usage.usage import TokenUsage
 
 CUT_OFF = frozenset({"max_tokens", "model_context_window_exceeded"})
 WITHHELD = frozenset({"guardrail_intervened", "content_filtered"})

@@ -14,9 +14,9 @@ from turnstone.adapters.models.openai.openai_wire import text_with_placeholders
 from turnstone.domain.agents.agents import Greedy, JsonSchemaFormat, ResponseFormat, SamplingParams, TopK, TopP
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.messages.messages import CompletionMessage, SystemMessage
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.ports import InferenceRequest
 
 CACHE_POINT = {"cachePoint": {"type": "default"}}
 UNAVAILABLE = "Not available now. Do not call it."

@@ -8,12 +8,13 @@ from uuid import uuid4
 from turnstone.adapters.models.offline.call_text import CallSyntaxError, calls_in
 from turnstone.domain.agents.agents import JsonSchemaFormat
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolCall, ToolDef, call_from_json
-from turnstone.domain.turns.turns import TokenUsage
+from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Content, TextItem, items_of
-from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability
 
 CHARACTERS_PER_TOKEN = 4
 ECHOED_CHARACTERS = 200

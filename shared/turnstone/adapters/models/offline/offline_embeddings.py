@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from hashlib import blake2b
 
-from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest
 
 DIMENSIONS = 384
 CHARACTERS_PER_TOKEN = 4

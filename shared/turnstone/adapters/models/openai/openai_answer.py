@@ -13,10 +13,9 @@ from uuid import uuid4
 
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message
+from turnstone.domain.models.requests import Inferred
 from turnstone.domain.tools.tools import ToolCall, call_from_json
-from turnstone.domain.turns.turns import TokenUsage
-from turnstone.domain.usage.usage import reported_count
-from turnstone.ports import Inferred
+from turnstone.domain.usage.usage import TokenUsage, reported_count
 
 if TYPE_CHECKING:  # few questions ask for them
     from turnstone.adapters.models.openai.openai_logprobs import Logprobs

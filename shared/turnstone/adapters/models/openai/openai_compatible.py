@@ -44,10 +44,11 @@ from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
 from turnstone.domain.messages.messages import Message
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
 from turnstone.domain.values.stopping import StopSignal
-from turnstone.ports import Capability, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability
 
 if TYPE_CHECKING:
     from turnstone.adapters.models.openai.openai_logprobs import Logprobs

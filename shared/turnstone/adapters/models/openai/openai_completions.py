@@ -10,7 +10,7 @@ from turnstone.adapters.models.openai.openai_answer import AnswerReader, mapping
 from turnstone.adapters.models.openai.openai_wire import sampling_to_wire
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelFailed
-from turnstone.ports import InferenceRequest
+from turnstone.domain.models.requests import InferenceRequest
 
 COMPLETIONS = "/completions"
 MISSING_STATUSES = frozenset({404, 405, 501})

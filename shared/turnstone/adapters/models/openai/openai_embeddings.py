@@ -12,9 +12,8 @@ from turnstone.adapters.models.openai.openai_answer import mapping_of
 from turnstone.adapters.models.openai.openai_compatible import SILENCE_TIMEOUT_S, OpenAICompatibleInference
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import UserMessage
-from turnstone.domain.models.inference import Embedded, EmbeddingRequest
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest
 from turnstone.domain.usage.usage import reported_count
-from turnstone.ports import InferenceRequest
 
 Vector = tuple[float, ...]
 MOST_DIMENSIONS = 100_000  # more than any model makes; 64 MB of numbers would become a gigabyte of vectors

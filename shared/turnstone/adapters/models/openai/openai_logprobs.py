@@ -9,7 +9,7 @@ from typing import Any
 
 from turnstone.adapters.models.openai.openai_answer import mended
 from turnstone.domain.errors import ModelFailed
-from turnstone.domain.models.inference import Likelihood, TokenLikelihood
+from turnstone.domain.models.requests import Likelihood, TokenLikelihood
 
 UNLIKELY = -9_999.0
 MOST_ENTRIES = 200_000  # of tokens and of those in their place

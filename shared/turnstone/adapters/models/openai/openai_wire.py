@@ -18,11 +18,11 @@ from turnstone.domain.messages.messages import (
     ToolResponseMessage,
     UserMessage,
 )
+from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.values.content import Content, Image, TextItem, items_of, text_of
 from turnstone.domain.values.image_files import find_image_kind
-from turnstone.ports import InferenceRequest
 
 GrammarServer = Literal["vllm", "llama.cpp"]
 IMAGE_PLACEHOLDER = "[image]"

@@ -10,9 +10,10 @@ from turnstone.adapters.models.prompted.conversation import split_system, told_w
 from turnstone.adapters.models.prompted.formats import FORMATS
 from turnstone.adapters.models.prompted.instructions import system_text, told_choice
 from turnstone.domain.messages.messages import Message, SystemMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.ports import Capability, Inference, InferenceRequest, Inferred, TextChunk
+from turnstone.ports.models import Capability, Inference
 
 OF_NATIVE_TOOLS = "parallel_tool_calls"  # which servers refuse where they are offered no tools
 

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 from urllib3.exceptions import ReadTimeoutError as SilentStream
 
-from turnstone.adapters.models.bedrock.bedrock_errors import FAILURES
+from turnstone.adapters.aws.bedrock_errors import FAILURES
 from turnstone.adapters.tools.code.code_runs import CodeRun
 from turnstone.adapters.tools.code.produced_files import produced_file
 from turnstone.domain.errors import StoreUnavailable, ToolFailed

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from turnstone.adapters.models.bedrock.bedrock_errors import FAILURES, Asked, refusal_of
+from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, refusal_of
 from turnstone.adapters.outgoing.connections import Line, asking_over
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.adapters.tools.images.bedrock_image_bodies import body_of

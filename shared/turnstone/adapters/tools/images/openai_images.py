@@ -14,7 +14,7 @@ from turnstone.adapters.models.openai.openai_compatible import SILENCE_TIMEOUT_S
 from turnstone.adapters.tools.images.images import ImageRequest, image_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import UserMessage
-from turnstone.ports import InferenceRequest
+from turnstone.domain.models.requests import InferenceRequest
 
 # these answer by value only, and refuse to be asked for it
 BY_VALUE_ONLY = ("gpt-image-", "chatgpt-image-")

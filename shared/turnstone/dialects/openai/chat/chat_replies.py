@@ -14,7 +14,7 @@ from pydantic_core import to_json
 from turnstone.dialects.openai.errors import openai_error
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.messages.messages import CompletionMessage
-from turnstone.domain.models.inference import ModelAnswer, TokenLikelihood
+from turnstone.domain.models.requests import Inferred, TokenLikelihood
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.values.content import text_of
 from turnstone.domain.values.model import Frozen
@@ -129,7 +129,7 @@ class ChatCompletionEncoder:
     def completion_id(self) -> str:
         return str(self._named["id"])
 
-    def whole(self, answer: ModelAnswer) -> bytes:
+    def whole(self, answer: Inferred) -> bytes:
         said = answer.message
         calls = tuple(MadeCall(**_called(call)) for call in said.tool_calls) or None
         text = text_of(said.content)
@@ -143,13 +143,13 @@ class ChatCompletionEncoder:
     def said(self, text: str, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return self._chunk(Delta(content=text), logprobs=_logprobs(logprobs))
 
-    def ended(self, answer: ModelAnswer) -> bytes:
+    def ended(self, answer: Inferred) -> bytes:
         return b"".join(self._ending(answer))
 
     def failed(self, message: str, code: ErrorCode) -> bytes:
         return b"data: " + to_json(openai_error(500, message, code)) + b"\n\n"
 
-    def _ending(self, answer: ModelAnswer) -> Iterator[bytes]:
+    def _ending(self, answer: Inferred) -> Iterator[bytes]:
         said = answer.message
         if said.tool_calls:
             calls = (StreamedCall(index=index, **_called(call)) for index, call in enumerate(said.tool_calls))
@@ -189,5 +189,5 @@ def _finish_reason(said: CompletionMessage) -> FinishReason:
     return "tool_calls" if said.tool_calls else "stop"
 
 
-def _usage(answer: ModelAnswer) -> CompletionUsage | None:
+def _usage(answer: Inferred) -> CompletionUsage | None:
     return None if answer.usage is None else CompletionUsage(**answer.usage.model_dump(include=USAGE_FIELDS))

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.chat.messages import AnySaid, NamedTool, Tool
 from turnstone.dialects.openai.chat.stored_completions import Metadata
-from turnstone.dialects.openai.chat.strict import OpenBody, Strict, refuse
+from turnstone.dialects.openai.strict import OpenBody, Strict, refuse
 from turnstone.domain.agents.agents import (
     MAX_TOOLS,
     AgentConfig,

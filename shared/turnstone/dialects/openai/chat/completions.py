@@ -13,11 +13,12 @@ from pydantic_core import to_json
 
 from turnstone.dialects.openai.chat.chat_replies import DONE, USAGE_FIELDS, CompletionUsage
 from turnstone.dialects.openai.chat.chat_requests import Penalty, Seed, StreamOptions
-from turnstone.dialects.openai.chat.strict import OpenBody, refuse
 from turnstone.dialects.openai.errors import openai_error
+from turnstone.dialects.openai.strict import OpenBody, refuse
 from turnstone.domain.agents.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopP
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.models.inference import Continuations, Continued, ModelAnswer, TextsToContinue, TokenLikelihood
+from turnstone.domain.models.inference import Continuations, Continued, TextsToContinue
+from turnstone.domain.models.requests import Inferred, TokenLikelihood
 from turnstone.domain.values.content import text_of
 from turnstone.domain.values.model import Frozen, Many
 from turnstone.domain.values.numbers import Count, Flag
@@ -243,7 +244,7 @@ def _data(completion: Completion) -> bytes:
     return b"data: " + completion.model_dump_json().encode() + b"\n\n"
 
 
-def _reason(answer: ModelAnswer) -> Literal["stop", "length"]:
+def _reason(answer: Inferred) -> Literal["stop", "length"]:
     return "length" if answer.message.stop_reason == "out_of_tokens" else "stop"
 
 

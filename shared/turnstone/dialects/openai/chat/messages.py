@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from turnstone.dialects.openai.chat.strict import Open, Strict, refuse
+from turnstone.dialects.openai.strict import Open, Strict, refuse
 from turnstone.domain.messages.messages import (
     CompletionMessage,
     Message,
