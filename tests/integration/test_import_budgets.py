@@ -49,7 +49,7 @@ DELETES = ("agents.delete_agent", "sessions.delete_session")
 # ---- what may be loaded
 
 TYPES = {"typing_extensions"}
-CLIENT = {"botocore", "dateutil", "jmespath", "six", "urllib3"}
+CLIENT = {"boto3", "botocore", "dateutil", "jmespath", "six", "urllib3"}
 MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 APP = {"anyio", "starlette"}
 THIRD_PARTY = {
@@ -59,52 +59,96 @@ THIRD_PARTY = {
     "buffered": TYPES | CLIENT | MODELS | APP | {"mangum"},
     "streaming": TYPES | CLIENT | MODELS | APP | {"uvicorn", "click", "httptools"},  # click: `import uvicorn` takes it
 }
-NEVER = {"fastapi", "openai", "boto3", "aioboto3", "aws_xray_sdk"}
+NEVER = {"fastapi", "openai", "aioboto3", "aws_xray_sdk"}
 # botocore and anyio take these where they are installed; in the layer they are not
 NOT_IN_THE_LAYER = {"certifi", "sniffio"}
 NAMES_IN_THE_LAYER = {"dateutil": "python-dateutil", "aws_lambda_powertools": "aws-lambda-powertools"}
 LOCAL_ONLY = (
-    "adapters.sqlite",
-    "adapters.sqlite_file",
-    "adapters.files",
-    "adapters.local_supervisor",
-    "bootstrap.local",
-    "local_settings",
+    "adapters.sqlite.sqlite",
+    "adapters.sqlite.sqlite_file",
+    "adapters.sqlite.files",
+    "adapters.machine.local_supervisor",
+    "bootstrap.places.local",
+    "settings.local_settings",
 )
-WITHOUT_SESSIONS = ("domain.jobs", "domain.sessions", "domain.turns", "domain.usage", "store.jobs")
+WITHOUT_SESSIONS = (
+    "domain.jobs",
+    "domain.sessions.sessions",
+    "domain.turns.turns",
+    "domain.usage.usage",
+    "store.cleanup.jobs",
+)
 NOT_NEEDED = {
-    "agents.get_agent": (*WITHOUT_SESSIONS, "engine", "domain.messages", "services.refusals", "adapters.tools"),
+    "agents.get_agent": (
+        *WITHOUT_SESSIONS,
+        "engine",
+        "domain.messages.messages",
+        "services.agents.refusals",
+        "adapters.tools",
+    ),
     "agents.create_agent": (
         *WITHOUT_SESSIONS,
-        "domain.tool_settings",
+        "domain.registry.tool_settings",
         "engine.turn",
         "engine.steps",
-        "domain.messages",
+        "domain.messages.messages",
     ),
-    "sessions.create_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "sessions.get_session": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "turns.create_turn": ("domain.shields", "domain.tool_settings"),
-    "turns.resume_turn": ("domain.shields", "domain.tool_settings"),
-    "turns.cancel_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "turns.get_events": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "turns.get_turn": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "steps.get_step": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "models.family": ("engine", "services.running", "store.turns", "adapters.tools"),
-    "inference.family": ("engine.turn", "services.running", "services.turns", "store.turns", "store.sessions"),
-    "stored_completions.family": ("engine", "services.running", "services.inferring", "store.turns", "store.sessions"),
-    "tools.family": ("engine", "services.running", "store.turns", "adapters.offline"),
-    "shields.family": ("engine", "services.running", "store.turns", "adapters.tools", "adapters.offline"),
-    "llama_stack_2024.changes": ("engine.turn", "services.running", "services.cleaning"),
-    "llama_stack_2024.reads": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "llama_stack_2024.streams": ("services.deleting", "services.cleaning", "services.agents"),
-    "usage.family": ("engine", "services.running", "adapters.tools", "adapters.offline"),
-    "unserved.methods": ("engine", "services", "store.turns", "domain.agents"),
-    "server.family": ("engine", "services", "store.turns", "domain.agents"),
-    **dict.fromkeys(DELETES, ("engine", "services.running", "services.cleaning", "adapters.tools", "adapters.offline")),
+    "sessions.create_session": (
+        "engine",
+        "services.turns.running",
+        "adapters.tools",
+        "adapters.models.offline.offline",
+    ),
+    "sessions.get_session": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "turns.create_turn": ("domain.shields.shields", "domain.registry.tool_settings"),
+    "turns.resume_turn": ("domain.shields.shields", "domain.registry.tool_settings"),
+    "turns.cancel_turn": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "turns.get_events": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "turns.get_turn": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "steps.get_step": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "models.family": ("engine", "services.turns.running", "store.sessions.turns", "adapters.tools"),
+    "inference.family": (
+        "engine.turn",
+        "services.turns.running",
+        "services.turns.turns",
+        "store.sessions.turns",
+        "store.sessions.sessions",
+    ),
+    "stored_completions.family": (
+        "engine",
+        "services.turns.running",
+        "services.models.inferring",
+        "store.sessions.turns",
+        "store.sessions.sessions",
+    ),
+    "tools.family": ("engine", "services.turns.running", "store.sessions.turns", "adapters.models.offline.offline"),
+    "shields.family": (
+        "engine",
+        "services.turns.running",
+        "store.sessions.turns",
+        "adapters.tools",
+        "adapters.models.offline.offline",
+    ),
+    "llama_stack_2024.changes": ("engine.turn", "services.turns.running", "services.cleanup.cleaning"),
+    "llama_stack_2024.reads": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "llama_stack_2024.streams": ("services.cleanup.deleting", "services.cleanup.cleaning", "services.agents.agents"),
+    "usage.family": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    "unserved.methods": ("engine", "services", "store.sessions.turns", "domain.agents.agents"),
+    "server.family": ("engine", "services", "store.sessions.turns", "domain.agents.agents"),
+    **dict.fromkeys(
+        DELETES,
+        (
+            "engine",
+            "services.turns.running",
+            "services.cleanup.cleaning",
+            "adapters.tools",
+            "adapters.models.offline.offline",
+        ),
+    ),
     WORKER: ("http", "dialects"),
     SWEEPER: ("http", "dialects"),
-    JOBS: ("http", "dialects", "engine", "services.running", "adapters.tools", "adapters.offline"),
-    AUTHORIZER: ("http.app", "dialects", "engine", "store.turns", "domain.agents"),
+    JOBS: ("http", "dialects", "engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
+    AUTHORIZER: ("http.server.app", "dialects", "engine", "store.sessions.turns", "domain.agents.agents"),
 }
 
 # ---- what the first request may load, all of it Python's own
@@ -250,8 +294,8 @@ def test_a_function_loads_what_its_routes_need_and_its_first_request_nothing_mor
 def assert_loads_what_it_needs(function: Function, start: Started) -> None:
     assert start.third_party - NOT_IN_THE_LAYER == THIRD_PARTY[kind_of(function)]
     assert not within(start, LOCAL_ONLY), "only a server on one machine needs these"
-    is_authorizer = function.module == AUTHORIZER
-    assert within(start, ("auth_settings",)) == ({"turnstone.settings.auth_settings"} if is_authorizer else set())
+    of_callers = {"turnstone.settings.auth_settings"} if function.module == AUTHORIZER else set[str]()
+    assert within(start, ("settings.auth_settings",)) == of_callers
     assert not within(start, NOT_NEEDED.get(function.module, ())), "its routes do without"
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import botocore.config
 import botocore.session
+from boto3.session import Session
 from botocore.exceptions import BotoCoreError
 from botocore.loaders import JSONFileLoader, Loader
 from pydantic_core import from_json
@@ -59,18 +60,20 @@ class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
 
 
 class AwsClients:
-    """Makes clients with the credentials and the region of this process."""
+    """Makes clients with the credentials and the region of this process: all from one session of boto3."""
 
     def __init__(self) -> None:
-        self._session = botocore.session.get_session()
-        self._session.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
+        core = botocore.session.get_session()
+        core.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
+        self._core = core
+        self._session = Session(botocore_session=core)
         self._lock = Lock()
 
     def client(self, service: str, region: str | None = None, config: botocore.config.Config = CONFIG) -> Any:
         """Return a new client. Raises StoreUnavailable if the region or something else it needs isn't known."""
         try:
             with self._lock:  # sessions are not safe to share between threads
-                return self._session.create_client(service, region, config=config)
+                return self._session.client(service, region, config=config)
         except BotoCoreError as error:
             raise StoreUnavailable(f"AWS can't be used: {error}") from error
 
@@ -78,10 +81,10 @@ class AwsClients:
         """Return what signs requests to a service. Raises StoreUnavailable if the region isn't known."""
         from turnstone.adapters.aws.sigv4 import SigV4  # only where requests are signed that no client makes
 
-        region = region or self._session.get_config_variable("region")
+        region = region or self._core.get_config_variable("region")
         if region is None:
             raise StoreUnavailable("AWS can't be used: no region is set")
-        return SigV4(self._session, service, region)
+        return SigV4(self._core, service, region)
 
     def lazy_client(self, service: str) -> LazyClient:
         """Return what becomes a client when it is first used."""
