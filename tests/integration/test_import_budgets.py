@@ -49,7 +49,7 @@ DELETES = ("agents.delete_agent", "sessions.delete_session")
 # ---- what may be loaded
 
 TYPES = {"typing_extensions"}
-CLIENT = {"boto3", "botocore", "dateutil", "jmespath", "six", "urllib3"}
+CLIENT = {"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
 MODELS = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 APP = {"anyio", "starlette"}
 THIRD_PARTY = {
