@@ -107,8 +107,9 @@ def slug_of(heading: str) -> str:
 
 
 def pages() -> tuple[Page, ...]:
-    """Return every page: README, CONTRIBUTING and those of docs."""
-    return tuple(Page(path) for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))))
+    """Return every page: README, CONTRIBUTING, CHANGELOG and those of docs."""
+    at_root = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
+    return tuple(Page(path) for path in (*at_root, *sorted(DOCS.rglob("*.md"))))
 
 
 def page(name: str) -> Page:
