@@ -1,4 +1,4 @@
-"""What Bedrock's refusals and failures mean, and which of them may pass."""
+"""Map Bedrock's refusals and failures to errors, and decide which of them may be retried."""
 
 import math
 import re
@@ -29,27 +29,27 @@ from urllib3.exceptions import ReadTimeoutError as SilentStream
 from turnstone.adapters.outgoing.quoting import REDACTED
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelRefused, ModelTimedOut
 
-# everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
+# all exceptions of a call to Bedrock or of reading its answer: botocore lets some of urllib3's errors through
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
-# what a stream tells of failures by, which has no status of HTTP for each
+# error members of an event stream, which carry no HTTP status
 BUSY = "ThrottlingException"
 BROKEN = frozenset({"InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"})
 TIMED_OUT = "ModelTimeoutException"
 INVALID = "ValidationException"
 LONGEST_WAIT_S = 5.0
 LONGEST_RETRY_AFTER_S = 21_600.0
-# whose account and which role asks is the operator's to know, not a caller's
+# the account and the role of the request are the operator's data, not the caller's
 IDENTITIES = re.compile(r"arn:[\w-]+:(?:iam|sts)::\S+|(?<!\d)\d{12}(?!\d)")
 Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An attempt without an answer, or with a part of one.
+    """A failed attempt, before or within the answer.
 
     Attributes:
-        wait_s: the least to wait before the next attempt, None if there shall be none.
-        cause: None where its text repeats what was asked.
+        wait_s: the minimum wait before the next attempt, None for no further attempt.
+        cause: None where its text repeats the request.
     """
 
     error: ModelError
@@ -59,7 +59,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who was asked for what, and how what was said is made fit to be shown."""
+    """The model and action of a request, and the quoting of the provider's messages."""
 
     model: str
     region: str
@@ -71,7 +71,7 @@ class Asked:
 
 
 def refusal_of(failure: Exception, asked: Asked) -> Refusal:
-    """Return what a failure means that came before the answer began."""
+    """Return the refusal for a failure before the answer began."""
     match failure:
         case ClientError():
             return _refused(failure, asked)
@@ -97,7 +97,7 @@ def refusal_of(failure: Exception, asked: Asked) -> Refusal:
 
 
 def broken_off(failure: Exception, asked: Asked) -> Refusal:
-    """Return what a failure means that came when the answer had begun."""
+    """Return the refusal for a failure after the answer began."""
     match failure:
         case ClientError():
             refused = _refused(failure, asked).error
@@ -122,7 +122,7 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
     told: dict[str, Any] = failure.response.get("Error", {})
     status = failure.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code = str(told.get("Code") or "unknown")
-    code = code[0].upper() + code[1:]  # those in a stream begin with a small letter
+    code = code[0].upper() + code[1:]  # error members of a stream begin with a lower-case letter
     said = asked.quote(IDENTITIES.sub(REDACTED, str(told.get("Message") or "")))
     error_text = f"{_meaning(code, status, asked)} ({code})"
     if code == TIMED_OUT:
@@ -152,7 +152,7 @@ def _meaning(code: str, status: int, asked: Asked) -> str:
 
 
 def _retry_after_s(failure: ClientError) -> float:
-    """Return the seconds to wait that were asked for, 0 if none were."""
+    """Return the requested delay in seconds, 0 without one."""
     headers = failure.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     told = str(headers.get("retry-after", ""))
     return min(float(told), LONGEST_RETRY_AFTER_S) if told.isdecimal() else 0.0

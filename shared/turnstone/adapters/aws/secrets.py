@@ -1,4 +1,4 @@
-"""Texts that AWS keeps by their names: secrets, and parameters."""
+"""Read secrets of Secrets Manager and parameters of the Systems Manager."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from turnstone.domain.errors import StoreUnavailable
 
 
 def secret_text(client: Any, secret_id: str) -> str:
-    """Return the text of a secret in Secrets Manager, white space around it left out. Raises StoreUnavailable."""
+    """Return a secret's text without surrounding white space. Raises StoreUnavailable."""
     with _failures_told(f"the secret {secret_id!r}"):
         answer = client.get_secret_value(SecretId=secret_id)
     text: str | None = answer.get("SecretString")
@@ -22,7 +22,7 @@ def secret_text(client: Any, secret_id: str) -> str:
 
 
 def parameter_text(client: Any, name: str) -> str:
-    """Return the text of a parameter of the Systems Manager. Raises StoreUnavailable."""
+    """Return a parameter's text. Raises StoreUnavailable."""
     with _failures_told(f"the parameter {name!r}"):
         text: str = client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
     return text

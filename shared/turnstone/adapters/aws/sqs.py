@@ -1,4 +1,4 @@
-"""Clean-up jobs on AWS: messages in a queue, which hold ids and times only."""
+"""Clean-up jobs on AWS: messages of ids and times in an SQS queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCHES_AT_ONCE = 8
 
 
 class SqsJobs:
-    """Jobs that a function does which the queue invokes. One due later than a message can wait is not sent."""
+    """Sends jobs to the queue that invokes the clean-up function; skips jobs due later than SQS's longest delay."""
 
     def __init__(self, client: Any, queue_url: str, clock: Clock) -> None:
         self._client = client
@@ -27,11 +27,11 @@ class SqsJobs:
         self._clock = clock
 
     def send(self, job: Job) -> None:
-        """Have the job run soon after it is due. Raises StoreUnavailable."""
+        """Send a job, to run soon after it is due. Raises StoreUnavailable."""
         self.send_all((job,))
 
     def send_all(self, jobs: Sequence[Job]) -> None:
-        """Send the jobs in batches. Raises StoreUnavailable if the queue did not take all of them."""
+        """Send jobs in batches. Raises StoreUnavailable unless the queue accepted all of them."""
         messages = [message for job in jobs if (message := self._message(job)) is not None]
         if not messages:
             return

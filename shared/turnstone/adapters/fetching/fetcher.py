@@ -1,4 +1,4 @@
-"""Fetches what URLs name that agents, documents, tool definitions or models have a hand in."""
+"""Fetch URLs chosen by agents, documents, tool definitions or models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WITH_BODY = ("POST", "PUT", "PATCH")
 
 
 class GuardedFetcher:
-    """Asks public places over https, and what the operator allows, past the environment's proxies."""
+    """Fetches from public hosts over https, and from hosts the operator allows, bypassing the environment's proxies."""
 
     def __init__(
         self,
@@ -33,22 +33,22 @@ class GuardedFetcher:
         resolver: Resolver = system_resolver,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Create the fetcher without connecting.
 
         Args:
-            resolver: what looks names up.
-            tls: whose certificates are trusted; this machine's trust where it is left out.
+            resolver: the name resolver.
+            tls: the TLS context; default: this machine's trust store.
         """
         self._allowed = allowed
         self._resolver = resolver
         self._given_tls = tls
 
     def fetch(self, request: FetchRequest) -> Fetched:
-        """Return the whole answer, of whatever status.
+        """Return the complete response, of any status.
 
         Raises:
-            FetchRefused: this URL, or one it redirects to, is not fetched; nobody there was asked.
-            FetchFailed: nothing came of it in time that can be used.
+            FetchRefused: this URL or a redirect is not allowed; no request reached that host.
+            FetchFailed: no usable answer arrived in time.
         """
         hop = self._first_hop(request)
         with Asking(request.timeout_s, request.stop) as asking:
@@ -74,13 +74,13 @@ class GuardedFetcher:
         return Hop(request.method, target, callers_headers(request.headers, target), request.body)
 
     def _asked(self, hop: Hop, request: FetchRequest, asking: Asking) -> Fetched | Hop:
-        """Return the answer, or what to ask instead. Raises FetchRefused, FetchFailed."""
+        """Return the response, or the next hop of a redirect. Raises FetchRefused, FetchFailed."""
         shown = hop.target.origin
         asking.left_s(shown)
         try:
             addresses = looked_up(hop.target, self._allowed, partial(asking.looked_up, self._resolver))
         except FetchFailed:
-            asking.left_s(shown)  # no address is no news of a look-up that was ended
+            asking.left_s(shown)  # a cancelled lookup yields no address, which proves nothing about the name
             raise
         tls = self._tls if hop.target.scheme == "https" else None
         try:
@@ -95,7 +95,7 @@ class GuardedFetcher:
             if isinstance(error, FetchFailed):
                 raise
             raise FetchFailed(shown, _meaning(error)) from error
-        asking.left_s(shown)  # a line that was cut looks like the end of a body that tells no length
+        asking.left_s(shown)  # a cut connection resembles the end of a body without a length
         return answer
 
 
@@ -109,7 +109,7 @@ def _send(connection: PinnedConnection, hop: Hop, request: FetchRequest) -> None
 
 
 def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
-    """Return the answer with its body. Raises FetchFailed, OSError, HTTPException."""
+    """Return the response with its body. Raises FetchFailed, OSError, HTTPException."""
     shown = hop.target.origin
     content_type = response.getheader("content-type")
     media_type = media_type_of(content_type)
@@ -121,7 +121,7 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()
-    while part := response.read1(READ_BYTES):  # read() would take a chunk of length -1 for all that ever comes
+    while part := response.read1(READ_BYTES):  # read() would take a chunk of length -1 as unlimited
         read += body.feed(part)
     if response.length:
         raise FetchFailed(shown, BROKEN_OFF)

@@ -1,6 +1,6 @@
-"""The guard for libraries that bring httpx: a transport whose connections keep to the rules of every other fetch.
+"""The fetch rules for libraries that use httpx: a guarded transport.
 
-It imports httpx2, which the `mcp` package uses, at once; whoever may do without imports this module where it is needed.
+It imports httpx2, used by the `mcp` package, at module level; import this module lazily.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 16
 MAX_REDIRECTS = 3
 TRIED_ADDRESSES = 4
-CONNECT_TIMEOUT_S = 5.0  # for each address
+CONNECT_TIMEOUT_S = 5.0  # seconds per address
 NOT_CONNECTED = "it can't be connected to"
 OURS = (b"host", b"accept-encoding")
-REPEATED_BY = (307, 308)  # redirects that want the same method and body again
+REPEATED_BY = (307, 308)  # redirects that keep method and body
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Asks public https addresses and what is allowed, past the environment's proxies.
+    """Sends requests to public https addresses and allowed hosts, bypassing the environment's proxies.
 
-    Redirects 307 and 308 within an origin are followed, as servers answer a missing slash with them; any other
-    redirect is an answer like others. `FetchRefused` and `FetchFailed` come out of it as they are, what else goes
-    wrong as httpx's errors.
+    Follows redirects 307 and 308 within an origin, with which servers answer a missing slash; returns any other
+    redirect as a response. Passes `FetchRefused` and `FetchFailed` through unchanged, and converts other failures
+    to httpx's errors.
     """
 
     def __init__(self, allowed: Allowed, resolver: Resolver, tls: ssl.SSLContext) -> None:
@@ -84,7 +84,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             ),
             headers=[(b"Host", target.authority.encode()), *headers, (b"Accept-Encoding", b"identity")],
             content=request.stream,
-            extensions={"timeout": request.extensions.get("timeout", {})},  # others could name another host to TLS
+            extensions={"timeout": request.extensions.get("timeout", {})},  # extensions could name another host to TLS
         )
         with _errors_of_httpx():
             answer = await self._pool.handle_async_request(sent)
@@ -100,7 +100,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Looks a host up once, and connects to an address it was found to have if all of them may be asked."""
+    """Resolves a host once, and connects to one of its addresses if all of them are allowed."""
 
     def __init__(self, allowed: Allowed, resolver: Resolver) -> None:
         self._allowed = allowed
@@ -138,7 +138,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class _Capped(httpx.AsyncByteStream):
-    """An answer's body as it was before it was compressed, ended by an error where it is too long."""
+    """A decompressed body that fails over its size limit."""
 
     def __init__(self, answer: httpcore.Response, body: Body) -> None:
         self._answer = answer
@@ -157,7 +157,7 @@ class _Capped(httpx.AsyncByteStream):
 
 @contextmanager
 def _errors_of_httpx() -> Iterator[None]:
-    """Have the errors below come out as those of httpx, which names them alike."""
+    """Convert errors of httpcore to the httpx errors of the same name."""
     try:
         yield
     except (

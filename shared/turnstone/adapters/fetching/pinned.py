@@ -1,4 +1,4 @@
-"""Connections to the very addresses that were judged: the name is not looked up again."""
+"""Connections to the checked addresses only: the name is not resolved again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from turnstone.adapters.fetching.addresses import Address
 from turnstone.adapters.fetching.asking import Asking
 from turnstone.adapters.fetching.targets import Target
 
-CONNECT_TIMEOUT_S = 5.0  # for each address
+CONNECT_TIMEOUT_S = 5.0  # seconds per address
 TRIED_ADDRESSES = 4
 
 
 class PinnedConnection(HTTPConnection):
-    """A connection to one of the target's addresses, which proves by its certificate to be of the target's name."""
+    """A connection to one of the target's addresses; the certificate must match the target's name."""
 
     def __init__(self, target: Target, addresses: Sequence[Address], asking: Asking, tls: ssl.SSLContext | None):
         super().__init__(str(target.host), target.port)
@@ -27,7 +27,7 @@ class PinnedConnection(HTTPConnection):
         self._tls = tls
 
     def connect(self) -> None:
-        """Connect. Raises OSError (no address answers, or TLS fails) and FetchFailed (it is too late)."""
+        """Connect. Raises OSError (no address answers, or TLS fails) and FetchFailed (past the deadline)."""
         self.sock = self._connected()
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is not None:

@@ -1,6 +1,6 @@
-"""The supervisor of one machine: a thread that attends to each watched turn when it is due.
+"""Supervisor of one machine: one thread that reconciles each watched turn when it is due.
 
-It keeps nothing itself: what must survive a restart is in the store's open index, which is read again at start.
+It keeps no state: the store's open index survives a restart, and is read again at start.
 """
 
 import heapq
@@ -23,12 +23,12 @@ Attend = Callable[[TurnRef], datetime | None]
 
 
 class LocalSupervisor:
-    """Watches turns in this process. What attends to a turn, and says when to look again, comes with `start`."""
+    """Watches turns in this process. `start` supplies the function that reconciles a turn and returns its next run."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = Condition()
-        self._due: list[tuple[float, int, TurnRef]] = []  # by a clock that nobody sets
+        self._due: list[tuple[float, int, TurnRef]] = []  # a monotonic clock
         self._pushed = count()
         self._earliest: dict[TurnRef, float] = {}
         self._is_closed = False
@@ -36,7 +36,7 @@ class LocalSupervisor:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
 
     def start(self, attend: Attend, open_turns: Iterable[TurnRef]) -> None:
-        """Begin to attend, to the turns that were open when the last process ended first of all."""
+        """Start to reconcile, first the turns left open by the last process."""
         now = self._clock.now()
         for ref in open_turns:
             self._attend_at(ref, now)
@@ -47,7 +47,7 @@ class LocalSupervisor:
         self._attend_at(turn, lock.look_again_at() or self._clock.now())
 
     def wake(self, token: str) -> None:
-        """Nothing waits with a token here."""
+        """Do nothing: the local supervisor has no waits with a token."""
 
     def _attend_at(self, turn: TurnRef, at: datetime) -> None:
         left_s = (at - self._clock.now()).total_seconds()
@@ -70,17 +70,17 @@ class LocalSupervisor:
 
     def _attend_forever(self, attend: Attend) -> None:
         while (turn := self._next_due()) is not None:
-            # in a pool, because its futures catch what nobody expected: this thread must go on for the other turns
+            # a pool, because its futures catch unexpected errors: this thread must continue with the other turns
             attended = self._pool.submit(attend, turn)
             if problem := attended.exception():
                 expected = isinstance(problem, StoreUnavailable)
-                log.warning("turn %s is not attended to yet: %s", turn.turn_id, problem, exc_info=not expected)
+                log.warning("could not reconcile turn %s, retrying: %s", turn.turn_id, problem, exc_info=not expected)
                 self._attend_at(turn, self._clock.now() + RETRY_AFTER)
             elif (again_at := attended.result()) is not None:
                 self._attend_at(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:
-        """Wait for the next turn that is due and forget it; None once closed."""
+        """Wait for the next due turn and remove it; None once closed."""
         with self._changed:
             while not self._is_closed:
                 if not self._due:

@@ -1,4 +1,4 @@
-"""What a model server answers to one request for its models, in words for its operator."""
+"""List a model server's models with one request; explain failures to the operator."""
 
 import json
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ VERSION = "/v1"
 
 
 class Listed(NamedTuple):
-    """What came of the request.
+    """The result of the request.
 
     Attributes:
-        models: the ids that the server lists, None if it lists none.
-        problem: why, and what to do; empty if there are models.
+        models: the listed ids, None without a list.
+        problem: the reason and the remedy; empty if there are models.
     """
 
     models: frozenset[str] | None
@@ -35,9 +35,9 @@ class ModelServer:
 
     Attributes:
         url: its address up to, and without, `/models`.
-        access: how it knows us.
-        url_name: what sets the address, for example a variable.
-        key_name: what sets the key.
+        access: the credentials.
+        url_name: the setting of the address, for example a variable.
+        key_name: the setting of the key.
     """
 
     url: str
@@ -47,11 +47,11 @@ class ModelServer:
 
     @property
     def shown(self) -> str:
-        """The address without what may be secret."""
+        """The address without possible secrets."""
         return str(parse_url(self.url.strip())._replace(auth=None, query=None, fragment=None).url).rstrip("/")
 
     def listed(self) -> Listed:
-        """Return what the server lists, asked once; where its address seems to lack /v1, that is asked, too."""
+        """Return the server's list from one request; retry with /v1 where the address seems to lack it."""
         with PoolManager(timeout=Timeout(TIMEOUT_S), retries=False) as pool:
             try:
                 status, models = self._asked(pool, "")

@@ -1,6 +1,6 @@
-"""Shields of Bedrock: a guardrail of the account, or checks that need none.
+"""Bedrock shields: a guardrail of the account, or checks without a guardrail.
 
-Source: the operations ApplyGuardrail and InvokeGuardrailChecks as botocore describes them.
+Source: the operations ApplyGuardrail and InvokeGuardrailChecks in botocore's service description.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IMAGE_FORMATS = {"image/png": "png", "image/jpeg": "jpeg"}
 
 
 def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> Shield:
-    """Return the shield that asks a guardrail, or the one that has checks made where those are named."""
+    """Return the guardrail's shield, or the shield of the checks if the definition names any."""
     if params.checks is not None:
         return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)
     if not guardrail:
@@ -36,7 +36,7 @@ def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockPar
 
 
 class GuardrailShield:
-    """Has a guardrail judge texts and images, the latter as PNG or JPEG by value."""
+    """Sends texts and images to a guardrail, images by value as PNG or JPEG."""
 
     def __init__(self, client: Callable[[], Any], guardrail: str, version: str) -> None:
         self._client = client
@@ -44,7 +44,7 @@ class GuardrailShield:
         self._version = version
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return why the guardrail intervened. Raises ShieldFailed, for an image that it can't be shown, too."""
+        """Return the guardrail's reasons to intervene. Raises ShieldFailed, also for an unsupported image."""
         content = [block for message in question.judged for block in _blocks(message)]
         if not content:
             return Verdict()
@@ -62,14 +62,14 @@ class GuardrailShield:
         found = list(_interventions(answer.get("assessments", [])))
         only_masked = bool(found) and all(action == "ANONYMIZED" for _, action in found)
         texts = [output["text"] for output in answer.get("outputs", []) if output.get("text")]
-        # a masked question is no answer to it
+        # masking a request does not answer it
         told = "\n".join(texts) if texts and (is_output or not only_masked) else None
         metadata = {"guardrail": self._guardrail, "found": [name for name, _ in found]}
         return Verdict(SafetyViolation(violation_level="error", user_message=told, metadata=metadata))
 
 
 class GuardrailChecksShield:
-    """Has Bedrock look for what is named, in texts only; a score from the threshold on is a finding."""
+    """Runs Bedrock's checks on texts only; a score at or over the threshold is a finding."""
 
     def __init__(self, client: Callable[[], Any], checks: Checks, threshold: float) -> None:
         self._client = client
@@ -77,7 +77,7 @@ class GuardrailChecksShield:
         self._threshold = threshold
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return what was found with which score. Raises ShieldFailed."""
+        """Return the findings with their scores. Raises ShieldFailed."""
         said = [(_role(message), text_said(message)) for message in question.judged]
         messages = [{"role": role, "content": [{"text": text}]} for role, text in said if text]
         if not messages:
@@ -145,7 +145,7 @@ def _image_block(item: ImageItem) -> dict[str, Any]:
 
 
 def _interventions(assessments: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield what the guardrail found and what it did about it, without the words it found it in."""
+    """Yield the guardrail's findings and actions, without the matched words."""
     for assessment in assessments:
         for policy, entries in assessment.items():
             if not policy.endswith("Policy"):

@@ -1,6 +1,6 @@
-"""A lock of a folder that processes queue for, with a limit on the wait.
+"""A lock of a folder that processes queue for, with a timeout.
 
-flock has no limit of its own: a process that stands still with the lock would hold up the threads of every other.
+flock has no timeout: a suspended process that holds the lock would block the threads of every other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ALONE = fcntl.LOCK_EX
 
 
 class FolderLock:
-    """The lock of a folder, which one thread of this process at a time may ask for. A process's death frees it."""
+    """The lock of a folder, for one thread of this process at a time. The system frees it when the process dies."""
 
     def __init__(self, folder: Path) -> None:
         """Open the folder. Raises OSError."""
@@ -27,7 +27,7 @@ class FolderLock:
 
     @contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
-        """Hold the lock in the block.
+        """Hold the lock within the block.
 
         Raises:
             TimeoutError: another process holds it for that long.
@@ -40,10 +40,10 @@ class FolderLock:
 
 
 class _Place:
-    """The place of this process in the queue.
+    """This process's position in the queue.
 
-    Where the lock is not free, a thread waits for it in the system's queue. A caller that gives up leaves the thread
-    where it is, and the next caller takes over its place; a lock that comes when nobody wants it is given back.
+    While the lock is taken, a thread waits for it in the system's queue. A caller that times out leaves the thread
+    there, and the next caller takes over its position; a lock granted without a waiting caller is released.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -74,14 +74,14 @@ class _Place:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Leave the queue; a lock that the thread still waits for is given back when it comes."""
+        """Leave the queue; the thread releases a lock granted later."""
         if self._thread is None:
             os.close(self._descriptor)
         else:
             self._waits.put(False)
 
     def _try_now(self) -> bool:
-        """Take the lock if it is free; return whether it is taken."""
+        """Take the lock if it is free; return whether it was."""
         try:
             fcntl.flock(self._descriptor, _ALONE | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Every kind of toolgroup; each is loaded when one of its groups is first made."""
+"""Factory of toolboxes; each provider's module is loaded on first use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WOLFRAM_ALPHA = "builtin::wolfram_alpha"
 PHOTOGEN = "builtin::photogen"
 CODE_INTERPRETER = "builtin::code_interpreter"
 LOCATION = ("toolgroups",)
-# what is said of a group that is off; the file is the operator's, which TURNSTONE_CONFIG names
+# the message for a disabled group; TURNSTONE_CONFIG names the operator's file
 TURNED_ON_BY = {
     PHOTOGEN: "[tools.photogen] in the server's file names a provider and a model that makes images",
     CODE_INTERPRETER: "runs in [tools.code_interpreter] of the server's file names where code is run",
@@ -31,16 +31,16 @@ TURNED_ON_BY = {
 
 
 class ToolMeans(NamedTuple):
-    """What making toolboxes takes, of the place they are made in. All but the clock are asked for when needed.
+    """Dependencies of toolboxes, from their environment. All but the clock are created on demand.
 
     Attributes:
-        settings: returns what the operator says of tools.
-        keys: returns the key that a variable or a secret of this name holds.
-        fetcher: returns what asks addresses outside; it may also reach that of the operator it is told, if it is.
-        image_model: makes the image model that the operator names; None where there is none.
-        mcp: makes the toolbox of a group that an MCP server has.
-        code_interpreter: makes the toolbox that runs code; None where nobody does.
-        close: lets go of what the making of toolboxes has opened.
+        settings: returns the operator's settings of tools.
+        keys: returns the key from a variable or secret of this name.
+        fetcher: returns the guarded fetcher; it may also reach the operator's address, if given.
+        image_model: creates the operator's image model; None without one.
+        mcp: creates the toolbox of an MCP server's group.
+        code_interpreter: creates the toolbox that runs code; None where that is not supported.
+        close: releases the resources opened for toolboxes.
     """
 
     settings: Callable[[], ToolSettings]
@@ -54,7 +54,7 @@ class ToolMeans(NamedTuple):
 
 
 class EveryToolKind:
-    """Makes toolboxes; those of the groups that come with the server are made once."""
+    """Creates toolboxes; those of builtin groups only once."""
 
     def __init__(self, means: ToolMeans) -> None:
         self._means = means
@@ -71,7 +71,7 @@ class EveryToolKind:
             self._builtin[CODE_INTERPRETER] = means.code_interpreter
 
     def builtin(self) -> tuple[str, ...]:
-        """Return the names of the groups that come with this server."""
+        """Return the names of this server's builtin groups."""
         return tuple(self._builtin)
 
     def build(self, group: Toolgroup) -> Toolbox:
@@ -87,11 +87,11 @@ class EveryToolKind:
         return self._means.mcp(group)
 
     def remote(self) -> Toolbox:
-        """Return what runs calls where their agent's own definition says."""
+        """Return the toolbox of calls that run at the address in their agent's own definition."""
         return self._remote
 
     def close(self) -> None:
-        """Let go of connections that toolboxes keep; no toolbox is asked after that."""
+        """Close the connections of toolboxes; no toolbox is used after that."""
         self._means.close()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The models of Amazon Bedrock, asked through Converse and ConverseStream."""
+"""Models of Amazon Bedrock, through Converse and ConverseStream."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,48 +21,48 @@ from turnstone.ports.models import Capability
 
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
-# How long the end of a response may take after the end of its answer, so that the connection can be kept.
+# Longest wait for the end of a response after the end of its answer, to keep the connection.
 SETTLE_S = 0.1
 SETTLE_EVENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An answer that has begun: its events, and the stream that they are read from, if it is one."""
+    """An answer that has begun: its events, and its stream, if any."""
 
     events: Iterator[Event]
     stream: Any = None
 
 
 class BedrockInference:
-    """The models of one region, asked over connections that are kept."""
+    """The models of one region, over pooled connections."""
 
     def __init__(self, client: Any, options: BedrockOptions | None = None) -> None:
-        """Take a client that `build_bedrock_client` made: it repeats nothing by itself, and its lines can be cut."""
+        """Take a client from `build_bedrock_client`, without retries and with connections that can be cut."""
         self._client = client
         self._options = options or BedrockOptions()
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
-        An attempt is repeated, at most twice, only as long as no answer has begun: when Bedrock can't be connected to,
-        hangs up without a word, takes no more requests or fails by itself.
+        Retries at most twice, and only before an answer has begun: when Bedrock is unreachable, closes the connection
+        without a response, throttles or fails internally.
 
         Raises:
-            InvalidRequest: it asks for what Converse does not offer.
-            ModelFailed: Bedrock can't be reached, refuses, breaks off or withholds the answer.
-            ModelTimedOut: it was silent for too long.
+            InvalidRequest: Converse does not support a field of the request.
+            ModelFailed: Bedrock is unreachable, refuses, aborts or withholds the answer.
+            ModelTimedOut: Bedrock sent nothing within the timeout.
         """
         line = Line()
         with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
             yield from self._answered(request, line)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
-        """Return what its models can: no grammars."""
+        """Return the models' capabilities: no grammars."""
         return frozenset()
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids that the operator named."""
+        """Return the model ids configured by the operator."""
         return self._options.models
 
     def _answered(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
@@ -98,7 +98,7 @@ class BedrockInference:
             backoff_s *= 2
 
     def _attempt(self, question: ConverseRequest, asked: Asked) -> Begun | Refusal:
-        """Return the answer as soon as there is more of it than the word that it comes, or why there is none."""
+        """Return the answer once its first content has arrived, or the refusal."""
         stream: Any = None
         try:
             if not self._options.is_streaming:
@@ -118,7 +118,7 @@ class BedrockInference:
 
 
 def _whole(events: Iterator[Event], asked: Asked) -> Iterator[Event]:
-    """Yield the events. Raises ModelError if they break off."""
+    """Yield the events. Raises ModelError if the stream aborts."""
     try:
         yield from events
     except FAILURES as failure:
@@ -129,7 +129,7 @@ def _whole(events: Iterator[Event], asked: Asked) -> Iterator[Event]:
 
 
 def _settle(begun: Begun, line: Line, *, may_be_kept: bool) -> None:
-    """Leave the connection to the next question if the response ends now, else drop it."""
+    """Return the connection to the pool if the response ends now, else drop it."""
     if may_be_kept:
         line.hurry(SETTLE_S)
         with suppress(*FAILURES, OSError):

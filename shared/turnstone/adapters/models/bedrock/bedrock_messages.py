@@ -1,4 +1,4 @@
-"""A history as Bedrock's Converse takes it: a user begins, roles alternate, no text is blank. Pure, no I/O."""
+"""Convert a history for Bedrock's Converse: a user begins, roles alternate, no text is blank. Pure, no I/O."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ Block = dict[str, Any]
 
 
 class Conversation:
-    """Puts messages into Converse's form, under names that it takes."""
+    """Converts messages to Converse's form, under valid names."""
 
     def __init__(self, tool_names: Aliases) -> None:
         self._tool_names = tool_names
@@ -38,13 +38,13 @@ class Conversation:
         self._messages: list[dict[str, Any]] = []
 
     def told(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """Return all messages but the system's.
+        """Return all messages except the system's.
 
-        Answers of tools come first in the user's message behind the calls, whatever the user said between them.
+        Tool results come first in the user's message after the calls, whatever the user wrote between them.
 
         Raises:
-            InvalidRequest: an image of the last message can't be sent. Where an earlier one can't, a placeholder is:
-                a session shall not be lost over it.
+            InvalidRequest: an image of the last message cannot be sent. A placeholder replaces one in an
+                earlier message, to keep the session usable.
         """
         for index, message in enumerate(messages):
             match message:
@@ -91,7 +91,7 @@ class Conversation:
         return {"toolResult": {"toolUseId": self._call_id(message.call_id), "content": content}}
 
     def _call_id(self, call_id: str) -> str:
-        """Return what the latest call of that id is told as: an id that came again is another one for Converse."""
+        """Return the alias of the latest call with that id: for Converse a repeated id is another call."""
         uses = self._uses.get(call_id, 0)
         return self._call_ids.told(call_id if uses < 2 else f"{call_id}#{uses}")
 
@@ -117,7 +117,7 @@ def _blocks(content: Content, *, must_show: bool) -> Iterator[Block]:
 
 
 def _image(image: Image) -> Block:
-    """Return the image. Raises InvalidRequest if it is none of data, or of a kind that Converse does not know."""
+    """Return the image. Raises InvalidRequest for an image without data, or of an unsupported format."""
     told = image.data or (image.url.uri if image.url is not None else "")
     if image.data is None and not told.startswith("data:"):
         raise InvalidRequest("Bedrock takes images as data, not by URL; send the image's data", ("messages",))

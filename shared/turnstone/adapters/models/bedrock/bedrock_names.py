@@ -1,4 +1,4 @@
-"""Names that Bedrock takes, in the place of those that it does not: of tools, and of calls."""
+"""Aliases of tool names and call ids that are valid for Bedrock."""
 
 import re
 from hashlib import sha256
@@ -9,10 +9,10 @@ HASH_CHARACTERS = 12
 
 
 class Aliases:
-    """Tells names of 1 to 64 letters, digits, `_` and `-`, each another one, and knows the way back.
+    """A two-way map of names to unique aliases of 1 to 64 letters, digits, `_` and `-`.
 
-    A name that can be told as it is, and that no other is told by, keeps itself. What a name is told by depends on
-    those before it only, so a history that grows is told by the same names, which is what caches of prompts look for.
+    A valid and unused name is its own alias. An alias depends only on the names before it, so a growing history keeps
+    its aliases, which prompt caches rely on.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Aliases:
         self._meant: dict[str, str] = {}
 
     def told(self, name: str) -> str:
-        """Return what the provider knows it by."""
+        """Return the name's alias."""
         alias = self._told.get(name)
         if alias is None:
             alias = self._free_alias(name)
@@ -29,7 +29,7 @@ class Aliases:
         return alias
 
     def meant(self, alias: str) -> str:
-        """Return the name that is told like this; what was never told is meant as it is."""
+        """Return the name of the alias; an unassigned alias is its own name."""
         return self._meant.get(alias, alias)
 
     def _free_alias(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The model of a server that has none: answers in plain words, calls the tools it is told to call, costs nothing."""
+"""Stand-in model of a server without one: answers in plain words, calls tools on request, costs nothing."""
 
 import json
 import re
@@ -25,7 +25,7 @@ HOW_TO_CONNECT = (
 
 
 class OfflineInference:
-    """Answers every question itself, the same way every time; only the ids of its calls differ."""
+    """Answers every request deterministically, except for the ids of its calls."""
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer word by word; it never fails. `max_tokens` counts words here."""
@@ -44,16 +44,16 @@ class OfflineInference:
         yield Inferred(message, estimated_usage(request.messages, message))
 
     def models(self) -> tuple[str, ...]:
-        """Return the one id there is; every other is answered as well."""
+        """Return the one model id; requests for any other are answered as well."""
         return ("offline",)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
-        """Return nothing: it answers by no grammar. Tools it calls however they would be told to a model."""
+        """Return no capabilities: no grammars. Tools are called in text, whatever their prompt format."""
         return frozenset()
 
 
 def answer_to(request: InferenceRequest) -> tuple[tuple[ToolCall, ...], str]:
-    """Return the calls the last message asks for, else what there is to say."""
+    """Return the calls in the last message, else a plain reply."""
     returned = responses_at_end(request.messages)
     if returned:
         return (), told_responses(returned, request.messages)
@@ -86,7 +86,7 @@ def told_responses(responses: Sequence[ToolResponseMessage], messages: Sequence[
 
 
 def responses_at_end(messages: Sequence[Message]) -> list[ToolResponseMessage]:
-    """Return the tool responses that nothing follows, oldest first."""
+    """Return the trailing tool responses, oldest first."""
     responses: list[ToolResponseMessage] = []
     for message in reversed(messages):
         if not isinstance(message, ToolResponseMessage):
@@ -100,7 +100,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def example_call(tool: ToolDef) -> str:
-    """Return how a person would write a call of the tool."""
+    """Return an example of a call of the tool, as a person would write it."""
     arguments = ", ".join(f'{name}="…"' for name in input_schema_of(tool).get("properties", ()))
     return f"{tool.name}({arguments})"
 

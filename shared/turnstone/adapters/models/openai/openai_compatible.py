@@ -1,4 +1,4 @@
-"""A model server that speaks the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
+"""A model server with the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
 
 import json
 import logging
@@ -69,7 +69,7 @@ Quote = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An attempt without an answer. `wait_s` is the least to wait before the next, None if there shall be none."""
+    """A failed attempt. `wait_s` is the minimum wait before the next one, None for no further attempt."""
 
     error: ModelError
     wait_s: float | None = None
@@ -78,7 +78,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A question under way: who asks with which key, what may be quoted, and what can cut it."""
+    """A request in progress: its key, its quoting of the server's text, and its cancellation."""
 
     model: str | None
     key: str
@@ -88,7 +88,7 @@ class Asking:
 
 
 class OpenAICompatibleInference:
-    """The models behind one address, asked over connections that are kept."""
+    """The models behind one address, over pooled connections."""
 
     def __init__(
         self,
@@ -97,16 +97,16 @@ class OpenAICompatibleInference:
         timeout_s: float = SILENCE_TIMEOUT_S,
         grammar_server: GrammarServer | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Create the client without connecting.
 
         Args:
             base_url: the address up to, and without, `/chat/completions`.
-            access: how the server knows us; a text is the key to ask with.
-            timeout_s: how long the server may be silent, before its answer and within it.
-            grammar_server: what the server is, if it is one that takes grammars.
+            access: the credentials; a plain text is the key.
+            timeout_s: the longest pause before and within an answer.
+            grammar_server: the kind of server, if it supports grammars.
 
         Raises:
-            ValueError: the key can't be sent in a header.
+            ValueError: the key is not valid in a header.
         """
         url = parse_url(base_url.strip().rstrip("/"))
         self._base_path = url.request_uri.rstrip("/")
@@ -122,15 +122,15 @@ class OpenAICompatibleInference:
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
-        A prompt is continued by the server's completions. Where it has none, or none with this model, the prompt is a
-        message of a chat, and that the model is one for chats is remembered.
+        A prompt goes to the server's completions. If the server lacks them, or lacks them for this model, the prompt is
+        sent as a chat message, and the model is remembered as chat-only.
 
-        An attempt is repeated, at most twice, only as long as no answer has begun: when the server can't be connected
-        to, hangs up without a word, or answers 429, 502, 503 or 504.
+        Retries at most twice, and only before an answer has begun: when the server is unreachable, closes the
+        connection without a response, or answers 429, 502, 503 or 504.
 
         Raises:
-            ModelFailed: the server can't be reached, refuses, breaks off or talks nonsense.
-            ModelTimedOut: it was silent for too long.
+            ModelFailed: the server is unreachable, refuses, aborts or violates the protocol.
+            ModelTimedOut: the server sent nothing within the timeout.
         """
         line = Line()
         with (
@@ -144,12 +144,12 @@ class OpenAICompatibleInference:
                 yield from self._continued(request, line)
 
     def _continued(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
-        if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock signs, and has no completions
+        if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock has no completions
             asking = replace(self._asking(request, line), path=COMPLETIONS)
             try:
                 yield from self._streamed(completion_body(request), ContinuationReader(quote=asking.quote), asking)
             except NoCompletions as missing:
-                log.info("%s; its models are asked in chats", missing)
+                log.info("%s; falling back to chat completions", missing)
             else:
                 return
         refuse_in_chat(request)
@@ -189,7 +189,7 @@ class OpenAICompatibleInference:
             settle(response, may_be_kept=answer.is_over)
 
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
-        """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
+        """Return the whole answer to a body other than a chat, for the request's caller. Raises ModelError."""
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
@@ -204,7 +204,7 @@ class OpenAICompatibleInference:
                 settle(response, may_be_kept=True)
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids the server lists. Raises ModelError."""
+        """Return the ids that the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
         asking = Asking(None, key, self._quote(key), Line(), "/models")
         with self._failures_logged(asking.line):
@@ -222,17 +222,17 @@ class OpenAICompatibleInference:
                 settle(answer, may_be_kept=False)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
-        """Return `grammar` if the server is said to take one; nothing else need be asked for."""
+        """Return `grammar` if the operator configured a grammar server; this needs no request."""
         return frozenset(("grammar",) if self._grammar_server else ())
 
     def _quote(self, key: str, messages: Sequence[Message] = ()) -> Quote:
-        """Return what makes words of the server's fit to be shown."""
+        """Return the function that makes the server's text safe to show."""
         redacted = partial(without_address, host=self._host, port=self._port)
         return partial(quoted, messages=messages, secrets=(key,), redacted=redacted)
 
     @contextmanager
     def _failures_logged(self, line: Line, about: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-        """Within the block, log what goes wrong, and note in the error the server's address, which no caller learns."""
+        """Within the block, log failures, and note in the error the server's address, which no caller sees."""
         try:
             yield
         except ModelError as error:
@@ -244,7 +244,7 @@ class OpenAICompatibleInference:
             raise
 
     def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
-        """Return a response of status 200 whose body has not been read. Raises ModelError."""
+        """Return a response of status 200 with an unread body. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
@@ -261,7 +261,7 @@ class OpenAICompatibleInference:
             backoff_s *= 2
 
     def _attempt(self, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
-        """Return the response, of whatever status, or why there is none."""
+        """Return the response, of any status, or the refusal."""
         method = "GET" if body is None else "POST"
         headers = self._access.headers(asking.key, method, self._base_url + asking.path, body)
         try:
@@ -293,7 +293,7 @@ class OpenAICompatibleInference:
             return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
 
     def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
-        """Return what a response of another status than 200 means."""
+        """Return the refusal for a status other than 200."""
         status = response.status
         if asking.path == COMPLETIONS and status in MISSING_STATUSES:
             settle(response, may_be_kept=False)
@@ -301,7 +301,7 @@ class OpenAICompatibleInference:
         wait_s, text = wait_before_retry(response), error_text_of(response)
         said = asking.quote(text)
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
-        is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
+        is_outage = status >= 500 or (status == 429 and is_our_key)  # a limit of the caller's own key is no outage
         named = SettingNames(self._access.names.url, self._access.key_name(asking.key))
         message = f"{_meaning_of(status, asking.model, named)} (HTTP {status})"
         if status == 429:
@@ -316,7 +316,7 @@ class OpenAICompatibleInference:
         return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
-        """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""
+        """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""
         content_type = response.headers.get("Content-Type", "").lower()
         if content_type.startswith("application/json"):
             yield b"".join(self._read(response)).decode("utf-8", "replace")
@@ -336,7 +336,7 @@ class OpenAICompatibleInference:
             raise ModelFailed(f"{error_text} {self._access.names.url}")
 
     def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the body's bytes as soon as they arrive. Raises ModelError."""
+        """Yield the body's bytes as they arrive. Raises ModelError."""
         left_bytes = MAX_ANSWER_BYTES
         try:
             while chunk := response.read1(READ_BYTES):
@@ -351,7 +351,7 @@ class OpenAICompatibleInference:
 
 
 def _new_logprobs() -> "Logprobs":
-    from turnstone.adapters.models.openai.openai_logprobs import Logprobs  # few questions ask for them
+    from turnstone.adapters.models.openai.openai_logprobs import Logprobs  # rarely requested
 
     return Logprobs()
 

@@ -1,4 +1,4 @@
-"""Embeddings of a model server that speaks OpenAI's API.
+"""Embeddings of a model server with the OpenAI API.
 
 Source: the OpenAI API reference.
 """
@@ -16,14 +16,14 @@ from turnstone.domain.models.requests import Embedded, EmbeddingRequest, Inferen
 from turnstone.domain.usage.usage import reported_count
 
 Vector = tuple[float, ...]
-MOST_DIMENSIONS = 100_000  # more than any model makes; 64 MB of numbers would become a gigabyte of vectors
+MOST_DIMENSIONS = 100_000  # more than any model produces; 64 MB of numbers would become a gigabyte of vectors
 
 
 class OpenAICompatibleEmbeddings:
     """The embedding models behind one address."""
 
     def __init__(self, base_url: str, access: ModelAccess, timeout_s: float = SILENCE_TIMEOUT_S) -> None:
-        """Connect to nothing yet; for what is told see `OpenAICompatibleInference`. Raises ValueError."""
+        """Create the client without connecting; arguments as of `OpenAICompatibleInference`. Raises ValueError."""
         self._server = OpenAICompatibleInference(base_url, access, timeout_s)
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
@@ -31,14 +31,14 @@ class OpenAICompatibleEmbeddings:
         body: dict[str, Any] = {"model": request.model, "input": list(request.texts), "encoding_format": "float"}
         if request.dimensions is not None:
             body["dimensions"] = request.dimensions
-        # as messages, so that what the server repeats of them in an error is not shown
+        # as messages, so that the server's error text cannot show the input
         told = tuple(UserMessage(content=text) for text in request.texts)
         asking = InferenceRequest(request.model, told, provider_data=request.provider_data)
         return embedded_in(self._server.posted("/embeddings", {**body, **request.extras}, asking), len(request.texts))
 
 
 def embedded_in(answer: bytes, count: int) -> Embedded:
-    """Return what the server's answer holds. Raises ModelFailed if it is not one vector for each of so many texts."""
+    """Return the vectors of the answer. Raises ModelFailed unless there is one per text."""
     try:
         told = mapping_of(json.loads(answer))
         listed = {int(entry["index"]): entry["embedding"] for entry in told["data"]}

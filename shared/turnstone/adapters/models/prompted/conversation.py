@@ -1,4 +1,4 @@
-"""A conversation with calls, told in messages that have none. Pure."""
+"""Rewrite a conversation with calls as messages without calls. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,9 +22,9 @@ def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]
 
 
 def told_without_calls(messages: Sequence[Message], form: ToolFormat) -> tuple[Message, ...]:
-    """Return the messages with calls written as text, and what tools returned told by the user.
+    """Return the messages with calls as text, and tool responses as messages of the user.
 
-    What several tools returned is one message: many models take no two of a user, one after the other.
+    Responses of several tools become one message: many models accept no two messages of a user in a row.
     """
     return tuple(_told(messages, form))
 
@@ -48,9 +48,9 @@ def _told(messages: Sequence[Message], form: ToolFormat) -> Iterator[Message]:
 
 
 def _with_written_calls(message: CompletionMessage, form: ToolFormat) -> CompletionMessage:
-    """Return the message with its calls in its text; arguments that could not be read are shown as none.
+    """Return the message with its calls in its text; unreadable arguments are shown as none.
 
-    A call that the client read out of the text is there already.
+    A call that the client parsed from the text is there already.
     """
     calls = [
         (c.tool_name, c.arguments if isinstance(c.arguments, dict) else {})

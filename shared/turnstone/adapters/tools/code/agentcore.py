@@ -1,7 +1,7 @@
-"""Runs code in the code interpreter of Amazon Bedrock AgentCore: a session of its own for each piece, ended after it.
+"""Run code in the code interpreter of Amazon Bedrock AgentCore: one session per piece of code, stopped after it.
 
-Source: StartCodeInterpreterSession, InvokeCodeInterpreter and StopCodeInterpreterSession as botocore describes them; of
-files that are listed and read, the examples of AgentCore's developer guide.
+Source: StartCodeInterpreterSession, InvokeCodeInterpreter and StopCodeInterpreterSession in botocore's service
+description; for listing and reading files, the examples of AgentCore's developer guide.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from turnstone.domain.tools.tool_runs import ProducedFile
     from turnstone.domain.values.stopping import StopSignal
 
-FILES_TIMEOUT_S = 20  # beside the code's own time, until a session that nobody stopped ends
+FILES_TIMEOUT_S = 20  # added to the code's own time, before an abandoned session ends
 MAX_FILES = 16
 MAX_BYTES = 8 * 1024 * 1024
 log = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ Result = dict[str, Any]
 
 
 class AgentCoreCode:
-    """Has AgentCore run code; no two pieces share a session, so none sees what another left, whoever's it is."""
+    """Runs code in AgentCore; each piece has its own session, isolated from all others."""
 
     def __init__(self, client: Callable[[int], Any], identifier: str) -> None:
-        """Prepare for it.
+        """Store the settings.
 
         Args:
-            client: makes a client that waits so many seconds for an answer; may raise StoreUnavailable.
-            identifier: of the interpreter, AWS's own or one of the account.
+            client: creates a client with a read timeout in seconds; may raise StoreUnavailable.
+            identifier: the interpreter, AWS's own or one of the account.
         """
         self._make_client = client
         self._identifier = identifier
@@ -50,10 +50,10 @@ class AgentCoreCode:
         self._clients: dict[int, Any] = {}
 
     def check(self) -> None:
-        """Return: whether AgentCore can be asked shows when it is, because each session costs."""
+        """Do nothing: each session costs money, so the first run shows whether AgentCore is reachable."""
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
-        """Return what came of it; its session is stopped by then. Raises ToolFailed."""
+        """Return the result, after stopping the session. Raises ToolFailed."""
         try:
             client = self._client(math.ceil(timeout_s))
             session_id = self._start(client, timeout_s)
@@ -89,7 +89,7 @@ class AgentCoreCode:
         try:
             client.stop_code_interpreter_session(codeInterpreterIdentifier=self._identifier, sessionId=session_id)
         except (BotoCoreError, ClientError) as failure:
-            # it ends by its own time; until then it costs
+            # it ends by its own timeout; until then it costs money
             log.warning("session %s of AgentCore was not stopped: %s", session_id, type(failure).__name__)
 
     def _run(self, client: Any, session_id: str, code: str, stop: StopSignal | None) -> CodeRun:
@@ -99,7 +99,7 @@ class AgentCoreCode:
             answer = client.invoke_code_interpreter(
                 codeInterpreterIdentifier=self._identifier, sessionId=session_id, name=name, arguments=arguments
             )
-            with closing(answer["stream"]) as stream:  # one that is not read to its end holds its connection
+            with closing(answer["stream"]) as stream:  # an unread stream holds its connection
                 yield from (event["result"] for event in stream if "result" in event)
 
         before = frozenset(_names(asked("listFiles", path="")))
@@ -108,7 +108,7 @@ class AgentCoreCode:
             made = sorted(frozenset(_names(asked("listFiles", path=""))) - before)
             wanted = made[: MAX_FILES - len(run.files)]
             read = tuple(_files(asked("readFiles", paths=wanted))) if wanted else ()
-        except FAILURES as failure:  # what the code said is worth telling all the same
+        except FAILURES as failure:  # the code's output is useful nevertheless
             return replace(run, note=f"the files it made can't be listed: {type(failure).__name__}")
         return _with_files(run, read, len(made) - len(read))
 
@@ -122,7 +122,7 @@ def _run_of(results: list[Result]) -> CodeRun:
     exit_code = exit_codes[-1] if exit_codes else None
     is_error = bool(exit_code) or any(result.get("isError") for result in results)
     said = "\n".join(block["text"] for block in blocks if block["type"] == "text" and "text" in block)
-    if not (stdout or stderr):  # which of both it was, nobody told
+    if not (stdout or stderr):  # AgentCore does not report which of the two
         stdout, stderr = ("", said) if is_error else (said, "")
     shown = [block for block in blocks if block["type"] == "image" and "data" in block]
     images = [_image(number, block) for number, block in enumerate(shown[:MAX_FILES], 1)]

@@ -1,4 +1,4 @@
-"""A limit of calls at a time, fair among tenants: further calls wait for a place, each for a bounded time."""
+"""Limit of concurrent calls, fair among tenants: further calls wait for a slot, each for a bounded time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Waiter:
-    """A call that waits. `is_settled` is set when it has a place, or when its caller gave up."""
+    """A waiting call. `is_settled` is set when it has a slot, or when its caller is cancelled."""
 
     def __init__(self) -> None:
         self.is_settled = Event()
@@ -24,9 +24,9 @@ class _Waiter:
 
 
 class CallLimit:
-    """So many places. A free one goes to the tenant that holds the fewest, among equals in turns.
+    """A fixed number of slots. A free one goes to the tenant with the fewest, in turns among equals.
 
-    One tenant never holds all of them where there are two or more: a quarter, and at least one, is left to others.
+    One tenant never holds all of them if there are two or more: a quarter, and at least one, is left to others.
     """
 
     def __init__(self, most: int) -> None:
@@ -38,10 +38,10 @@ class CallLimit:
 
     @contextmanager
     def place(self, tenant: str, wait_s: float, stop: StopSignal | None) -> Iterator[float]:
-        """Hold a place within the block; yield for how many seconds it was waited for, 0 if it was free.
+        """Hold a slot within the block; yield the seconds waited for it, 0 if it was free.
 
         Raises:
-            ToolFailed: no place became free in this time, or the call was cancelled while it waited.
+            ToolFailed: no slot became free in time, or the call was cancelled while waiting.
         """
         waiter = _Waiter()
         began = time.monotonic()
@@ -75,7 +75,7 @@ class CallLimit:
     def _leave(self, tenant: str, waiter: _Waiter) -> None:
         if waiter.has_place:
             self._held[tenant] -= 1
-            self._held += Counter()  # drops tenants that hold none
+            self._held += Counter()  # drops tenants without slots
             self._admit()
             return
         queue = self._waiting[tenant]
@@ -84,16 +84,16 @@ class CallLimit:
             del self._waiting[tenant]
 
     def _admit(self) -> None:
-        """Give free places to waiting calls."""
+        """Assign free slots to waiting calls."""
         while self._held.total() < self.most:
             eligible = [tenant for tenant in self._waiting if self._held[tenant] < self._share]
             if not eligible:
                 return
-            tenant = min(eligible, key=self._held.__getitem__)  # of several the one that waits in front
+            tenant = min(eligible, key=self._held.__getitem__)  # among several, the first in the queue
             queue = self._waiting.pop(tenant)
             waiter = queue.popleft()
             if queue:
-                self._waiting[tenant] = queue  # behind the others
+                self._waiting[tenant] = queue  # after the others
             self._held[tenant] += 1
             waiter.has_place = True
             waiter.is_settled.set()

@@ -1,4 +1,4 @@
-"""Image models of Amazon Bedrock, asked by InvokeModel.
+"""Image models of Amazon Bedrock, through InvokeModel.
 
 Source: the inference parameters of these models in Bedrock's user guide.
 """
@@ -26,13 +26,13 @@ class BedrockImages:
     """One image model of one region."""
 
     def __init__(self, client: Callable[[], Any], model: str, size: str) -> None:
-        """Ask for nothing yet.
+        """Create the model without connecting.
 
         Args:
-            client: returns a client that `build_bedrock_client` made: its lines can be cut.
+            client: returns a client from `build_bedrock_client`: its connections can be cut.
 
         Raises:
-            ValueError: how the model is asked isn't known, or it makes no images of that size.
+            ValueError: the model is not supported, or not in that size.
         """
         self._client = client
         self._model = model
@@ -67,7 +67,7 @@ class BedrockImages:
 
 
 def _image_in(answer: bytes) -> bytes:
-    """Return the image that an answer holds. Raises ModelFailed, saying why it was withheld if that is told."""
+    """Return the image of an answer. Raises ModelFailed, with the provider's reason if it withheld the image."""
     try:
         told = json.loads(answer)
     except (ValueError, RecursionError):

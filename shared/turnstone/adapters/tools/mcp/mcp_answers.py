@@ -1,4 +1,4 @@
-"""What an MCP server answers to a call, as the model and the client are told it."""
+"""Convert the result of an MCP call for the model and the client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BINARY = "application/octet-stream"
 
 
 def result_of(answer: CallToolResult) -> ToolResult:
-    """Return the answer. Raises ToolFailed with the server's words if it says that the tool failed."""
+    """Return the result. Raises ToolFailed with the server's message if the tool failed."""
     told = _Told()
     for block in answer.content[:MAX_ITEMS]:
         told.take(block)
@@ -41,7 +41,7 @@ def result_of(answer: CallToolResult) -> ToolResult:
 
 
 class _Told:
-    """The items of an answer, in order, and the files among them."""
+    """The items of a result, in order, and the files among them."""
 
     def __init__(self) -> None:
         self.items: list[ContentItem] = []
@@ -78,7 +78,7 @@ class _Told:
         return "\n".join(item.text for item in self.items if isinstance(item, TextItem))
 
     def content(self) -> Content:
-        """Return the items as a list, be it of one: clients read what an MCP server answers by its items."""
+        """Return the items as a list, even a single one: clients read an MCP result item by item."""
         return tuple(self.items)
 
     def _show(self, encoded: str, mime_type: str) -> None:
@@ -114,13 +114,13 @@ def _type(mime_type: str) -> str:
 
 
 def _ending(mime_type: str) -> str:
-    """Return what names of such files end in; of types that are named like it, Python knows few."""
+    """Return the file extension; Python's table lacks types that follow the naming pattern."""
     subtype = mime_type.partition("/")[2]
     return mimetypes.guess_extension(mime_type) or (f".{subtype}" if re.fullmatch("[a-z0-9]{2,5}", subtype) else ".bin")
 
 
 def _storable(value: Any) -> Any:
-    """Return the value if a store can hold it, None if not."""
+    """Return the value if a store can hold it, else None."""
     if is_too_deep(value):
         return None
     try:

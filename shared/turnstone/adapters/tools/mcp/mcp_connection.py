@@ -1,4 +1,4 @@
-"""One connection to an MCP server: opened, used and closed in one task, as the cancel scopes of anyio want it."""
+"""One connection to an MCP server: opened, used and closed in one task, as anyio's cancel scopes require."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IDEMPOTENCY_KEY = "turnstone/idempotencyKey"
 CLOSE_S = 3.0
 MAX_SAID_CHARS = 2_000
 TOO_LARGE = "it sent an event that is too large"
-# at lower levels these tell addresses with their queries, and what is said to servers
+# at lower levels these log addresses with their queries, and request bodies
 for _name, _level in (("mcp", logging.CRITICAL), ("httpx2", logging.WARNING), ("httpcore2", logging.WARNING)):
     logging.getLogger(_name).setLevel(_level)
 
@@ -36,15 +36,15 @@ for _name, _level in (("mcp", logging.CRITICAL), ("httpx2", logging.WARNING), ("
 class McpConnection:
     """Lists and calls the tools of a server.
 
-    It is given up, which `is_open` tells, when it breaks, and when an answer is not waited for any more: what the
-    server may still send for that would be in the way of others.
+    Retired, which `is_open` shows, when it breaks, and when an answer is no longer awaited: a late answer would
+    disturb other calls.
 
     Attributes:
-        was_used: it answered before.
+        was_used: the server has answered before.
     """
 
     def __init__(self, peer: McpPeer, way: Way, transport: httpx2.AsyncBaseTransport, limits: McpLimits) -> None:
-        """Begin to connect, in the running loop."""
+        """Start to connect, in the running loop."""
         self._peer = peer
         self._limits = limits
         self._wire = AnsweringTransport(transport, limits.answer_bytes, self._events_changed)
@@ -72,11 +72,11 @@ class McpConnection:
         return self._wire.refuses_posts
 
     async def opened(self) -> None:
-        """Return when it can be used. Raises McpTrouble."""
+        """Return when the connection is ready. Raises McpTrouble."""
         await asyncio.shield(self._ready)
 
     async def listing(self) -> McpListing:
-        """Return the tools, as listed a short while ago at most. Raises McpTrouble."""
+        """Return the tools, from a recent listing if there is one. Raises McpTrouble."""
         async with self._lists:
             listed = self._listing
             if listed is None or self._loop.time() - self._listed_at > self._limits.listed_s:
@@ -86,7 +86,7 @@ class McpConnection:
         return listed
 
     async def call(self, name: str, arguments: Mapping[str, Any], idempotency_key: str) -> CallToolResult:
-        """Run a tool, by the name that the listing offers it under. Raises McpTrouble."""
+        """Run a tool by the name in the listing. Raises McpTrouble."""
         names = (self._listing or await self.listing()).names
         if name not in names:
             raise McpTrouble(f"it no longer lists a tool {name!r}", is_unsent=True)
@@ -107,7 +107,7 @@ class McpConnection:
             self._rest()
 
     def give_up(self) -> None:
-        """Close it as soon as nobody uses it; it is not asked anything more."""
+        """Retire the connection: close it after its last call, and accept no further ones."""
         self._is_given_up = True
         self._rest()
 
@@ -128,7 +128,7 @@ class McpConnection:
         finally:
             if not work.done():
                 self.give_up()
-                work.cancel()  # has the package tell the server, for which nobody has to wait
+                work.cancel()  # the package notifies the server, without a wait
         if work.done() and not work.cancelled():
             error = work.exception()
             if error is None:
@@ -140,7 +140,7 @@ class McpConnection:
     def _answered(self, work: asyncio.Task[Any]) -> None:
         self._asking.discard(work)
         if not work.cancelled():
-            work.exception()  # is told to who asked, or to nobody
+            work.exception()  # passed to the waiting calls, if any
         self._rest()
 
     async def _list(self) -> list[Tool]:
@@ -155,7 +155,7 @@ class McpConnection:
                 return tools
         raise McpTrouble(f"its list of tools does not end within {self._limits.pages} pages")
 
-    # ---- the task that has it
+    # ---- the task that owns the session
 
     async def _keep(self) -> None:
         async with asyncio.timeout(self._limits.connect_s) as deadline:
@@ -194,7 +194,7 @@ class McpConnection:
             yield streams
 
     def _http(self) -> httpx2.AsyncClient:
-        # a stream of events may be silent for long; whoever asks has a deadline of its own
+        # a stream of events may be silent for long; each call has a deadline of its own
         timeout = httpx2.Timeout(self._limits.connect_s, read=None, pool=None)
         return httpx2.AsyncClient(
             transport=self._wire, headers=list(self._peer.headers), timeout=timeout, trust_env=False
@@ -220,7 +220,7 @@ class McpConnection:
             self._listing = None
 
     def _events_changed(self, *, is_over: bool) -> None:
-        """Over SSE, answers to all calls come in one stream, and a request that failed is answered nowhere."""
+        """Over SSE, answers to all calls come in one stream, and a failed request gets no answer."""
         if self.way == "sse":
             self.give_up()
             if is_over:
@@ -232,10 +232,10 @@ class McpConnection:
             self._idle.cancel()
         if not self._ready.done():
             self._ready.set_exception(self._why_not_begun(error))
-            self._ready.exception()  # is told to who waits, or to nobody
+            self._ready.exception()  # passed to the waiting calls, if any
 
     def _told(self, error: BaseException | None) -> McpTrouble:
-        """Return what went wrong, for people."""
+        """Return the failure as a message for people."""
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
         if isinstance(error, McpTrouble):
@@ -248,25 +248,25 @@ class McpConnection:
             return McpTrouble(TOO_LARGE if "exceeded" in str(error) else "the connection broke before it answered")
         if isinstance(error, MCPError) and error.code != PARSE_ERROR:
             known = self._wire.trouble_in(error.data)
-            said = " ".join(error.message.split())[:MAX_SAID_CHARS]  # on one line: logs tell it, too
+            said = " ".join(error.message.split())[:MAX_SAID_CHARS]  # on one line: logs show it, too
             return known or McpTrouble(f"it says: {said}", is_answer=True)
         return McpTrouble("its answer does not follow MCP")
 
     def _why_not_begun(self, error: BaseException | None) -> McpTrouble:
         if isinstance(error, TimeoutError):
             return McpTrouble(f"it did not begin to speak MCP within {self._limits.connect_s:g} s")
-        opening = self._wire.trouble_opening if self.way == "sse" else None  # elsewhere servers may refuse a GET
+        opening = self._wire.trouble_opening if self.way == "sse" else None  # other servers may refuse a GET
         return self._wire.trouble or opening or self._told(error)
 
 
 def _is_closed(error: BaseException) -> bool:
-    """Tell whether the package means a connection that ended; servers use the same code for errors of all kinds."""
+    """Return whether the error stands for a closed connection; servers use the same code for errors of all kinds."""
     if not isinstance(error, MCPError) or error.code != CONNECTION_CLOSED:
         return False
     return error.message.startswith(("Connection closed", "SSE stream"))
 
 
 def _forgive(task: asyncio.Task[None]) -> None:
-    """Do without being told of changes: the listing is renewed after a while all the same."""
+    """Ignore the missing stream of change notifications: the listing expires after a while anyway."""
     if not task.cancelled():
         task.exception()

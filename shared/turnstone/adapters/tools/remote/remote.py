@@ -1,4 +1,4 @@
-"""Calls that are run elsewhere: where an agent's own definition of the tool says."""
+"""Remote tools: calls sent to the address in an agent's own definition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 8 * 1024 * 1024
 MAX_KEY_CHARACTERS = 255
 SHORTEST_SECRET = 8
 WITH_BODY = ("POST", "PUT")
-# these are for who sends the request to say: they frame it, or tell whom it is for
+# headers that only the sender may set: framing and routing
 OURS = frozenset(
     {
         "accept-encoding",
@@ -45,7 +45,7 @@ OURS = frozenset(
 
 
 class RemoteToolbox:
-    """Sends a call to the address of its definition, through the fetcher that refuses private ones."""
+    """Sends a call to its definition's address, through the fetcher that refuses private ones."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
@@ -55,7 +55,7 @@ class RemoteToolbox:
         return ()
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
-        """Return what the address answers. Raises ToolFailed for an answer that is an error, too."""
+        """Return the response. Raises ToolFailed, also for a response of an error status."""
         remote = invocation.options.remote_execution
         if remote is None:
             raise ToolFailed(f"{invocation.call.tool_name!r} is not defined as a tool with remote_execution")
@@ -69,7 +69,7 @@ class RemoteToolbox:
 
 
 def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolInvocation) -> FetchRequest:
-    """Return what is sent. What the definition fixes goes before arguments of the same names."""
+    """Return the request. The definition's fixed values override arguments of the same names."""
     target = filled(remote.url, invocation.arguments)
     query = {name: value for name, value in remote.params.items() if name not in target.query_names}
     rest = {name: value for name, value in invocation.arguments.items() if name not in target.used}
@@ -94,7 +94,7 @@ def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolI
 def _body(told: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:  # half of a surrogate pair, too
+    except ValueError:  # also lone surrogates
         raise ToolFailed("the arguments of this call have values that can't be sent as JSON") from None
 
 
@@ -117,7 +117,7 @@ def _usual(name: str) -> str:
 
 
 def _sendable(idempotency_key: str) -> str:
-    """Return the key, or what stands for it where a header can't carry it: models make up parts of it."""
+    """Return the key, or a hash where a header cannot carry it: models make up parts of it."""
     if is_sendable(idempotency_key) and 0 < len(idempotency_key) <= MAX_KEY_CHARACTERS:
         return idempotency_key
     return sha256(idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()

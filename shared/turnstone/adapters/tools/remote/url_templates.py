@@ -1,4 +1,4 @@
-"""Addresses with places in them for a call's arguments, which can change nothing but what stands in their place."""
+"""URL templates with placeholders for a call's arguments, which cannot change any other part of the URL."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DOTS = (".", "..")
 
 @dataclass(frozen=True, slots=True)
 class FilledUrl:
-    """An address to ask.
+    """A complete URL.
 
     Attributes:
-        used: the names of the arguments that stand in it.
-        query_names: what its own query tells, whatever the values are.
+        used: the names of the arguments in it.
+        query_names: the names in the template's own query, whatever the values.
     """
 
     url: str
@@ -32,10 +32,10 @@ class FilledUrl:
 
 
 def filled(template: str, arguments: Mapping[str, Any]) -> FilledUrl:
-    """Return the address with the arguments in their places, percent-encoded.
+    """Return the URL with percent-encoded arguments in place of the placeholders.
 
     Raises:
-        ToolFailed: a place is where none may be, or has no argument, or one that would lead to another path.
+        ToolFailed: a placeholder is not permitted there, or its argument is missing, or would lead to another path.
     """
     parts = PARTS.fullmatch(template.strip())
     if parts is None:
@@ -52,10 +52,10 @@ def filled(template: str, arguments: Mapping[str, Any]) -> FilledUrl:
 
 
 def with_query(url: str, told: Mapping[str, Any]) -> str:
-    """Return the address with more in its query: lists as a name told again and again, objects as JSON.
+    """Return the URL with a longer query: a list as a repeated name, an object as JSON.
 
     Raises:
-        ToolFailed: a text can't be encoded.
+        ToolFailed: a text cannot be encoded.
     """
     pairs = [(name, text) for name, value in told.items() for text in _texts(value)]
     if not pairs:
@@ -67,9 +67,9 @@ def with_query(url: str, told: Mapping[str, Any]) -> str:
 
 
 def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
-    """Return a part between two slashes with the arguments in it. Raises ToolFailed if it would become another path.
+    """Return a path segment with its arguments. Raises ToolFailed if it would become another path.
 
-    Servers may decode a path before they follow it, so what is told encoded must lead nowhere else, too.
+    Servers may decode a path before routing it, so an encoded argument must not lead elsewhere either.
     """
     if not PLACE.search(segment):
         return segment

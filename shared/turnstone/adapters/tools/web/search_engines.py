@@ -1,4 +1,4 @@
-"""The engines that search the web, each as it is asked and as it answers.
+"""Search engines for the web: the request and the response of each.
 
 Source: the references of Brave's Web Search API, of Bing's v7 and of Tavily's.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from turnstone.adapters.tools.web.service import Json, Question, entries_in, picked
 
 TOP_K = 3
-MAX_BRAVE_WORDS, MAX_BRAVE_CHARACTERS = 50, 400  # it refuses longer queries
+MAX_BRAVE_WORDS, MAX_BRAVE_CHARACTERS = 50, 400  # longer queries are refused
 WEB_FIELDS = ("type", "title", "url", "description", "date", "extra_snippets")
 FIELDS_OF_KINDS = {
     "web": WEB_FIELDS,
@@ -38,13 +38,13 @@ FIELDS_OF_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class SearchEngine:
-    """One engine.
+    """A search engine.
 
     Attributes:
-        url: where it is asked, unless the operator names another place.
-        caller_key: what a caller's own key for it is called.
-        question: makes what it is sent, of a query and a key.
-        results: picks of its answer what a model needs, `TOP_K` of them at most.
+        url: its address, unless the operator configures another.
+        caller_key: the field of a caller's own key in the provider data.
+        question: creates the request from a query and a key.
+        results: extracts the results for a model, `TOP_K` at most.
     """
 
     title: str
@@ -55,9 +55,9 @@ class SearchEngine:
 
 
 def brave_results(answer: Json) -> list[Any]:
-    """Return the best results in the order that Brave mixes their kinds in.
+    """Return the best results in Brave's mixed order of kinds.
 
-    A place in that order may be that of one result, or of all results of its kind, which are a list then.
+    An entry of that order refers to one result, or to all results of its kind as a list.
     """
     mixed = (_at_place(answer, place) for place in entries_in(answer, "mixed", "main"))
     found = list(islice(filter(None, mixed), TOP_K))
