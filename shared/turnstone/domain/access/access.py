@@ -1,4 +1,4 @@
-"""Who may see what: everything that is created bears a stamp of who created it, and of the groups that one was in.
+"""Access rules: a resource carries its owner, the creator, and the creator's groups at that time.
 
 Source: the access check of Llama Stack 0.2.x: a reader needs a match in every category that a resource names.
 """
@@ -10,7 +10,7 @@ ADMIN = "admin"
 
 
 class AccessAttributes(Frozen):
-    """Groups of people, by category; a category without groups says nothing."""
+    """Groups of people, by category; an empty category imposes no rule."""
 
     roles: tuple[str, ...] = ()
     teams: tuple[str, ...] = ()
@@ -23,14 +23,14 @@ class AccessAttributes(Frozen):
 
 
 class Stamp(Frozen):
-    """What a resource remembers of its creator; nothing for one that was stored before there were stamps."""
+    """Owner and access list of a resource; empty for one stored before these existed."""
 
     owner: str | None = None
     attributes: AccessAttributes = AccessAttributes.model_construct()
 
 
 def stamp_of(caller: Caller) -> Stamp:
-    """Return the stamp of what this caller creates."""
+    """Return the owner and access list of a resource that this caller creates."""
     return Stamp(owner=caller.principal, attributes=attributes_of(caller))
 
 
@@ -41,9 +41,9 @@ def attributes_of(caller: Caller) -> AccessAttributes:
 
 
 def may_see(caller: Caller, stamp: Stamp, *, owner_only: bool) -> bool:
-    """Tell whether the caller, of the same tenant, may see what bears the stamp.
+    """Return whether the caller, of the same tenant, may see a resource of this owner.
 
-    `owner_only` hides from others what names no groups.
+    `owner_only` hides resources without groups from callers other than the owner.
     """
     if stamp.owner == caller.principal:
         return True
@@ -58,5 +58,5 @@ def may_see(caller: Caller, stamp: Stamp, *, owner_only: bool) -> bool:
 
 
 def may_delete(caller: Caller, stamp: Stamp) -> bool:
-    """Tell whether the caller, of the same tenant, may delete what bears the stamp."""
+    """Return whether the caller, of the same tenant, may delete a resource of this owner."""
     return stamp.owner == caller.principal or ADMIN in caller.roles

@@ -1,4 +1,4 @@
-"""What is wrong with a body, in words of JSON: who sent it knows lists and objects, not tuples and dictionaries."""
+"""Problems of a body in JSON's terms: lists and objects, not tuples and dictionaries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMED_BETTER = {"Tuple": "List", "Dictionary": "Object"}
 
 
 def problems_of(error: ValidationError, value: object) -> list[dict[str, object]]:
-    """Return where in the value the first problems are, what they are, and of which type."""
+    """Return the location, message and type of the first problems in the value."""
     found = error.errors(include_url=False, include_input=False)[:MOST_COMPARED]
     placed = [_placed(problem, value) for problem in found if not _only_misses_the_wrong(problem, found)]
     return [problem for problem in placed if not _is_other_branch(problem, placed)][:MOST_TOLD]
@@ -47,7 +47,7 @@ def _placed(problem: ErrorDetails, value: object) -> dict[str, Any]:
 
 
 def _location(problem: ErrorDetails, value: object) -> Place:
-    """Return the place as the value has it: pydantic also names branches of unions and validators on the way."""
+    """Return the location within the value: pydantic's also names branches of unions and validators."""
     parts = problem["loc"]
     if problem["type"] in (NO_TAG, WRONG_TAG):
         return (*_path(parts, value), problem["ctx"]["discriminator"].strip("'"))
@@ -60,19 +60,19 @@ def _location(problem: ErrorDetails, value: object) -> Place:
 
 
 def _path(parts: Place, value: object) -> Place:
-    """Return those of the parts that lead into the value, as many as there are."""
+    """Return the longest sequence of the parts that is a path in the value."""
     found: dict[tuple[int, int], Place] = {}
 
     def longest(start: int, inner: object) -> Place:
         if start == len(parts):
             return ()
-        key = (start, id(inner))  # looked at once, as a name may stand in every object on the way
+        key = (start, id(inner))  # checked once, as a name may occur in every object on the way
         if key not in found:
             without = longest(start + 1, inner)
             through: Place = ()
             if _has(inner, parts[start]):
                 through = (parts[start], *longest(start + 1, _at((parts[start],), inner)))
-            # a branch may have the name of a field beside it, which leads nowhere
+            # a branch may have the name of a field next to it, which leads nowhere
             found[key] = through if len(through) > len(without) else without
         return found[key]
 
@@ -86,7 +86,7 @@ def _has(value: object, part: str | int) -> bool:
 
 
 def _at(path: Place, value: Any) -> object:
-    """Return what the value has at a path that leads into it."""
+    """Return the value at a path."""
     for part in path:
         value = value[part]
     return value
@@ -110,7 +110,7 @@ def _reason(problem: ErrorDetails) -> str:
 
 
 def _only_misses_the_wrong(problem: ErrorDetails, found: Sequence[ErrorDetails]) -> bool:
-    """Tell whether a list is too short only because a member of it is wrong, which pydantic does not count then."""
+    """Return whether a list is too short only because pydantic does not count an invalid member."""
     if problem["type"] != "too_short":
         return False
     place, depth = problem["loc"], len(problem["loc"])
@@ -119,7 +119,7 @@ def _only_misses_the_wrong(problem: ErrorDetails, found: Sequence[ErrorDetails])
 
 
 def _is_other_branch(problem: dict[str, Any], placed: Sequence[dict[str, Any]]) -> bool:
-    """Tell whether a list or object is of the wrong type only for other branches of a union than the one meant."""
+    """Return whether a list or object has the wrong type only for union branches other than the intended one."""
     place: Place = problem["loc"]
     if not problem["type"].endswith(("_type", "_error")) or problem["type"] == "value_error":
         return False

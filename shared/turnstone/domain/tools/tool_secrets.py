@@ -1,4 +1,4 @@
-"""The secrets in an agent's tool definitions, apart from them: what is written of the definitions has masks instead."""
+"""Separate secrets from an agent's tool definitions, which are stored with masks instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Secrets = dict[str, dict[str, Any]]
 
 
 def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
-    """Return the secrets of each definition that has some, in plain text, by the definition's place."""
+    """Return the plain-text secrets of each definition with any, by the definition's index."""
     found: Secrets = {}
     for index, tool in enumerate(tools):
         kept: dict[str, Any] = {}
@@ -27,7 +27,7 @@ def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
 
 
 def unmasked(tools: Sequence[Mapping[str, Any]], secrets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return definitions, as they are written, with their secrets in place of the masks."""
+    """Return stored definitions with their secrets in place of the masks."""
     told = [dict(tool) for tool in tools]
     for index, kept in secrets.items():
         tool = told[int(index)]

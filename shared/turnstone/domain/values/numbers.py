@@ -1,6 +1,6 @@
-"""Numbers and flags as clients send them: as JSON has them, or as texts that say nothing else.
+"""Numbers and flags from clients: JSON values, or equivalent texts.
 
-Source: servers of the Llama Stack Agents API take `"512"` for 512 and `"true"` for true; applications rely on it.
+Source: servers of the Llama Stack Agents API accept `"512"` for 512 and `"true"` for true; applications rely on it.
 """
 
 import re
