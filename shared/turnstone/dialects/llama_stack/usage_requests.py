@@ -1,4 +1,4 @@
-"""What is asked of usage: a route of ours, in the manner of the others."""
+"""Query of usage, on a route of our own in the style of the others."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ QUERY: dict[str, dict[str, Any]] = {
 
 
 def usage_in_query(query: Mapping[str, Sequence[str]]) -> UsageWanted:
-    """Return whose usage is asked for, and of which days. Raises InvalidRequest."""
+    """Return the requested agents, sessions and days. Raises InvalidRequest."""
     return UsageWanted(
         agent_id=only(query, "agent_id") or None,
         session_id=only(query, "session_id") or None,

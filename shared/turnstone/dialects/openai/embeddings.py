@@ -1,4 +1,4 @@
-"""OpenAI's embeddings: what is asked for, and the reply.
+"""OpenAI's embeddings: the request, and the reply.
 
 Source: the OpenAI API reference; base64 is of single-precision floats, little-endian.
 """
@@ -61,7 +61,7 @@ class EmbeddingList(Frozen):
 
 
 def embeddings_frame(embedded: Embedded, asked: CreateEmbedding) -> tuple[bytes, Iterator[bytes], bytes]:
-    """Return what comes before, between and after the entries in the JSON of a reply."""
+    """Return the JSON of a reply before, between and after the entries."""
     tokens = embedded.tokens or 0
     tail = {"model": asked.model, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
     entries = (

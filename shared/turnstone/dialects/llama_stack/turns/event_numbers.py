@@ -1,4 +1,4 @@
-"""Which of a turn's events a client has heard already."""
+"""The last of a turn's events that a client has received."""
 
 import re
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ QUERY = {
 
 
 def heard_up_to(query: Mapping[str, list[str]], headers: Mapping[str, str]) -> int:
-    """Return the number after which to go on, 0 for a client that heard nothing. Raises InvalidRequest.
+    """Return the number after which to continue, 0 for a client without events. Raises InvalidRequest.
 
-    Source: browsers send the `id` of the last event they got from a stream as `Last-Event-ID` when they reconnect, to
-    the address they began with; so the larger number counts.
+    Source: on reconnecting to the original address, browsers send the `id` of the last event of a stream as
+    `Last-Event-ID`; so the larger number counts.
     """
     asked = query.get("after", [])
     if len(asked) > 1:

@@ -1,7 +1,7 @@
-"""What a model answers directly, on OpenAI's wire.
+"""Chat completions on OpenAI's wire: replies and streams.
 
 Source: the OpenAI API reference: a stream ends with `[DONE]`, a failure in it is a chunk with an error. The clients of
-Llama Stack, all of them, take `[DONE]` for broken JSON; they are done when the stream is.
+Llama Stack, all of them, take `[DONE]` for broken JSON; for them the stream simply ends.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ RATED_TOKEN = {
     "properties": {**RATED, "top_logprobs": RATED_MOST_LIKELY},
     "required": [*RATED, "top_logprobs"],
 }
-# written as they are: to check a hundred thousand of them again takes long, and what checks dataclasses, time to load
+# written unchecked: validating a hundred thousand of them again takes long, and the dataclass validator, time to load
 RatedTokens = Annotated[tuple[Any, ...], WithJsonSchema({"type": "array", "items": RATED_TOKEN})]
 DONE = b"data: [DONE]\n\n"
 
@@ -115,12 +115,12 @@ class ChatCompletionChunk(Frozen):
 
 
 class ChatCompletionEncoder:
-    """Answers to one question, and the events of one."""
+    """Encodes the answers to one request, and the events of one."""
 
     def __init__(
         self, model: str, answer_id: str, asked_at: datetime, *, tells_usage: bool = False, says_done: bool = True
     ) -> None:
-        """Take what all that is told of the answer holds, and how a stream of it ends."""
+        """Take the fields common to all parts of the answer, and the end of its stream."""
         self._named = {"id": f"chatcmpl-{answer_id}", "created": int(asked_at.timestamp()), "model": model}
         self._tells_usage = tells_usage
         self._says_done = says_done
@@ -172,7 +172,7 @@ def _data(chunk: ChatCompletionChunk) -> bytes:
 
 
 def _called(call: ToolCall) -> dict[str, object]:
-    """Return the call with the arguments as the model wrote them, be they JSON or not."""
+    """Return the call with the model's unchanged arguments, whether JSON or not."""
     written = call.arguments_json
     if written is None:
         written = call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode()

@@ -1,7 +1,7 @@
 """The request body of OpenAI's chat completions.
 
-What only servers of OpenAI's API take, fields that the contract does not name included, is passed on to them as it is.
-Others are asked without it; where the answer would then not be what was asked for, the request is refused.
+Fields that only servers of OpenAI's API support, including those not in the contract, are passed on to them
+unchanged. Other providers ignore them; where such a field is essential to the answer, the request is refused.
 
 Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5.
 """
@@ -58,7 +58,7 @@ EXTRAS = (
     "user",
     "verbosity",
 )
-# without these, and unless they are 0, empty or false, an answer is not what was asked for
+# fields essential to the answer, unless they are 0, empty or false
 NEEDED = ("frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "seed")
 
 
@@ -188,7 +188,7 @@ class CreateChatCompletion(OpenBody):
 
     @property
     def tells_usage(self) -> bool:
-        """Whether a stream ends with what was used."""
+        """Whether a stream ends with the usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     def _extras(self) -> dict[str, Any]:
@@ -198,14 +198,14 @@ class CreateChatCompletion(OpenBody):
         if not self.logprobs:
             sent.pop("logprobs", None)
         if self.store:
-            sent.pop("metadata", None)  # it goes with what is stored here; the provider stores nothing
+            sent.pop("metadata", None)  # it is stored with the completion here; the provider stores nothing
         return {**self.further, **sent}
 
     def _choice(self) -> str:
         return self.tool_choice.function.name if isinstance(self.tool_choice, NamedTool) else self.tool_choice
 
     def _sampling(self) -> SamplingParams:
-        """Return the sampling; of what is left out the model has a default of its own, unlike an agent's."""
+        """Return the sampling; an omitted field has the model's own default, unlike an agent's."""
         strategy: Strategy = TopP(temperature=self.temperature or None, top_p=self.top_p)
         if self.temperature == 0:
             strategy = Greedy()

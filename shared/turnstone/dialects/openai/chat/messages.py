@@ -1,4 +1,4 @@
-"""Messages and tools of OpenAI's chat completions, and what they are in our words.
+"""Messages and tools of OpenAI's chat completions, converted to domain values.
 
 Source: the OpenAI API reference.
 """
@@ -34,7 +34,7 @@ class TextPart(Open):
 
     @property
     def is_plain(self) -> bool:
-        """Whether our words say all of it."""
+        """Whether the domain value holds all of it."""
         return not self.further
 
 
@@ -49,7 +49,7 @@ class ImagePart(Open):
 
     @property
     def is_plain(self) -> bool:
-        """Whether our words say all of it."""
+        """Whether the domain value holds all of it."""
         return not self.further and not self.image_url.further and self.image_url.detail in (None, "auto")
 
 
@@ -58,13 +58,13 @@ Parts = Annotated[Many[Annotated[TextPart | ImagePart, Field(discriminator="type
 
 
 class Said(Open):
-    """What all messages have in common."""
+    """Common fields of all messages."""
 
     content: Any
     name: str | None = None
 
     def to_extras(self) -> dict[str, Any]:
-        """Return what our words do not say, as fields of OpenAI's message."""
+        """Return the fields of OpenAI's message that the domain value lacks."""
         extras = dict(self.further) if self.name is None else {**self.further, "name": self.name}
         if isinstance(self.content, tuple) and not all(part.is_plain for part in self.content):
             extras["content"] = [part.model_dump(mode="json", exclude_none=True) for part in self.content]
@@ -145,7 +145,7 @@ class Tool(Open):
         return ToolDef(name=told.name, description=told.description, input_schema=told.parameters)
 
     def to_extras(self) -> dict[str, Any]:
-        """Return what our words do not say, as fields of OpenAI's tool."""
+        """Return the fields of OpenAI's tool that the domain value lacks."""
         function = {**self.function.further, **({"strict": True} if self.function.strict else {})}
         return {**self.further, **({"function": function} if function else {})}
 
@@ -160,7 +160,7 @@ class NamedTool(Strict):
 
 
 def content_of(content: str | tuple[TextPart | ImagePart, ...]) -> Content:
-    """Return what a user says; images that are told by value instead of an address are taken as such."""
+    """Return a user's content; a data URL becomes an image by value."""
     if isinstance(content, str):
         return content
     return tuple(
