@@ -1,4 +1,4 @@
-"""Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
+"""Files produced in a session: stored in its partition, and deleted with it; their bytes as large payloads."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -20,7 +20,7 @@ HELD_BYTES = 128 * 1024
 
 
 class StoredFile(NamedTuple):
-    """A file that a tool made, as it is read.
+    """A produced file, as read.
 
     Attributes:
         pieces: yields a large file's bytes; `body` is empty then.
@@ -33,7 +33,7 @@ class StoredFile(NamedTuple):
 
 
 class Attached(NamedTuple):
-    """A file as it is stored, and what tells who may see it."""
+    """A stored file, with its session's and agent's owners."""
 
     record: Record
     session: Session
@@ -41,7 +41,7 @@ class Attached(NamedTuple):
 
     @property
     def file(self) -> StoredFile:
-        """Return the file, in pieces if it is read so and large. Raises ContentLost, NotFound."""
+        """Return the file, in pieces if it is large and read so. Raises ContentLost, NotFound."""
         if self.record.pieces is None:
             return _file(self.record.body)
         pieces = self.record.pieces()
@@ -59,15 +59,15 @@ def _file(body: bytes) -> StoredFile:
 
 class AttachmentStore:
     def __init__(self, store: RangeStore, *, reads_in_pieces: bool = False) -> None:
-        """With `reads_in_pieces` a large file is not held while it is read; it is read twice for that."""
+        """With `reads_in_pieces` a large file is never held whole; it is read twice for that."""
         self._store = store
         self._held_bytes = HELD_BYTES if reads_in_pieces else None
 
     def put(self, ref: SessionRef, attachment_id: str, file: ProducedFile) -> None:
-        """Store the file durably; one of the same id takes its place.
+        """Store the file durably; it replaces one of the same id.
 
         Raises:
-            Conflict: no turn of the session runs, so that nothing is brought back into one that is deleted.
+            Conflict: no turn of the session runs, so a deleted session stays deleted.
             StoreUnavailable: it could not be stored.
         """
         body = frame({"name": file.name, "mime_type": file.mime_type}, file.body)
@@ -77,7 +77,7 @@ class AttachmentStore:
         )
 
     def find(self, ref: SessionRef, attachment_id: str) -> Attached:
-        """Return the file with its session. Raises NotFound for any of them."""
+        """Return the file with its session. Raises NotFound for either."""
         gets = [
             Get(session_key(ref)),
             Get(agent_key(ref.tenant, ref.agent_id)),

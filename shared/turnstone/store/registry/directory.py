@@ -1,4 +1,4 @@
-"""Everything that a tenant registered as one record, which a turn reads along with its agent."""
+"""Snapshot of a tenant's registry as one record, which a turn reads along with its agent."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ Entries = Mapping[str, Mapping[str, Any]]
 
 
 class Known(NamedTuple):
-    """What was read, when, and from which revision on it may be read again; None where it is to be read again."""
+    """A cached snapshot, its time, and the least valid revision; None after an invalidation."""
 
     entries: Entries
     read_at: Moment | None
@@ -30,9 +30,9 @@ class Known(NamedTuple):
 
 
 class Directory:
-    """What tenants registered, by kind and identifier, known for ten seconds before it is read again.
+    """The registry entries of tenants, by kind and identifier, cached for ten seconds.
 
-    Turns read it as they begin, direct questions before they are asked; what this process registers it knows at once.
+    Turns read it as they begin, and direct requests before they are sent; this process's own changes apply at once.
     """
 
     def __init__(self, store: RangeStore, clock: Clock) -> None:
@@ -42,18 +42,18 @@ class Directory:
         self._known: OrderedDict[str, Known] = OrderedDict()
 
     def find(self, tenant: str, kind: str, identifier: str) -> Any:
-        """Return what is registered as JSON has it, None if nothing is."""
+        """Return the entry as JSON, None without one."""
         entries = self._fresh(tenant)
         if entries is None:
             entries = self.refresh(tenant)
         return entries.get(kind, {}).get(identifier)
 
     def refresh(self, tenant: str) -> Entries:
-        """Read it now, whatever is known. Raises StoreUnavailable."""
+        """Read it now, cached or not. Raises StoreUnavailable."""
         return self.learn(tenant, self._store.get(directory_key(tenant)))
 
     def learn(self, tenant: str, record: Record | None) -> Entries:
-        """Take note of what was read, unless it is known to have changed since."""
+        """Cache a snapshot, unless it is older than an invalidation."""
         known = Known(entries_of(record), self._now(), record.rev if record else 0)
         with self._lock:
             if known.rev < (self._known[tenant].rev if tenant in self._known else 0):
@@ -65,7 +65,7 @@ class Directory:
         return known.entries
 
     def forget(self, tenant: str, rev: int = 0) -> None:
-        """Have it read again; what was read before that revision is not taken note of any more."""
+        """Invalidate the cache; snapshots before that revision are ignored."""
         with self._lock:
             before = self._known.pop(tenant, None)
             self._known[tenant] = Known({}, None, max(rev, before.rev if before else 0))
@@ -81,7 +81,7 @@ class Directory:
 
 
 def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[str, Any]) -> Put:
-    """Return the write that changes some entries of a kind; None takes one out. Raises InvalidRequest if it is full."""
+    """Return the write that changes some entries of a kind; None removes one. Raises InvalidRequest if it is full."""
     entries = {**entries_of(found)}
     changed = {**entries.get(kind, {}), **changes}
     entries[kind] = {identifier: entry for identifier, entry in changed.items() if entry is not None}
@@ -94,7 +94,7 @@ def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[s
 
 
 def rev_after(put: Put) -> int:
-    """Return the revision that the record has after that write."""
+    """Return the record's revision after that write."""
     (condition,) = put.when
     return condition.rev + 1 if isinstance(condition, RevIs) else 1
 

@@ -9,7 +9,7 @@ from turnstone.store.layout.keys import segment_key, session_key
 
 
 def put_session(ref: SessionRef, session: Session) -> Put:
-    """Return the write that stores the session, provided nobody changed it since it was read."""
+    """Return the write that stores the session, on condition that its revision is unchanged."""
     return Put(
         key=session_key(ref),
         body=session.model_dump_json(exclude={"lock", "rev"}, exclude_defaults=True).encode(),
@@ -44,7 +44,7 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
 
 
 def put_segment(ref: SessionRef, segment: Segment) -> Put:
-    """Return the write that stores the segment; the session's lock, held in the same write, is its guard."""
+    """Return the write that stores the segment; the session's lock, held in the same write, guards it."""
     unsaid = {"summary"} if segment.summary is None else None
     return Put(key=segment_key(ref, segment.number), body=segment.model_dump_json(exclude=unsaid).encode())
 
