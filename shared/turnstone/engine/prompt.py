@@ -1,4 +1,4 @@
-"""What the model is asked: the system message, the turns before, this turn so far, and the tools on offer."""
+"""Build the model's request: the system message, earlier turns, this turn so far, and the offered tools."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from turnstone.engine.steps import EngineDeps
 
 
 def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
-    """Return the next question to the model.
+    """Return the next request to the model.
 
     A required or named tool is forced in the turn's first inference only: forced again after its answer, the model
     could never finish.
@@ -35,12 +35,12 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
 
 
 def system_message(config: AgentConfig) -> tuple[Message, ...]:
-    """Return the agent's instructions as a message, nothing if there are none."""
+    """Return the agent's instructions as a message, nothing without any."""
     return (SystemMessage(content=config.instructions),) if config.instructions else ()
 
 
 def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[object]) -> int:
-    """Return the tokens that are sent whatever the history: instructions, tools and the turn itself."""
+    """Return the tokens independent of the history: instructions, tools and the turn itself."""
     return (
         tokens_of(system_message(config))
         + tokens_of(told_now(state.turn))

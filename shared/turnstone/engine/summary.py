@@ -1,4 +1,4 @@
-"""The model's own summary of turns that its window has no room for any more."""
+"""Summarise turns that no longer fit the model's context window, by the model itself."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ TASK = (
 def summarized(
     earlier: str | None, messages: Iterable[Message], state: TurnState, deps: EngineDeps
 ) -> tuple[str, TokenUsage]:
-    """Return the text and what it took, nothing if the model says nothing. Raises ModelError and InvalidRequest."""
+    """Return the summary and its usage, None for an empty answer. Raises ModelError and InvalidRequest."""
     transcript = "\n\n".join(_line(message) for message in messages)
     if earlier is not None:
         transcript = f"Summary of what came before:\n{earlier}\n\n{transcript}"

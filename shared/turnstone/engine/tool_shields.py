@@ -1,7 +1,7 @@
-"""Having shields judge tools: a call before it is run, an answer before it is stored.
+"""Run shields on tools: on a call before it runs, on an answer before it is stored.
 
-What shields find of an answer is stored with it, and told by steps of its own when all answers of an inference are
-there. So an answer that was stopped is never stored, whatever crashes, and calls that ran beside it are.
+Findings about an answer are stored with it, and emitted as steps of their own after all answers of an inference. So a
+stopped answer is never stored, even after a crash, and the answers of parallel calls are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Answer = tuple[ToolResponse, Sequence[ProducedFile]]
 
 
 def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
-    """Have the call judged by the shields of its tool that have not yet; the turn goes on unless one stops it."""
+    """Judge the call by the pending shields of its tool; the turn continues unless one stops it."""
     since = state.traces[first_after_inference(state) :]
     left = shields_left(planned.tool.input_shields, since, "tool-input", planned.call.call_id)
     if not left:
@@ -47,7 +47,7 @@ def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Gene
 
 
 def judged_answer(planned: RunOnServer, answer: Answer, state: TurnState, deps: EngineDeps) -> tuple[ToolVerdict, ...]:
-    """Return what the tool's shields say of its answer and its files, up to the first one that stops them."""
+    """Return the findings of the tool's shields about its answer and its files, up to the first one that stops them."""
     shield_ids = tuple(dict.fromkeys(planned.tool.output_shields))
     if not shield_ids:
         return ()
@@ -71,7 +71,7 @@ def has_stopped(verdict: ToolVerdict) -> bool:
 
 
 def untold_verdicts(state: TurnState) -> tuple[Untold, ...]:
-    """Return what was found of answers since the model spoke last and no step tells yet, with the calls, in order."""
+    """Return the findings since the last inference without a step yet, with the calls, in order."""
     if not state.inference_count:
         return ()
     first = first_after_inference(state)
@@ -87,7 +87,7 @@ def untold_verdicts(state: TurnState) -> tuple[Untold, ...]:
 
 
 def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
-    """Tell what was found of an answer by a step; the turn goes on unless it was stopped."""
+    """Emit a finding about an answer as a step; the turn continues unless it was stopped."""
     call_id, verdict = untold
     step_id, now = deps.ids.new_id(), deps.clock.now()
     started_at = state.next_moment(now)
@@ -114,7 +114,7 @@ def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generato
 
 
 def stopped_response(response: ToolResponse) -> ToolResponse:
-    """Return what the turn keeps in the place of an answer that was stopped."""
+    """Return the replacement of a stopped answer in the turn."""
     content: Content = STOPPED
     return response.model_copy(update={"content": content, "metadata": {"error": True, "stopped": True}})
 

@@ -1,7 +1,7 @@
-"""The turn loop. One call of `advance` makes the next move of a turn: ask shields or the model, or run its tools.
+"""The turn loop. One call of `advance` makes the next move of a turn: run shields, the model, or its tools.
 
-It is a generator of what happens, and returns what to do next. Nothing here knows who listens, whether the turn was
-resumed, or where it is stored: pausing is a value, resuming is a call with the state that was stored.
+A generator of events that returns the next action. It is independent of subscribers, resumes and storage: pausing is
+a value, resuming is a call with the stored state.
 """
 
 from collections.abc import Generator
@@ -52,7 +52,7 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
 
 
 def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
-    """Return what the turn comes to now, None if there is more to ask or to run. All its steps are stored."""
+    """Return the turn's outcome, None if there is more to infer or to run. All its steps are stored."""
     said = [step for step in state.turn.steps if isinstance(step, InferenceStep | ToolExecutionStep)]
     answer = next((step.model_response for step in reversed(said) if isinstance(step, InferenceStep)), None)
     if answer is None:
