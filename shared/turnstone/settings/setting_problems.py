@@ -1,6 +1,6 @@
-"""What is wrong with settings, in words: which one, what it may be, and the nearest name that there is.
+"""Explain problems of settings: the name, the allowed values, and the nearest existing name.
 
-Loaded by a start that fails only. What may be is read from the JSON schema of the settings.
+Imported only by a failing start. The allowed values come from the JSON schema of the settings.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -22,9 +22,9 @@ NameOf = Callable[[Place], str]
 def problems_in_settings(
     kind: type[BaseModel], error: ValidationError, name_of: NameOf, elsewhere: Container[str] = ()
 ) -> str:
-    """Return what is wrong with settings that were read from variables, without their values.
+    """Return the problems of settings from variables, without their values.
 
-    `elsewhere` has the fields that functions on AWS have, where these settings are of a server on one machine.
+    `elsewhere` has the fields of functions on AWS, if these settings are of a server on one machine.
     """
 
     def unknown(place: Place, known: Sequence[str]) -> str:
@@ -37,7 +37,7 @@ def problems_in_settings(
 
 
 def problems_in_file(kind: type[BaseModel], error: ValidationError) -> str:
-    """Return what is wrong with an operator's file, by its dotted keys."""
+    """Return the problems of an operator's file, by its dotted keys."""
 
     def unknown(place: Place, known: Sequence[str]) -> str:
         return f"there is no such key{_nearest(str(place[-1]), known, str)} (known: {', '.join(sorted(known))})"
@@ -46,7 +46,7 @@ def problems_in_file(kind: type[BaseModel], error: ValidationError) -> str:
 
 
 def allowed(node: Schema) -> str | None:
-    """Return what a value may be by its schema, None if the schema does not tell."""
+    """Return the allowed values by the schema, None if the schema does not state them."""
     if "description" in node and "properties" not in node:
         return str(node["description"])
     if options := [option for option in node.get("anyOf", ()) if option.get("type") != "null"]:
@@ -86,9 +86,9 @@ def _problems(
 
 
 def _found(schema: Schema, location: Place) -> tuple[Place, Schema, Schema]:
-    """Return the place as its author wrote it, its schema, and that of the table it is in; {} for what is unknown.
+    """Return the position as written, its schema, and the schema of its table; {} for an unrecognised one.
 
-    A location names the kind of a table, too, where there are several.
+    A location may also name the kind of a table, where there are several.
     """
     definitions = schema.get("$defs", {})
     place: list[str | int] = []
