@@ -30,8 +30,8 @@ class Unserved:
     instead: str
 
     def refusal(self) -> NotServed:
-        said = f"this server does not have {self.called} ({self.method} {self.path})"
-        return NotServed(f"{said}; {self.instead}" if self.instead else said)
+        message = f"this server does not have {self.called} ({self.method} {self.path})"
+        return NotServed(f"{message}; {self.instead}" if self.instead else message)
 
 
 def rows_of(groups: tuple[Group, ...]) -> Iterator[Unserved]:

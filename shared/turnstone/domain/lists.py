@@ -10,7 +10,7 @@ ORDER_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 BEGINNING = "00000000-0000-0000-0000-000000000000"  # the cursor before a list's first entry, whose key has a time
 
 
-class Wanted(Frozen):
+class ListQuery(Frozen):
     """The requested part of a list.
 
     Attributes:

@@ -57,12 +57,12 @@ def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
     if not isinstance(values, dict):
         raise InvalidRequest(f"{name}: must be a JSON object of provider keys", (name,))
     if not isinstance(values.get(MCP_HEADERS) or {}, dict):
-        said = f"{name}: {MCP_HEADERS!r} must be an object of headers by MCP server URL"
-        raise InvalidRequest(said, (name, MCP_HEADERS))
+        message = f"{name}: {MCP_HEADERS!r} must be an object of headers by MCP server URL"
+        raise InvalidRequest(message, (name, MCP_HEADERS))
     for key_name, key in values.items():
         if key_name.endswith(KEYS_END_IN) and not (key is None or (isinstance(key, str) and is_sendable(key.strip()))):
-            said = f"{name}: {key_name!r} must be a string that is valid in an HTTP header"
-            raise InvalidRequest(said, (name, key_name))
+            message = f"{name}: {key_name!r} must be a string that is valid in an HTTP header"
+            raise InvalidRequest(message, (name, key_name))
     return ProviderData(values)
 
 

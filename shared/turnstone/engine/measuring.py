@@ -12,13 +12,13 @@ CHARACTERS_PER_TOKEN = 4
 def measured(request: InferenceRequest, answer: Inferred) -> TokenUsage:
     """Return the tokens of the answered request, with our estimate of the prompt next to the provider's count."""
     estimated = prompt_tokens_of(request)
-    told = answer.usage
-    if told is None or told.prompt_tokens + told.completion_tokens == 0:
-        said = tokens_of((answer.message,))
+    reported = answer.usage
+    if reported is None or reported.prompt_tokens + reported.completion_tokens == 0:
+        estimate = tokens_of((answer.message,))
         return TokenUsage(
-            prompt_tokens=estimated, completion_tokens=said, total_tokens=estimated + said, is_estimated=True
+            prompt_tokens=estimated, completion_tokens=estimate, total_tokens=estimated + estimate, is_estimated=True
         )
-    return told.model_copy(update={"estimated_prompt_tokens": estimated})
+    return reported.model_copy(update={"estimated_prompt_tokens": estimated})
 
 
 def prompt_tokens_of(request: InferenceRequest) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import InferenceRequest
-from turnstone.domain.sessions.context import tokens_of, told_now
+from turnstone.domain.sessions.context import current_messages, tokens_of
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.steps import EngineDeps
 
@@ -20,7 +20,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
     is_forced = choice not in ("auto", "none")
     return InferenceRequest(
         model=deps.config.model,
-        messages=(*system_message(deps.config), *deps.history, *told_now(state.turn)),
+        messages=(*system_message(deps.config), *deps.history, *current_messages(state.turn)),
         tools=deps.offer.definitions,
         tool_choice="auto" if is_forced and state.inference_count else deps.offer.name_offered(choice) or choice,
         sampling=deps.config.sampling_params,
@@ -43,6 +43,6 @@ def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[ob
     """Return the tokens independent of the history: instructions, tools and the turn itself."""
     return (
         tokens_of(system_message(config))
-        + tokens_of(told_now(state.turn))
+        + tokens_of(current_messages(state.turn))
         + sum(len(str(definition)) for definition in definitions) // 4
     )

@@ -127,7 +127,7 @@ def _judged(
             started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)
             if verdict.violation is not None and step.has_stopped:
-                return state, Blocked(state, said_of(verdict.violation), unsaved=step)
+                return state, Blocked(state, stop_message(verdict.violation), unsaved=step)
     return state, None
 
 
@@ -142,7 +142,7 @@ def keep_newest(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None
     yield step_completed(state.turn.steps[-1])
 
 
-def said_of(violation: SafetyViolation) -> CompletionMessage:
+def stop_message(violation: SafetyViolation) -> CompletionMessage:
     """Return the outcome of a stopped turn."""
     return CompletionMessage(content=violation.user_message or "", stop_reason="end_of_turn")
 

@@ -21,7 +21,7 @@ MOST_BYTES_OF_A_CHARACTER = 4
 TEXT_TYPE = re.compile(r"text/|[^;]+[/+](?:json|xml|yaml)\b")
 
 
-def exhibited(response: ToolResponse, files: Sequence[ProducedFile], max_characters: int) -> Content:
+def excerpted(response: ToolResponse, files: Sequence[ProducedFile], max_characters: int) -> Content:
     """Return the answer's content, followed by the texts in its metadata, and its files that are texts or images.
 
     Args:

@@ -64,8 +64,8 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
     for tool in of_groups:
         name = tool.definition.name
         if name in server and server[name].toolgroup != tool.toolgroup:
-            said = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
-            raise InvalidRequest(f"{said}; name the tools you want, as group/tool", ("toolgroups",))
+            message = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
+            raise InvalidRequest(f"{message}; name the tools you want, as group/tool", ("toolgroups",))
         server[name] = tool
     if config.tools:
         from turnstone.domain.agents.defined_tools import translated_tools  # few agents have any

@@ -26,13 +26,13 @@ from turnstone.domain.turns.turns import (
 )
 from turnstone.domain.values.content import Content
 from turnstone.domain.values.moments import strictly_after
-from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, said_of, shields_left
+from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, shields_left, stop_message
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
-from turnstone.engine.tool_exhibits import exhibited
+from turnstone.engine.tool_exhibits import excerpted
 from turnstone.engine.tool_plan import RunOnServer
 
 STOPPED = "The answer of this tool was stopped by a safety check."
-Untold = tuple[str, ToolVerdict]
+PendingVerdict = tuple[str, ToolVerdict]
 Answer = tuple[ToolResponse, Sequence[ProducedFile]]
 
 
@@ -42,8 +42,8 @@ def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Gene
     left = shields_left(planned.tool.input_shields, since, "tool-input", planned.call.call_id)
     if not left:
         return RunAgain(state)
-    asked = CompletionMessage(content=_told(planned), stop_reason="end_of_turn")
-    return (yield from judge_kept(left, _question(asked, "tool-input", planned.call, state, deps), state, deps))
+    call_message = CompletionMessage(content=_call_text(planned), stop_reason="end_of_turn")
+    return (yield from judge_kept(left, _question(call_message, "tool-input", planned.call, state, deps), state, deps))
 
 
 def judged_answer(planned: RunOnServer, answer: Answer, state: TurnState, deps: EngineDeps) -> tuple[ToolVerdict, ...]:
@@ -52,7 +52,7 @@ def judged_answer(planned: RunOnServer, answer: Answer, state: TurnState, deps: 
     if not shield_ids:
         return ()
     response, files = answer
-    content = exhibited(response, files, deps.tools.max_characters)
+    content = excerpted(response, files, deps.tools.max_characters)
     answered = ToolResponseMessage(call_id=response.call_id, content=content)
     question = _question(answered, "tool-output", planned.call, state, deps)
     found: list[ToolVerdict] = []
@@ -70,25 +70,25 @@ def has_stopped(verdict: ToolVerdict) -> bool:
     return verdict.violation is not None and verdict.violation.violation_level == "error"
 
 
-def untold_verdicts(state: TurnState) -> tuple[Untold, ...]:
+def pending_verdicts(state: TurnState) -> tuple[PendingVerdict, ...]:
     """Return the findings since the last inference without a step yet, with the calls, in order."""
     if not state.inference_count:
         return ()
     first = first_after_inference(state)
     steps, traces = state.turn.steps[first:], state.traces[first:]
-    told = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}
+    emitted = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}
     return tuple(
         (step.tool_calls[0].call_id, verdict)
         for step, trace in zip(steps, traces, strict=True)
         if trace.verdicts and isinstance(step, ToolExecutionStep)
         for verdict in trace.verdicts
-        if (step.tool_calls[0].call_id, verdict.shield_id) not in told
+        if (step.tool_calls[0].call_id, verdict.shield_id) not in emitted
     )
 
 
-def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+def emit_verdict(pending: PendingVerdict, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
     """Emit a finding about an answer as a step; the turn continues unless it was stopped."""
-    call_id, verdict = untold
+    call_id, verdict = pending
     step_id, now = deps.ids.new_id(), deps.clock.now()
     started_at = state.next_moment(now)
     yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": "tool-output"})
@@ -108,7 +108,7 @@ def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generato
     )
     state = state.with_step(step, trace)
     if verdict.violation is not None and has_stopped(verdict):
-        return Blocked(state, said_of(verdict.violation), unsaved=step)
+        return Blocked(state, stop_message(verdict.violation), unsaved=step)
     yield from keep_newest(state, deps)
     return RunAgain(state)
 
@@ -132,5 +132,5 @@ def _question(
     )
 
 
-def _told(planned: RunOnServer) -> str:
+def _call_text(planned: RunOnServer) -> str:
     return f"{planned.call.tool_name}({to_json(planned.arguments).decode()})"

@@ -11,7 +11,7 @@ from turnstone.settings.config import (
     InvalidSettings,
     has_host,
     in_environment,
-    told,
+    problem_text,
     variable_of,
 )
 
@@ -40,7 +40,7 @@ def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings
     try:
         settings = ClientSettings.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(ClientSettings, error, named)) from None
+        raise InvalidSettings(problem_text(ClientSettings, error, named)) from None
     if not has_host(settings.url):
         raise InvalidSettings(f"{named('url')}: must be a URL with a host and a valid port")
     return settings

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.settings.setting_values import none_in, places_in, upper_case, without_end_slashes
+from turnstone.settings.setting_values import hosts_in, none_in, upper_case, without_end_slashes
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
@@ -101,15 +101,15 @@ class Settings(BaseModel):
     public_url: PublicUrl | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
-    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
+    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(hosts_in)] = ()
     model_url: ModelUrl | None = None
     log_level: LogLevel = "INFO"
 
     def contradictions(self) -> list[str]:
         """Return the problems of settings that are valid one by one, each naming a variable."""
         if self.max_tenant_turns is not None and self.max_tenant_turns > self.max_running_turns:
-            places = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
-            return [f"{variable_of('max_tenant_turns')}: must not be above {places}", *self._wrong_model_url()]
+            slots = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
+            return [f"{variable_of('max_tenant_turns')}: must not be above {slots}", *self._wrong_model_url()]
         return self._wrong_model_url()
 
     @property
@@ -146,7 +146,7 @@ class LambdaSettings(Settings):
     auth_scheme: Literal["bearer", "sigv4"] | None = None
 
 
-def wants_plain_text() -> bool:
+def prefers_plain_text() -> bool:
     """Return whether the user's terminal is configured without colours. Source: https://no-color.org."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
@@ -180,7 +180,7 @@ def load_settings(kind: type[Kind]) -> Kind:
     try:
         settings = kind.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(kind, error)) from None
+        raise InvalidSettings(problem_text(kind, error)) from None
     if contradictions := settings.contradictions():
         raise InvalidSettings("; ".join(contradictions))
     return settings
@@ -200,12 +200,12 @@ def in_environment() -> dict[str, str]:
     }
 
 
-def told(kind: type[BaseModel], error: ValidationError, named: Callable[[str], str] = variable_of) -> str:
+def problem_text(kind: type[BaseModel], error: ValidationError, named: Callable[[str], str] = variable_of) -> str:
     """Return the problems of settings, by their variables, or by their `named` names, without values."""
     from turnstone.settings.setting_problems import problems_in_settings  # imported only where a start fails
 
     elsewhere = () if issubclass(kind, LambdaSettings) else LambdaSettings.model_fields
-    return problems_in_settings(kind, error, lambda place: named(str(place[0])), elsewhere)
+    return problems_in_settings(kind, error, lambda loc: named(str(loc[0])), elsewhere)
 
 
 def shown_url(url: str) -> str:

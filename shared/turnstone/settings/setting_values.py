@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
 # both are compiled on demand: most functions never use them
-PLACE = rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})"
+HOST_PORT = rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})"
 NUMBER = r"0x[0-9a-f]*|[0-9]+"
 CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -34,8 +34,8 @@ def claims_in(given: object) -> dict[str, str]:
     pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []
     claims = {field: claim for field, _, claim in pairs if field in CALLER_FIELDS and claim}
     if not pairs or len(claims) != len(pairs):
-        told = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
-        raise PydanticCustomError("claims", told)
+        reason = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
+        raise PydanticCustomError("claims", reason)
     return {"principal": "sub", **claims}
 
 
@@ -52,17 +52,17 @@ def keys_url(url: str) -> str:
     return url
 
 
-def places_in(given: object) -> tuple[tuple[str, int], ...]:
+def hosts_in(given: object) -> tuple[tuple[str, int], ...]:
     """Return the hosts and ports of a list of `host:port` texts."""
     try:
-        return tuple(place(each.strip()) for each in str(given).split(","))
+        return tuple(host_port(each.strip()) for each in str(given).split(","))
     except ValueError as problem:
-        told = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
-        raise PydanticCustomError("places", told) from problem
+        reason = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
+        raise PydanticCustomError("places", reason) from problem
 
 
-def place(text: str) -> tuple[str, int]:
-    found = re.fullmatch(PLACE, text, re.IGNORECASE | re.ASCII)
+def host_port(text: str) -> tuple[str, int]:
+    found = re.fullmatch(HOST_PORT, text, re.IGNORECASE | re.ASCII)
     if found is None or not 0 < int(found[2]) < 65_536:
         raise ValueError(text)
     host = found[1].lower()

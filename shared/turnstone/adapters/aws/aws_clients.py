@@ -51,7 +51,7 @@ class DescriptionFiles(JSONFileLoader):  # type: ignore[misc] # botocore has no 
         return None
 
 
-class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
+class OurServices(Loader):  # type: ignore[misc] # botocore has no types
     """Locate the descriptions of our services without scanning all others: a tenth of the time to start."""
 
     def list_available_services(self, _: str) -> list[str]:
@@ -64,7 +64,7 @@ class AwsClients:
 
     def __init__(self) -> None:
         core = botocore.session.get_session()
-        core.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
+        core.register_component("data_loader", OurServices(file_loader=DescriptionFiles()))
         self._core = core
         self._session = Session(botocore_session=core)
         self._lock = Lock()

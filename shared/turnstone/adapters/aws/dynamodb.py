@@ -172,14 +172,14 @@ class DynamoRangeStore:
         found: dict[Key, Mapping[str, Any]] = {}
         distinct = list(dict.fromkeys(keys))
         for first in range(0, len(distinct), BATCH_KEYS):
-            wanted = [encoded_key(key) for key in distinct[first : first + BATCH_KEYS]]
+            encoded = [encoded_key(key) for key in distinct[first : first + BATCH_KEYS]]
             for attempt in range(ATTEMPTS):
                 _back_off(attempt)
-                request = {self._table_name: {"Keys": wanted, "ConsistentRead": True}}
+                request = {self._table_name: {"Keys": encoded, "ConsistentRead": True}}
                 answer = _called(self._client.batch_get_item, RequestItems=request)
                 found |= {decoded_key(item): item for item in answer["Responses"].get(self._table_name, [])}
-                wanted = answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
-                if not wanted:
+                encoded = answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
+                if not encoded:
                     break
             else:
                 raise StoreUnavailable("the table is too busy for this read, try again")

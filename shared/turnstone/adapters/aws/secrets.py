@@ -13,7 +13,7 @@ from turnstone.domain.errors import StoreUnavailable
 
 def secret_text(client: Any, secret_id: str) -> str:
     """Return a secret's text without surrounding white space. Raises StoreUnavailable."""
-    with _failures_told(f"the secret {secret_id!r}"):
+    with _failures_converted(f"the secret {secret_id!r}"):
         answer = client.get_secret_value(SecretId=secret_id)
     text: str | None = answer.get("SecretString")
     if text is None:
@@ -23,13 +23,13 @@ def secret_text(client: Any, secret_id: str) -> str:
 
 def parameter_text(client: Any, name: str) -> str:
     """Return a parameter's text. Raises StoreUnavailable."""
-    with _failures_told(f"the parameter {name!r}"):
+    with _failures_converted(f"the parameter {name!r}"):
         text: str = client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
     return text
 
 
 @contextmanager
-def _failures_told(what: str) -> Iterator[None]:
+def _failures_converted(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:

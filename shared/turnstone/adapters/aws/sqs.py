@@ -36,7 +36,7 @@ class SqsJobs:
         if not messages:
             return
         if len(messages) == 1:
-            _asked(lambda: self._client.send_message(QueueUrl=self._queue_url, **messages[0]))
+            _requested(lambda: self._client.send_message(QueueUrl=self._queue_url, **messages[0]))
             return
         batches = [messages[first : first + BATCH] for first in range(0, len(messages), BATCH)]
         with ThreadPoolExecutor(min(BATCHES_AT_ONCE, len(batches)), thread_name_prefix="jobs") as pool:
@@ -49,12 +49,12 @@ class SqsJobs:
 
     def _send_batch(self, messages: Sequence[dict[str, Any]]) -> None:
         entries = [{"Id": str(number), **message} for number, message in enumerate(messages)]
-        answer = _asked(lambda: self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries))
+        answer = _requested(lambda: self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries))
         if refused := answer.get("Failed"):
             raise StoreUnavailable(f"the queue of jobs refused {len(refused)} messages: {refused[0].get('Code')}")
 
 
-def _asked(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _requested(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return call()
     except ClientError as error:

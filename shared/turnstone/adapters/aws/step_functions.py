@@ -17,12 +17,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
-from turnstone.domain.turns.supervision import next_look
+from turnstone.domain.turns.supervision import next_check
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Key
 from turnstone.ports.system import Clock
 
-NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
+NO_WAITER = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
 OUR_ID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}")
 
 
@@ -46,20 +46,20 @@ class StepFunctionsSupervisor:
         if lock.state is LockState.IDLE:
             return
         status = TurnStatus.AWAITING_INPUT if lock.state is LockState.AWAITING else TurnStatus.IN_PROGRESS
-        look = next_look(status, lock.look_again_at() or self._clock.now(), self._clock.now())
+        check = next_check(status, lock.check_at() or self._clock.now(), self._clock.now())
         name, key = _name_of(turn), self._key_of(turn)
         if lock.reopened:  # the first execution may have seen that end, and its name is reserved for 90 days
             name = f"{name}-again-{lock.reopened}"
         # the fence, because Step Functions treats a start equal to a running one as the same execution
-        given = {
+        inputs = {
             "turn": turn.model_dump(),
             "key": {"pk": key.pk, "sk": key.sk},
             "fence": lock.fence,
-            **look.model_dump(),
+            **check.model_dump(),
         }
-        if not self._start(name, given) and look.next == "attend":
+        if not self._start(name, inputs) and check.next == "attend":
             hour = int(self._clock.now().timestamp() // 3_600)
-            self._start(f"{name}-{lock.fence}-{hour}", given)
+            self._start(f"{name}-{lock.fence}-{hour}", inputs)
 
     def wake(self, token: str) -> None:
         """Send success to the execution that waits with this token. Raises StoreUnavailable."""
@@ -67,15 +67,15 @@ class StepFunctionsSupervisor:
             self._client.send_task_success(taskToken=token, output="{}")
         except ClientError as error:
             code = _code(error)
-            if code not in NOBODY_WAITS:
+            if code not in NO_WAITER:
                 raise StoreUnavailable(f"the state machine can't be notified: {code}") from error
         except BotoCoreError as error:
             raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
 
-    def _start(self, name: str, given: Mapping[str, Any]) -> bool:
+    def _start(self, name: str, inputs: Mapping[str, Any]) -> bool:
         """Return whether an execution of that name was started; False if the name is taken."""
         try:
-            self._client.start_execution(stateMachineArn=self._state_machine_arn, name=name, input=json.dumps(given))
+            self._client.start_execution(stateMachineArn=self._state_machine_arn, name=name, input=json.dumps(inputs))
         except ClientError as error:
             code = _code(error)
             if code == "ExecutionAlreadyExists":

@@ -18,20 +18,20 @@ class Allowed:
     An allowed name covers only that name: another name of the same machine is refused, so owning a name gains nothing.
     """
 
-    places: frozenset[tuple[str | Address, int]] = frozenset()
+    endpoints: frozenset[tuple[str | Address, int]] = frozenset()
 
     @classmethod
-    def of(cls, places: Iterable[tuple[str, int]]) -> Self:
+    def of(cls, endpoints: Iterable[tuple[str, int]]) -> Self:
         """Return the rules of `host:port` texts, IPv6 in brackets. Raises ValueError for an invalid host."""
-        return cls(frozenset((to_host(host), port) for host, port in places))
+        return cls(frozenset((to_host(host), port) for host, port in endpoints))
 
     def with_url(self, url: str) -> Self:
         """Return these rules plus the host and port of an operator's URL. Raises FetchRefused for an invalid URL."""
         target = to_target(url)
-        return type(self)(self.places | {(target.host, target.port)})
+        return type(self)(self.endpoints | {(target.host, target.port)})
 
     def has(self, target: Target) -> bool:
-        return (target.host, target.port) in self.places
+        return (target.host, target.port) in self.endpoints
 
 
 NOTHING_ALLOWED = Allowed()

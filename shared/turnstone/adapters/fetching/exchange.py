@@ -70,8 +70,8 @@ class Fetched:
 
 def media_type_of(content_type: str | None) -> str:
     """Return the media type of a `Content-Type` header, empty without one."""
-    told = (content_type or "").partition(";")[0].strip().lower()
-    return told if MEDIA_TYPE.fullmatch(told) else ""
+    essence = (content_type or "").partition(";")[0].strip().lower()
+    return essence if MEDIA_TYPE.fullmatch(essence) else ""
 
 
 def charset_of(content_type: str | None) -> str | None:

@@ -18,7 +18,7 @@ import httpx2 as httpx
 from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.bodies import Body
-from turnstone.adapters.fetching.rules import Resolver, checked, looked_up
+from turnstone.adapters.fetching.rules import Resolver, checked, resolve_host
 from turnstone.adapters.fetching.targets import Target
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
@@ -55,7 +55,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         target = checked(str(request.url), self._allowed)
         for _ in range(MAX_REDIRECTS + 1):
             response = await self._answer(request, target)
-            again = self._same_place_again(target, response)
+            again = self._same_origin_redirect(target, response)
             if again is None or not isinstance(request.stream, httpx.ByteStream):
                 return response
             await response.aclose()
@@ -65,7 +65,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._pool.aclose()
 
-    def _same_place_again(self, target: Target, response: httpx.Response) -> Target | None:
+    def _same_origin_redirect(self, target: Target, response: httpx.Response) -> Target | None:
         location = response.headers.get("location")
         if response.status_code not in REPEATED_BY or not location:
             return None
@@ -88,15 +88,15 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         )
         with _errors_of_httpx():
             answer = await self._pool.handle_async_request(sent)
-        told = httpx.Headers(answer.headers)
+        fields = httpx.Headers(answer.headers)
         try:
-            body = Body(told.get("content-encoding"), MAX_ANSWER_BYTES, target.origin)
-            body.announce(_length(told))
+            body = Body(fields.get("content-encoding"), MAX_ANSWER_BYTES, target.origin)
+            body.announce(_length(fields))
         except FetchFailed:
             await answer.aclose()
             raise
-        told.pop("content-encoding", None)
-        return httpx.Response(answer.status, headers=told, stream=_Capped(answer, body), extensions=answer.extensions)
+        fields.pop("content-encoding", None)
+        return httpx.Response(answer.status, headers=fields, stream=_Capped(answer, body), extensions=answer.extensions)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
@@ -119,7 +119,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         try:
             with anyio.fail_after(timeout):
                 addresses = await anyio.to_thread.run_sync(
-                    partial(looked_up, named, self._allowed, self._resolver), abandon_on_cancel=True
+                    partial(resolve_host, named, self._allowed, self._resolver), abandon_on_cancel=True
                 )
                 return await self._connected(addresses[:TRIED_ADDRESSES], port, socket_options)
         except TimeoutError as error:
@@ -172,5 +172,5 @@ def _errors_of_httpx() -> Iterator[None]:
 
 
 def _length(headers: httpx.Headers) -> int | None:
-    said = headers.get("content-length", "")
-    return int(said) if said.isdecimal() and "transfer-encoding" not in headers else None
+    length = headers.get("content-length", "")
+    return int(length) if length.isdecimal() and "transfer-encoding" not in headers else None

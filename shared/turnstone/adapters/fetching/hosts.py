@@ -63,7 +63,7 @@ def _number(host: str) -> IPv4Address:
     *first, last = numbers
     if len(numbers) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(numbers)):
         raise BadHost("its host looks like an address, but is not a valid one")
-    return IPv4Address(sum(number << 8 * (3 - place) for place, number in enumerate(first)) + last)
+    return IPv4Address(sum(number << 8 * (3 - position) for position, number in enumerate(first)) + last)
 
 
 def _number_system(part: str) -> int:

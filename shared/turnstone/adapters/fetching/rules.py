@@ -30,7 +30,7 @@ def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]
     return target
 
 
-def looked_up(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
+def resolve_host(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
     """Return the addresses to connect to, all of them allowed; the only lookup of the host.
 
     The error does not reveal whether a private name exists.
@@ -48,8 +48,8 @@ def looked_up(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Add
     is_allowed = allowed.has(target)
     if is_allowed and not addresses:
         raise FetchFailed(target.origin, "its name has no address")
-    may_be_asked = _may_be_asked_by_name if is_allowed else is_public
-    if not addresses or len(addresses) < len(found) or not all(may_be_asked(address) for address in addresses):
+    is_allowed_address = _is_allowed_by_name if is_allowed else is_public
+    if not addresses or len(addresses) < len(found) or not all(is_allowed_address(address) for address in addresses):
         raise _not_public(target)
     return addresses
 
@@ -59,7 +59,7 @@ def system_resolver(host: str, port: int) -> list[str]:
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def _may_be_asked_by_name(address: Address) -> bool:
+def _is_allowed_by_name(address: Address) -> bool:
     """Return whether an allowed name may resolve to the address: the machine's metadata must be allowed by number."""
     return not is_of_one_machine(address)
 

@@ -67,8 +67,8 @@ def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None)
     if scheme not in PORTS or not slashes:
         raise FetchRefused(SOME_URL, "it does not begin with https:// and a host")
     host, port = _host_and_port(authority, PORTS[scheme])
-    asked = "&".join(part for part in (_quoted(query, "?"), _encoded(params or {})) if part)
-    request_target = (_quoted(path) or "/") + (f"?{asked}" if asked else "")
+    whole_query = "&".join(part for part in (_quoted(query, "?"), _encoded(params or {})) if part)
+    request_target = (_quoted(path) or "/") + (f"?{whole_query}" if whole_query else "")
     if len(request_target) > MAX_SENT_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with its query")
     return Target(scheme, host, port, request_target)

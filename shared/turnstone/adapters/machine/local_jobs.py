@@ -13,13 +13,13 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 
 log = logging.getLogger(__name__)
-LOOKS_EVERY_S = 60.0
+POLL_EVERY_S = 60.0
 
 
 class LocalJobs:
     """Runs jobs in this process. `start` supplies the functions that list and run due jobs."""
 
-    def __init__(self, every_s: float = LOOKS_EVERY_S) -> None:
+    def __init__(self, every_s: float = POLL_EVERY_S) -> None:
         self._every_s = every_s
         self._changed = Condition()
         self._is_nudged = True

@@ -19,7 +19,7 @@ from turnstone.ports.system import Clock
 log = logging.getLogger(__name__)
 RETRY_AFTER = timedelta(seconds=5)
 
-Attend = Callable[[TurnRef], datetime | None]
+Reconciler = Callable[[TurnRef], datetime | None]
 
 
 class LocalSupervisor:
@@ -35,26 +35,26 @@ class LocalSupervisor:
         self._thread: Thread | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
 
-    def start(self, attend: Attend, open_turns: Iterable[TurnRef]) -> None:
+    def start(self, reconcile: Reconciler, open_turns: Iterable[TurnRef]) -> None:
         """Start to reconcile, first the turns left open by the last process."""
         now = self._clock.now()
         for ref in open_turns:
-            self._attend_at(ref, now)
-        self._thread = Thread(target=self._attend_forever, args=(attend,), name="supervisor", daemon=True)
+            self._schedule_at(ref, now)
+        self._thread = Thread(target=self._reconcile_forever, args=(reconcile,), name="supervisor", daemon=True)
         self._thread.start()
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
-        self._attend_at(turn, lock.look_again_at() or self._clock.now())
+        self._schedule_at(turn, lock.check_at() or self._clock.now())
 
     def wake(self, token: str) -> None:
         """Do nothing: the local supervisor has no waits with a token."""
 
-    def _attend_at(self, turn: TurnRef, at: datetime) -> None:
+    def _schedule_at(self, turn: TurnRef, at: datetime) -> None:
         left_s = (at - self._clock.now()).total_seconds()
         due_s = self._clock.monotonic_s() + left_s
         with self._changed:
-            known = self._earliest.get(turn)
-            if known is not None and known <= due_s:
+            scheduled = self._earliest.get(turn)
+            if scheduled is not None and scheduled <= due_s:
                 return
             self._earliest[turn] = due_s
             heapq.heappush(self._due, (due_s, next(self._pushed), turn))
@@ -68,16 +68,16 @@ class LocalSupervisor:
             self._thread.join()
         self._pool.shutdown()
 
-    def _attend_forever(self, attend: Attend) -> None:
+    def _reconcile_forever(self, reconcile: Reconciler) -> None:
         while (turn := self._next_due()) is not None:
             # a pool, because its futures catch unexpected errors: this thread must continue with the other turns
-            attended = self._pool.submit(attend, turn)
-            if problem := attended.exception():
+            reconciled = self._pool.submit(reconcile, turn)
+            if problem := reconciled.exception():
                 expected = isinstance(problem, StoreUnavailable)
                 log.warning("could not reconcile turn %s, retrying: %s", turn.turn_id, problem, exc_info=not expected)
-                self._attend_at(turn, self._clock.now() + RETRY_AFTER)
-            elif (again_at := attended.result()) is not None:
-                self._attend_at(turn, again_at)
+                self._schedule_at(turn, self._clock.now() + RETRY_AFTER)
+            elif (again_at := reconciled.result()) is not None:
+                self._schedule_at(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:
         """Wait for the next due turn and remove it; None once closed."""

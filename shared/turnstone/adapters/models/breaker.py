@@ -27,7 +27,7 @@ class CircuitBreaker:
         self._lock = Lock()
         self._records: dict[Hashable, _Record] = {}
 
-    def may_ask(self, name: Hashable) -> bool:
+    def allows_request(self, name: Hashable) -> bool:
         """Return whether a request may be sent now. While half-open, the first caller to get True makes the trial."""
         with self._lock:
             record = self._records.get(name)

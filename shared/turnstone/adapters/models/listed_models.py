@@ -54,11 +54,11 @@ class ModelServer:
         """Return the server's list from one request; retry with /v1 where the address seems to lack it."""
         with PoolManager(timeout=Timeout(TIMEOUT_S), retries=False) as pool:
             try:
-                status, models = self._asked(pool, "")
+                status, models = self._requested(pool, "")
                 if models is not None:
                     return Listed(models)
                 if status not in (401, 403) and not self.shown.endswith(VERSION):
-                    status_below, below = self._asked(pool, VERSION)
+                    status_below, below = self._requested(pool, VERSION)
                     if below is not None or status_below in (401, 403):
                         return Listed(None, f"its API is at {self.shown}{VERSION}: set {self.url_name} to that")
             except NewConnectionError:
@@ -83,7 +83,7 @@ class ModelServer:
             return f"it does not answer as an OpenAI-compatible API; check {self.url_name}"
         return f"it answers status {status} to a request for its models; check {self.url_name}"
 
-    def _asked(self, pool: PoolManager, below: str) -> tuple[int, frozenset[str] | None]:
+    def _requested(self, pool: PoolManager, below: str) -> tuple[int, frozenset[str] | None]:
         url = parse_url(self.url.strip().rstrip("/"))
         path = f"{url.request_uri.rstrip('/')}{below}/models"
         address = f"{url.scheme}://{url.netloc}{path}"

@@ -21,7 +21,7 @@ def note_answer(breaker: CircuitBreaker, target: Target) -> None:
 
 
 def note_failure(
-    breaker: CircuitBreaker, target: Target, error: ModelError, *, is_wanted: bool = True, about: Ids = NO_IDS
+    breaker: CircuitBreaker, target: Target, error: ModelError, *, is_active: bool = True, about: Ids = NO_IDS
 ) -> None:
     """Count the target's failure if it is an outage, and note the provider in the error.
 
@@ -33,19 +33,21 @@ def note_failure(
         about: ids of the turn, if any.
     """
     error.provider_id = target.provider_id
-    if error.is_outage and is_wanted and breaker.failed(target):
-        log.warning(RESTS, extra={"fields": {**about, **_told(target, error)}})
+    if error.is_outage and is_active and breaker.failed(target):
+        log.warning(RESTS, extra={"fields": {**about, **_fields(target, error)}})
 
 
 def warn_of_fallback(target: Target, error: ModelError | InvalidRequest, about: Ids = NO_IDS) -> None:
     """Log the fallback to the next target and its reason, with the ids of the turn, if any."""
-    log.warning("provider failed, falling back to the next target", extra={"fields": {**about, **_told(target, error)}})
+    log.warning(
+        "provider failed, falling back to the next target", extra={"fields": {**about, **_fields(target, error)}}
+    )
 
 
 def _named(target: Target) -> dict[str, str]:
     return {"provider": target.provider_id, "model": target.model}
 
 
-def _told(target: Target, error: ModelError | InvalidRequest) -> dict[str, object]:
+def _fields(target: Target, error: ModelError | InvalidRequest) -> dict[str, object]:
     more = error.told if isinstance(error, ModelError) else {}
     return {**_named(target), "error": type(error).__name__, **more}

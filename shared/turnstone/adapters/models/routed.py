@@ -46,16 +46,16 @@ class RoutedInference:
         """
         targets = request.targets or (Target(self._default or "", request.model),)
         for target in self._in_turn(targets):
-            with closing(self._asked(target, request)) as answer:
+            with closing(self._requested(target, request)) as answer:
                 try:
                     first = next(answer)
                 except (ModelError, InvalidRequest) as error:
                     self._note(target, error, request)
-                    if target is targets[-1] or _is_unwanted(request):
+                    if target is targets[-1] or _is_cancelled(request):
                         raise
                     warn_of_fallback(target, error, request.about)
                     continue
-                yield from self._told(target, chain((first,), answer), request)
+                yield from self._fields(target, chain((first,), answer), request)
             return
 
     def provider(self, provider_id: str) -> Inference:
@@ -68,19 +68,19 @@ class RoutedInference:
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
         """Return the capabilities common to all targets, since each may answer. Raises ModelFailed."""
-        asked = targets or (Target(self._default or "", ""),)
-        first, *others = (self._provider(target).capabilities() for target in asked)
+        tried = targets or (Target(self._default or "", ""),)
+        first, *others = (self._provider(target).capabilities() for target in tried)
         return first.intersection(*others)
 
     def _in_turn(self, targets: Sequence[Target]) -> Iterator[Target]:
         """Yield the targets to try; each is checked only in its turn, because a half-open breaker permits one trial."""
-        yield from (target for target in targets[:-1] if self._breaker.may_ask(target))
+        yield from (target for target in targets[:-1] if self._breaker.allows_request(target))
         yield targets[-1]
 
-    def _asked(self, target: Target, request: InferenceRequest) -> Answer:
+    def _requested(self, target: Target, request: InferenceRequest) -> Answer:
         yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
 
-    def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
+    def _fields(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
         try:
             for item in answer:
                 if isinstance(item, Inferred):
@@ -94,8 +94,8 @@ class RoutedInference:
 
     def _note(self, target: Target, error: ModelError | InvalidRequest, request: InferenceRequest) -> None:
         if isinstance(error, ModelError):
-            is_wanted = not _is_unwanted(request)
-            note_failure(self._breaker, target, error, is_wanted=is_wanted, about=request.about)
+            is_active = not _is_cancelled(request)
+            note_failure(self._breaker, target, error, is_active=is_active, about=request.about)
 
     def _provider(self, target: Target) -> Inference:
         made = self._made.get(target.provider_id)
@@ -123,5 +123,5 @@ class _Once:
         return self._make()
 
 
-def _is_unwanted(request: InferenceRequest) -> bool:
-    return request.stop is not None and request.stop.is_given
+def _is_cancelled(request: InferenceRequest) -> bool:
+    return request.stop is not None and request.stop.is_set

@@ -41,14 +41,14 @@ class RoutedEmbeddings:
             ModelError: from the last target tried.
         """
         *others, last = request.targets or (Target(self._default or "", request.model),)
-        for target in filter(self._breaker.may_ask, others):
+        for target in filter(self._breaker.allows_request, others):
             try:
-                return self._asked(target, request)
+                return self._requested(target, request)
             except ModelError as error:
                 warn_of_fallback(target, error)
-        return self._asked(last, request)
+        return self._requested(last, request)
 
-    def _asked(self, target: Target, request: EmbeddingRequest) -> Embedded:
+    def _requested(self, target: Target, request: EmbeddingRequest) -> Embedded:
         try:
             embedded = self._provider(target).embed(replace(request, model=target.model, targets=()))
         except ModelError as error:

@@ -62,7 +62,7 @@ _of_thread = threading.local()
 
 
 @contextmanager
-def asking_over(line: Line) -> Iterator[None]:
+def cuttable_by(line: Line) -> Iterator[None]:
     """Within the block, register this thread's connections with the line."""
     _of_thread.line = line
     try:

@@ -32,8 +32,8 @@ def quoted(
     """
     parts = {part for message in messages for part in _parts(message) if len(part) >= SHORTEST_REDACTED_TEXT}
     # a part longer than the whole text cannot be repeated in it
-    told = {form for part in parts if len(part) <= len(text) for form in _forms(part)}
-    for secret in (*sorted(told, key=len, reverse=True), *secrets):
+    repeated = {form for part in parts if len(part) <= len(text) for form in _forms(part)}
+    for secret in (*sorted(repeated, key=len, reverse=True), *secrets):
         text = text.replace(secret, REDACTED) if secret else text
     text = " ".join(text.split())
     if len(text) > READ_CHARACTERS:

@@ -68,6 +68,6 @@ class EveryShieldKind:
         try:
             from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
         except ModuleNotFoundError as missing:
-            said = f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install '.[aws]'"
-            raise InvalidRequest(said, ("provider_id",)) from missing
+            message = f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install '.[aws]'"
+            raise InvalidRequest(message, ("provider_id",)) from missing
         return bedrock_shield(self._bedrock, registered.provider_resource_id, params)

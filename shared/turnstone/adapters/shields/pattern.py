@@ -13,7 +13,7 @@ from typing import Any
 
 from turnstone.adapters.shields.word_search import WordSearch
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
-from turnstone.domain.messages.messages import text_said
+from turnstone.domain.messages.messages import message_text
 from turnstone.domain.shields.shields import PatternParams
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
@@ -54,7 +54,7 @@ class PatternShield:
             ShieldFailed: none was found, but the search was incomplete; or the request was cancelled.
         """
         missed: list[str] = []
-        found = [name for message in question.judged for name in self._found(text_said(message), question, missed)]
+        found = [name for message in question.judged for name in self._found(message_text(message), question, missed)]
         if missed and not found:
             raise ShieldFailed(f"params.{missed[0]} is too complex an expression for a text of this length")
         return Verdict(SafetyViolation(violation_level="error", metadata={"found": found}) if found else None)
@@ -72,7 +72,7 @@ class PatternShield:
 
 
 def _refuse_if_cancelled(question: ShieldQuestion) -> None:
-    if question.stop is not None and question.stop.is_given:
+    if question.stop is not None and question.stop.is_set:
         raise ShieldFailed("the request was cancelled")
 
 
@@ -170,6 +170,6 @@ def _compiled(patterns: tuple[str, ...]) -> list[Any]:
             compiled.append(re2.compile(pattern, options))
         except re2.error as wrong:
             location = ("params", "patterns", index)
-            said = f"params.patterns.{index}: must be a regular expression of RE2's syntax"
-            raise InvalidRequest(f"{said} ({wrong.args[0].decode()})", location) from wrong
+            refusal = f"params.patterns.{index}: must be a regular expression of RE2's syntax"
+            raise InvalidRequest(f"{refusal} ({wrong.args[0].decode()})", location) from wrong
     return compiled

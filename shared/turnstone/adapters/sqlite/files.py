@@ -36,7 +36,7 @@ class FileBlobStore:
             ValueError: the name has an invalid character or an empty part.
         """
         path = self._path(name)
-        with _failures_told(name):
+        with _failures_converted(name):
             make_private_folder(self._folder)
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_whole(path, body)
@@ -45,7 +45,7 @@ class FileBlobStore:
     def get(self, name: str) -> bytes | None:
         """Return the payload, None if missing. Raises StoreUnavailable if the whole folder is missing."""
         path = self._path(name)
-        with _failures_told(name):
+        with _failures_converted(name):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -64,14 +64,14 @@ class FileBlobStore:
     def delete(self, name: str) -> None:
         """Delete the payload; a missing payload is no error."""
         path = self._path(name)
-        with _failures_told(name):
+        with _failures_converted(name):
             path.unlink(missing_ok=True)
 
     def clear(self, prefix: str, limit: int) -> bool:
         """Delete payloads by a prefix of their names, `limit` at most, and unfinished ones; return if none is left."""
         above, beginning = prefix.rsplit("/", 1)
         folder = self._path(above).with_suffix("")
-        with _failures_told(prefix):
+        with _failures_converted(prefix):
             found = [path for path in _files_in(folder) if path.name.startswith(beginning)]
             for path in found[:limit]:
                 path.unlink(missing_ok=True)
@@ -87,7 +87,7 @@ class FileBlobStore:
         Removes unfinished files of that age, left by a process that died.
         """
         latest = time.time() - age_s
-        with _failures_told(str(self._folder)):
+        with _failures_converted(str(self._folder)):
             for folder, _, files in os.walk(self._folder):
                 for path in (Path(folder, name) for name in files):
                     if not _is_older(path, latest):
@@ -103,7 +103,7 @@ class FileBlobStore:
         return self._folder / f"{name}{_SUFFIX}"
 
     def _part(self, path: Path, name: str, offset: int) -> bytes:
-        with _failures_told(name):
+        with _failures_converted(name):
             try:
                 with path.open("rb", buffering=0) as file:
                     file.seek(offset)
@@ -149,7 +149,7 @@ def _write_whole(path: Path, body: bytes) -> None:
 
 
 @contextmanager
-def _failures_told(name: str) -> Iterator[None]:
+def _failures_converted(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:

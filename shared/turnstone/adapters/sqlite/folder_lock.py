@@ -22,8 +22,8 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         """Open the folder. Raises OSError."""
-        self._place = _Place(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
-        self.close = weakref.finalize(self, self._place.close)
+        self._waiter = _Waiter(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
+        self.close = weakref.finalize(self, self._waiter.close)
 
     @contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
@@ -32,14 +32,14 @@ class FolderLock:
         Raises:
             TimeoutError: another process holds it for that long.
         """
-        self._place.take(timeout_s)
+        self._waiter.take(timeout_s)
         try:
             yield
         finally:
-            self._place.give_back()
+            self._waiter.release_lock()
 
 
-class _Place:
+class _Waiter:
     """This process's position in the queue.
 
     While the lock is taken, a thread waits for it in the system's queue. A caller that times out leaves the thread
@@ -52,7 +52,7 @@ class _Place:
         self._waits: SimpleQueue[bool] = SimpleQueue()
         self._thread: Thread | None = None
         self._is_waiting = False
-        self._is_wanted = False
+        self._is_awaited = False
         self._granted = Lock()
         self._granted.acquire()
 
@@ -62,15 +62,15 @@ class _Place:
                 if self._try_now():
                     return
                 self._begin_to_wait()
-            self._is_wanted = True
+            self._is_awaited = True
         if self._granted.acquire(timeout=max(0.0, timeout_s)):
             return
         with self._changing:
-            self._is_wanted = False
+            self._is_awaited = False
             if not self._granted.acquire(blocking=False):
                 raise TimeoutError("another process has been writing for too long; is it stopped, or does it hang?")
 
-    def give_back(self) -> None:
+    def release_lock(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
@@ -104,9 +104,9 @@ class _Place:
             fcntl.flock(self._descriptor, _ALONE)
             with self._changing:
                 self._is_waiting = False
-                if self._is_wanted:
-                    self._is_wanted = False
+                if self._is_awaited:
+                    self._is_awaited = False
                     self._granted.release()
                 else:
-                    self.give_back()
+                    self.release_lock()
         os.close(self._descriptor)

@@ -14,7 +14,7 @@ from turnstone.ports.storage import BlobStore
 
 # The growth of the database in a checkpoint (1,000 pages), and as much again for the log of a deletion.
 RESERVE_BYTES = 8 * 1024 * 1024
-_LOOKED_AT_FOR_S = 1.0
+_CHECK_VALID_S = 1.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PART = bytes(1024 * 1024)
 
@@ -31,7 +31,7 @@ class Reserve:
         self._changing = threading.Lock()
         self._is_usable = True
         self._is_there = False
-        self._looked_at_s = -_LOOKED_AT_FOR_S
+        self._checked_at_s = -_CHECK_VALID_S
 
     def leaves_room(self) -> bool:
         """Return whether a write that deletes nothing may take space: the reserve exists, or can be created again."""
@@ -41,23 +41,23 @@ class Reserve:
         """Occupy the space if the disk has it twice; return whether the reserve exists."""
         with self._changing:
             self._is_there = self._is_whole() or (self._has_room() and self._try_fill())
-            self._looked_at_s = time.monotonic()
+            self._checked_at_s = time.monotonic()
             return self._is_there
 
-    def try_give_up(self) -> bool:
+    def try_release(self) -> bool:
         """Release the space for a deletion; return whether there was any."""
         with self._changing:
             was_there = self._is_whole()
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
-            self._is_there, self._looked_at_s = False, time.monotonic()
+            self._is_there, self._checked_at_s = False, time.monotonic()
             return was_there
 
     def _is_missing(self) -> bool:
         """Return whether any process has released the space, as of at most a second ago."""
         now_s = time.monotonic()
-        if now_s - self._looked_at_s > _LOOKED_AT_FOR_S:
-            self._is_there, self._looked_at_s = self._is_whole(), now_s
+        if now_s - self._checked_at_s > _CHECK_VALID_S:
+            self._is_there, self._checked_at_s = self._is_whole(), now_s
         return self._is_usable and not self._is_there
 
     def _is_whole(self) -> bool:

@@ -62,7 +62,7 @@ class SqliteRangeStore:
         try:
             self._file = SqliteFile(path, wait_s)
         except DiskFull:  # even to read, SQLite needs space for its index of the log
-            if not self._try_give_up_reserve():
+            if not self._try_release_reserve():
                 raise
             self._file = SqliteFile(path, wait_s)
 
@@ -110,7 +110,7 @@ class SqliteRangeStore:
         try:
             self._write(operations, nonce)
         except DiskFull:
-            if not self._try_give_up_reserve():
+            if not self._try_release_reserve():
                 raise
             self._write(operations, nonce)
 
@@ -140,7 +140,7 @@ class SqliteRangeStore:
         try:
             return self._clear(pk, limit, sk)
         except DiskFull:
-            self._try_give_up_reserve()
+            self._try_release_reserve()
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
@@ -155,7 +155,7 @@ class SqliteRangeStore:
         try:
             self._drop(dropped)
         except DiskFull:
-            self._try_give_up_reserve()
+            self._try_release_reserve()
             dropped = dropped[:RECORDS_IN_NEED]
             self._drop(dropped)
         return len(dropped)
@@ -196,8 +196,8 @@ class SqliteRangeStore:
         if free_pages * page_bytes < RESERVE_BYTES:
             raise DiskFull("the disk has room for deletions only")
 
-    def _try_give_up_reserve(self) -> bool:
-        return self._reserve is not None and self._reserve.try_give_up()
+    def _try_release_reserve(self) -> bool:
+        return self._reserve is not None and self._reserve.try_release()
 
 
 def _half_open(query: Range) -> tuple[str, str]:

@@ -67,7 +67,7 @@ class SqliteFile:
         self._was_read_only = False
         self._writing = threading.Lock()
         self._idle_readers: deque[sqlite3.Connection] = deque()
-        with self._failures_told():
+        with self._failures_converted():
             make_private_folder(path.parent)
             # SQLite would poll with sleeps of up to a tenth of a second, long with a busy neighbour. A folder's lock
             # wakes its waiter, and closing it does not drop SQLite's own locks.
@@ -92,7 +92,7 @@ class SqliteFile:
         """Lend a connection for reading. Each statement sees everything committed before it."""
         self._check_open()
         # A pool, not a connection per thread: threads come and go, and would leave their connections open.
-        with self._failures_told():
+        with self._failures_converted():
             try:
                 connection = self._idle_readers.pop()
             except IndexError:
@@ -116,7 +116,7 @@ class SqliteFile:
             raise StoreUnavailable(f"other writes to the database {str(self._path)!r} are taking too long")
         try:
             self._check_open()
-            with self._failures_told(), self._queued(wait_until_s), self._read_only_noticed():
+            with self._failures_converted(), self._queued(wait_until_s), self._read_only_noticed():
                 self._begin()
                 try:
                     yield self._writer
@@ -127,7 +127,7 @@ class SqliteFile:
                     log, number = self._log, self._log.wrote()
         finally:
             self._writing.release()
-            with self._failures_told():
+            with self._failures_converted():
                 log.keep(number, self._wait_s)
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class SqliteFile:
             raise StoreUnavailable(f"the database {str(self._path)!r} is closed")
 
     @contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def _failures_converted(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as exc:

@@ -98,10 +98,10 @@ class IssuerKeys:
 def _by_id(body: bytes) -> dict[str, Jwk]:
     """Return the signing keys by id. Raises IssuerUnavailable unless the body is a key set."""
     try:
-        told = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise IssuerUnavailable("the issuer's keys can't be used: they are not JSON") from error
-    keys = told.get("keys") if isinstance(told, dict) else None
+    keys = parsed.get("keys") if isinstance(parsed, dict) else None
     if not isinstance(keys, list):
         raise IssuerUnavailable("the issuer's keys can't be used: they are not a JSON Web Key Set")
     usable = [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]

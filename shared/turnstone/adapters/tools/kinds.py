@@ -30,7 +30,7 @@ TURNED_ON_BY = {
 }
 
 
-class ToolMeans(NamedTuple):
+class ToolDependencies(NamedTuple):
     """Dependencies of toolboxes, from their environment. All but the clock are created on demand.
 
     Attributes:
@@ -56,8 +56,8 @@ class ToolMeans(NamedTuple):
 class EveryToolKind:
     """Creates toolboxes; those of builtin groups only once."""
 
-    def __init__(self, means: ToolMeans) -> None:
-        self._means = means
+    def __init__(self, deps: ToolDependencies) -> None:
+        self._deps = deps
         self._lock = RLock()
         self._made: dict[str, Toolbox] = {}
         self._builtin: dict[str, Callable[[], Toolbox]] = {
@@ -65,10 +65,10 @@ class EveryToolKind:
             WEBSEARCH: self._websearch,
             WOLFRAM_ALPHA: self._wolfram_alpha,
         }
-        if means.image_model is not None:
-            self._builtin[PHOTOGEN] = partial(self._photogen, means.image_model)
-        if means.code_interpreter is not None:
-            self._builtin[CODE_INTERPRETER] = means.code_interpreter
+        if deps.image_model is not None:
+            self._builtin[PHOTOGEN] = partial(self._photogen, deps.image_model)
+        if deps.code_interpreter is not None:
+            self._builtin[CODE_INTERPRETER] = deps.code_interpreter
 
     def builtin(self) -> tuple[str, ...]:
         """Return the names of this server's builtin groups."""
@@ -79,12 +79,12 @@ class EveryToolKind:
         if group.provider_id == BUILTIN:
             return self._of_builtin(group.provider_resource_id)
         if group.provider_id != MCP:
-            said = f"this server has no tool provider {group.provider_id!r}; it has: {BUILTIN}, {MCP}"
-            raise Unsupported(f"toolgroup {group.identifier!r}: {said}", LOCATION)
+            message = f"this server has no tool provider {group.provider_id!r}; it has: {BUILTIN}, {MCP}"
+            raise Unsupported(f"toolgroup {group.identifier!r}: {message}", LOCATION)
         if group.mcp_endpoint is None:
-            said = f"toolgroup {group.identifier!r} has no mcp_endpoint; register it with one"
-            raise InvalidRequest(said, LOCATION)
-        return self._means.mcp(group)
+            message = f"toolgroup {group.identifier!r} has no mcp_endpoint; register it with one"
+            raise InvalidRequest(message, LOCATION)
+        return self._deps.mcp(group)
 
     def remote(self) -> Toolbox:
         """Return the toolbox of calls that run at the address in their agent's own definition."""
@@ -92,21 +92,21 @@ class EveryToolKind:
 
     def close(self) -> None:
         """Close the connections of toolboxes; no toolbox is used after that."""
-        self._means.close()
+        self._deps.close()
 
     @cached_property
     def _remote(self) -> Toolbox:
         from turnstone.adapters.tools.remote.remote import RemoteToolbox
 
-        return RemoteToolbox(self._means.fetcher(None))
+        return RemoteToolbox(self._deps.fetcher(None))
 
     def _of_builtin(self, name: str) -> Toolbox:
         make = self._builtin.get(name)
         if make is None:
-            known = ", ".join(self._builtin)
+            names = ", ".join(self._builtin)
             if name in TURNED_ON_BY:
                 raise Unsupported(f"{name!r} is off on this server; it is on where {TURNED_ON_BY[name]}", LOCATION)
-            raise Unsupported(f"this server has no tools {name!r}; it has: {known}", LOCATION)
+            raise Unsupported(f"this server has no tools {name!r}; it has: {names}", LOCATION)
         with self._lock:
             made = self._made.get(name)
             if made is None:
@@ -116,17 +116,17 @@ class EveryToolKind:
     def _clock(self) -> Toolbox:
         from turnstone.adapters.tools.clock import ClockToolbox
 
-        return ClockToolbox(self._means.clock)
+        return ClockToolbox(self._deps.clock)
 
     def _websearch(self) -> Toolbox:
         from turnstone.adapters.tools.web.websearch import WebSearchToolbox
 
-        return WebSearchToolbox(self._means.settings().websearch, self._means.keys, self._means.fetcher)
+        return WebSearchToolbox(self._deps.settings().websearch, self._deps.keys, self._deps.fetcher)
 
     def _wolfram_alpha(self) -> Toolbox:
         from turnstone.adapters.tools.web.wolfram import WolframToolbox
 
-        return WolframToolbox(self._means.settings().wolfram_alpha, self._means.keys, self._means.fetcher)
+        return WolframToolbox(self._deps.settings().wolfram_alpha, self._deps.keys, self._deps.fetcher)
 
     def _photogen(self, image_model: Callable[[], ImageModel]) -> Toolbox:
         from turnstone.adapters.tools.images.photogen import PhotogenToolbox

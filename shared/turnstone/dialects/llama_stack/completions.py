@@ -105,7 +105,7 @@ class CompletionEncoder:
     def begun(self) -> bytes:
         return b""
 
-    def said(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return _data(CompletionChunk(delta=part, content=part)) if isinstance(part, str) else b""
 
     def ended(self, answer: Continuations) -> bytes:

@@ -55,7 +55,7 @@ class ChatCompletionEncoder:
     def begun(self) -> bytes:
         return _event("start", TextDelta(text=""))
 
-    def said(self, text: str, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, text: str, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return _event("progress", TextDelta(text=text))
 
     def ended(self, answer: Inferred) -> bytes:

@@ -56,12 +56,12 @@ class ToolDefinition(NullMeansDefault):
         parameters = (
             ToolParameter(
                 name=name,
-                parameter_type=told.param_type,
-                description=told.description,
-                required=told.required,
-                default=told.default,
+                parameter_type=parameter.param_type,
+                description=parameter.description,
+                required=parameter.required,
+                default=parameter.default,
             )
-            for name, told in (self.parameters or {}).items()
+            for name, parameter in (self.parameters or {}).items()
         )
         return ToolDef(name=self.tool_name, description=self.description, parameters=tuple(parameters))
 

@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.lists import ORDER_KEY, Wanted, checked_cursor
+from turnstone.domain.lists import ORDER_KEY, ListQuery, checked_cursor
 from turnstone.domain.values.model import Frozen
 
 ALL = -1
@@ -49,11 +49,11 @@ class Page(Frozen):
     cursor: str | None = None
 
 
-def wanted_in_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> Wanted:
+def list_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> ListQuery:
     """Return the requested part of a list, filtered by name in lists that support it. Raises InvalidRequest."""
     limit = _whole_number(query, "limit", ALL, at_least=ALL)
     cursor = only(query, "cursor")
-    return Wanted(
+    return ListQuery(
         start_index=_whole_number(query, "start_index", 0, at_least=0),
         limit=None if limit == ALL else limit,
         cursor=checked_cursor(cursor) if cursor else None,

@@ -56,10 +56,10 @@ def only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
     return values[0] if values else None
 
 
-def refuse_unknown_provider(provider_id: str, *known: str) -> None:
+def refuse_unknown_provider(provider_id: str, *registered: str) -> None:
     """Raise Unsupported if the text names no registered provider."""
-    if provider_id not in known:
-        there = ", ".join(known)
+    if provider_id not in registered:
+        there = ", ".join(registered)
         raise Unsupported(
             f"provider_id: this server has no provider {provider_id!r}; it has: {there}", ("provider_id",)
         )

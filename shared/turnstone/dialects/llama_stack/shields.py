@@ -35,8 +35,8 @@ class RegisterShield(NullMeansDefault):
             if (self.params or {}).get("checks") is not None:
                 self._refuse_provider_shield("checks need no guardrail")
             elif not self.provider_shield_id:
-                said = "provider_shield_id: must name the guardrail, unless params name checks"
-                raise InvalidRequest(said, ("provider_shield_id",))
+                message = "provider_shield_id: must name the guardrail, unless params name checks"
+                raise InvalidRequest(message, ("provider_shield_id",))
         return Shield(
             identifier=self.shield_id,
             provider_resource_id=self.shield_id if self.provider_shield_id is None else self.provider_shield_id,

@@ -67,5 +67,5 @@ def mcp_endpoint_in(query: Mapping[str, Sequence[str]]) -> str | None:
     try:
         return McpEndpoint(uri=uri).uri
     except ValidationError:
-        said = "mcp_endpoint: send mcp_endpoint[uri]=, an address that begins with http:// or https://"
-        raise InvalidRequest(said, ("mcp_endpoint",)) from None
+        message = "mcp_endpoint: send mcp_endpoint[uri]=, an address that begins with http:// or https://"
+        raise InvalidRequest(message, ("mcp_endpoint",)) from None

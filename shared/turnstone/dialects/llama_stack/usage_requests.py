@@ -7,7 +7,7 @@ from typing import Any
 
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.usage.usage_report import UsageWanted
+from turnstone.domain.usage.usage_report import UsageQuery
 
 TEXT = {"type": "string"}
 DAY_LENGTH = len("2026-11-22")
@@ -21,9 +21,9 @@ QUERY: dict[str, dict[str, Any]] = {
 }
 
 
-def usage_in_query(query: Mapping[str, Sequence[str]]) -> UsageWanted:
+def usage_in_query(query: Mapping[str, Sequence[str]]) -> UsageQuery:
     """Return the requested agents, sessions and days. Raises InvalidRequest."""
-    return UsageWanted(
+    return UsageQuery(
         agent_id=only(query, "agent_id") or None,
         session_id=only(query, "session_id") or None,
         first_day=_day(query, "from"),

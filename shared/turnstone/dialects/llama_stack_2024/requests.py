@@ -35,8 +35,8 @@ class SessionWanted(SessionNamed):
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
     """Return the OpenAPI parameters for ids in a query."""
-    told = {"description": "The id to look up.", "schema": {"type": "string"}}
-    return {name: {**told, "required": name not in optional} for name in (*names, *optional)}
+    parameter = {"description": "The id to look up.", "schema": {"type": "string"}}
+    return {name: {**parameter, "required": name not in optional} for name in (*names, *optional)}
 
 
 def named_in_query(query: Mapping[str, Sequence[str]], *names: str) -> dict[str, str]:

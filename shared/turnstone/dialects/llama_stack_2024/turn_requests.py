@@ -42,6 +42,6 @@ class CreateTurn2024(SessionNamed):
     def to_new_turn(self) -> NewTurn:
         """Return the request of the turn. Raises Unsupported."""
         if self.attachments:
-            said = "attachments: this server has no memory banks yet; leave the list empty"
-            raise Unsupported(said, ("attachments",))
+            refusal = "attachments: this server has no memory banks yet; leave the list empty"
+            raise Unsupported(refusal, ("attachments",))
         return NewTurn(messages=tuple(map(todays_message, self.messages)))

@@ -32,8 +32,8 @@ class Strict(NullMeansDefault):
     @classmethod
     def drop_nulls(cls, fields: Any) -> Any:
         if isinstance(fields, dict):
-            known = cls.model_fields
-            return {name: value for name, value in fields.items() if value is not None or name not in known}
+            declared = cls.model_fields
+            return {name: value for name, value in fields.items() if value is not None or name not in declared}
         return fields
 
 
@@ -53,12 +53,12 @@ class Open(NullMeansDefault):
 
     @model_validator(mode="after")
     def judge_further(self) -> Self:
-        known = {}
+        declared = {}
         if self.further:
-            known = {(field.alias or name).casefold(): name for name, field in type(self).model_fields.items()}
+            declared = {(field.alias or name).casefold(): name for name, field in type(self).model_fields.items()}
         for name, value in self.further.items():
-            if name.casefold() in known:
-                raise ValueError(f"{name}: must be written {known[name.casefold()]}")
+            if name.casefold() in declared:
+                raise ValueError(f"{name}: must be written {declared[name.casefold()]}")
             if _is_of_the_connection(name):
                 raise ValueError(f"{name}: {NOT_A_CALLERS}")
             try:

@@ -22,16 +22,16 @@ class AccessAttributes(Frozen):
         return self.roles, self.teams, self.projects, self.namespaces
 
 
-class Stamp(Frozen):
+class Ownership(Frozen):
     """Owner and access list of a resource; empty for one stored before these existed."""
 
     owner: str | None = None
     attributes: AccessAttributes = AccessAttributes.model_construct()
 
 
-def stamp_of(caller: Caller) -> Stamp:
+def owner_of(caller: Caller) -> Ownership:
     """Return the owner and access list of a resource that this caller creates."""
-    return Stamp(owner=caller.principal, attributes=attributes_of(caller))
+    return Ownership(owner=caller.principal, attributes=attributes_of(caller))
 
 
 def attributes_of(caller: Caller) -> AccessAttributes:
@@ -40,7 +40,7 @@ def attributes_of(caller: Caller) -> AccessAttributes:
     )
 
 
-def may_see(caller: Caller, stamp: Stamp, *, owner_only: bool) -> bool:
+def may_see(caller: Caller, stamp: Ownership, *, owner_only: bool) -> bool:
     """Return whether the caller, of the same tenant, may see a resource of this owner.
 
     `owner_only` hides resources without groups from callers other than the owner.
@@ -48,15 +48,15 @@ def may_see(caller: Caller, stamp: Stamp, *, owner_only: bool) -> bool:
     if stamp.owner == caller.principal:
         return True
     named = [
-        (wanted, had)
-        for wanted, had in zip(stamp.attributes.categories, attributes_of(caller).categories, strict=True)
-        if wanted
+        (required, had)
+        for required, had in zip(stamp.attributes.categories, attributes_of(caller).categories, strict=True)
+        if required
     ]
     if not named:
         return not (owner_only and stamp.owner is not None)
-    return all(set(wanted) & set(had) for wanted, had in named)
+    return all(set(required) & set(had) for required, had in named)
 
 
-def may_delete(caller: Caller, stamp: Stamp) -> bool:
+def may_delete(caller: Caller, stamp: Ownership) -> bool:
     """Return whether the caller, of the same tenant, may delete a resource of this owner."""
     return stamp.owner == caller.principal or ADMIN in caller.roles

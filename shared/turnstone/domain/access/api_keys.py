@@ -54,8 +54,8 @@ def refuse_unusable(key: ApiKey) -> None:
     try:
         caller_named(key.caller.model_dump())
     except UnusableTenant:
-        told = f"a tenant's name may have at most {MAX_TENANT_BYTES} bytes, where each of % | : # counts as three"
-        raise InvalidRequest(told) from None
+        reason = f"a tenant's name may have at most {MAX_TENANT_BYTES} bytes, where each of % | : # counts as three"
+        raise InvalidRequest(reason) from None
     except Unauthenticated:
         raise InvalidRequest("a key must name a tenant and a principal, in valid UTF-8") from None
     if not key.name or not key.name.isprintable():

@@ -66,8 +66,8 @@ def refuse_clashing_names(config: AgentConfig) -> None:
         name = name_of(tool)
         if name in taken:
             field = "function_name" if isinstance(tool, FunctionCallTool) else "type"
-            said = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
-            raise InvalidRequest(said, ("tools", index, field))
+            message = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
+            raise InvalidRequest(message, ("tools", index, field))
         taken[name] = "tools"
 
 
@@ -80,19 +80,19 @@ def definition_of(tool: AgentTool) -> ToolDef:
     """Return the tool's definition for the model."""
     if isinstance(tool, FunctionCallTool):
         return ToolDef(name=tool.function_name, description=tool.description, parameters=tuple(_parameters(tool)))
-    does, name, means = DESCRIPTIONS[tool.type]
-    parameter = ToolParameter(name=name, parameter_type="string", description=means)
+    does, name, description_text = DESCRIPTIONS[tool.type]
+    parameter = ToolParameter(name=name, parameter_type="string", description=description_text)
     return ToolDef(name=tool.type, description=does, parameters=(parameter,))
 
 
 def _parameters(tool: FunctionCallTool) -> Iterator[ToolParameter]:
-    for name, told in tool.parameters.items():
+    for name, defined in tool.parameters.items():
         yield ToolParameter(
             name=name,
-            parameter_type=told.param_type,
-            description=told.description or "",
-            required=told.required,
-            default=told.default,
+            parameter_type=defined.param_type,
+            description=defined.description or "",
+            required=defined.required,
+            default=defined.default,
         )
 
 

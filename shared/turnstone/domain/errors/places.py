@@ -32,5 +32,5 @@ def _reason(problem: Mapping[str, Any]) -> str:
     text = str(problem["msg"])
     location = problem["loc"]
     names = [field_of(location[start:]) for start in range(len(location))]
-    known = next((name for name in names if name and text.startswith(f"{name}: ")), None)
-    return text if known is None else text[len(known) + 2 :]
+    leading = next((name for name in names if name and text.startswith(f"{name}: ")), None)
+    return text if leading is None else text[len(leading) + 2 :]

@@ -41,7 +41,7 @@ InputMessage = Annotated[UserMessage | ToolResponseMessage, Field(discriminator=
 Message = Annotated[SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage, Field(discriminator="role")]
 
 
-def text_said(message: SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage) -> str:
+def message_text(message: SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage) -> str:
     """Return the message's text, with its context for the model."""
     context = message.context if isinstance(message, UserMessage) else None
     return text_of(message.content) if context is None else f"{text_of(message.content)}\n{text_of(context)}"

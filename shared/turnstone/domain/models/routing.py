@@ -55,7 +55,7 @@ class ModelRoute(NamedTuple):
         return config.model_copy(update={"tool_config": tool_config})
 
 
-class KnownModels(NamedTuple):
+class ConfiguredModels(NamedTuple):
     """Models configured by the server's operator.
 
     Attributes:
@@ -73,7 +73,7 @@ RouteOf = Callable[[str, str], ModelRoute]
 """Returns who answers for a tenant's model. Raises InvalidRequest where nobody does."""
 
 
-def known_of(route_of: RouteOf, tenant: str, model_id: str) -> ModelRoute:
+def resolved_route(route_of: RouteOf, tenant: str, model_id: str) -> ModelRoute:
     """Return the model's route; a model without a provider has one with its name only."""
     try:
         return route_of(tenant, model_id)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.values.model import Frozen
 
 MOST_IN_A_LIST = 100
@@ -23,7 +23,7 @@ class StoredCompletion(Frozen):
     created_at: datetime
     ends_at: datetime
     metadata: Mapping[str, str] = {}
-    stamp: Stamp = Stamp.model_construct()
+    stamp: Ownership = Ownership.model_construct()
     is_large: bool = False
 
     def is_over(self, now: datetime) -> bool:
@@ -45,7 +45,7 @@ class CompletionsQuery(Frozen):
     metadata: Mapping[str, str] = {}
     is_newest_first: bool = True
 
-    def wants(self, completion: StoredCompletion) -> bool:
+    def matches(self, completion: StoredCompletion) -> bool:
         """Return whether the completion matches the filters."""
         if self.model is not None and completion.model != self.model:
             return False

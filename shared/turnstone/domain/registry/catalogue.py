@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, ModelTools, Target
+from turnstone.domain.models.routing import MODELS, ConfiguredModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
@@ -188,10 +188,10 @@ class Catalogue(Strict):
 
     def _find(self, provider_id: str, where: str) -> None:
         if provider_id not in (*self.providers, MODELS):
-            known = ", ".join(sorted(self.providers)) or "none"
-            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {known}")
+            configured_models = ", ".join(sorted(self.providers)) or "none"
+            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {configured_models}")
 
-    def known_shields(self) -> dict[str, Shield]:
+    def configured_shields(self) -> dict[str, Shield]:
         """Return the shields by name, as registered ones."""
         return {
             name: Shield(
@@ -203,23 +203,23 @@ class Catalogue(Strict):
             for name, entry in self.shields.items()
         }
 
-    def known_toolgroups(self) -> dict[str, Toolgroup]:
+    def configured_toolgroups(self) -> dict[str, Toolgroup]:
         """Return the toolgroups by name, as registered ones."""
         return {name: entry.toolgroup(name) for name, entry in self.toolgroups.items()}
 
-    def known(self) -> KnownModels:
+    def configured_models(self) -> ConfiguredModels:
         """Return the models' configuration for turns."""
         routes = {
-            known_as: _route(known_as, entry, tuple(entry.targets(name)))
+            agents_name: _route(agents_name, entry, tuple(entry.targets(name)))
             for name, entry in self.models.items()
-            for known_as in (name, *entry.aliases)
+            for agents_name in (name, *entry.aliases)
         }
         default = (self.default_provider or MODELS) if self.registry == "open" else None
-        return KnownModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
+        return ConfiguredModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
 
 
-def _route(known_as: str, told: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
-    return ModelRoute(known_as, targets, told.context_tokens, told.prices, told.embedding_dimension, told.tools)
+def _route(agents_name: str, spec: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
+    return ModelRoute(agents_name, targets, spec.context_tokens, spec.prices, spec.embedding_dimension, spec.tools)
 
 
 def listed_model(route: ModelRoute) -> Model:
@@ -227,7 +227,7 @@ def listed_model(route: ModelRoute) -> Model:
     own, *others = route.targets
     fallbacks = [{"provider": target.provider_id, "model": target.model} for target in others]
     prices = route.prices.model_dump() if route.prices else None
-    told = {
+    spec = {
         "context_tokens": route.context_tokens,
         "prices": prices,
         "fallbacks": fallbacks,
@@ -239,7 +239,7 @@ def listed_model(route: ModelRoute) -> Model:
         provider_resource_id=own.model,
         provider_id=own.provider_id,
         model_type="embedding" if route.embedding_dimension else "llm",
-        metadata={name: value for name, value in told.items() if value},
+        metadata={name: value for name, value in spec.items() if value},
     )
 
 

@@ -54,14 +54,14 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
                 status="Not Implemented", message="MCP servers are called when they are needed, not for this"
             ),
         ),
-        *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
+        *_of_shields(has_model=set(of_models.values()) != {"offline"}),
     )
 
 
-def _of_shields(*, can_ask_a_model: bool) -> tuple[Provider, ...]:
+def _of_shields(*, has_model: bool) -> tuple[Provider, ...]:
     unasked = "{} called when a shield needs it, not for this"
     no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
-    of_model = unasked.format("the model that judges is") if can_ask_a_model else no_judge
+    of_model = unasked.format("the model that judges is") if has_model else no_judge
     return (
         Provider(api="safety", provider_id=PATTERN, provider_type=f"inline::{PATTERN}", health=Health(status="OK")),
         Provider(

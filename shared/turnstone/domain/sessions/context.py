@@ -81,7 +81,7 @@ def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...
 
 def entry_of(ended: TurnState) -> Entry:
     """Return the ended turn's log entry."""
-    messages = told_afterwards(ended)
+    messages = ended_messages(ended)
     is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
     return Entry(
         order=ended.order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None
@@ -116,15 +116,15 @@ def living(segments: Sequence[Segment]) -> tuple[Summary | None, tuple[Entry, ..
 
 
 def summary_tokens(summary: Summary | None) -> int:
-    return 0 if summary is None else tokens_of((told_of(summary),))
+    return 0 if summary is None else tokens_of((summary_message(summary),))
 
 
-def told_of(summary: Summary) -> Message:
+def summary_message(summary: Summary) -> Message:
     """Return the message that replaces the summarised turns. Not an instruction: it quotes users and tools."""
     return UserMessage(content=f"[Summary of the earlier conversation]\n{summary.text}")
 
 
-def told_afterwards(ended: TurnState) -> tuple[Message, ...]:
+def ended_messages(ended: TurnState) -> tuple[Message, ...]:
     """Return the ended turn's messages: without transient context and stopped content, each call with an answer."""
     if _is_question_unjudged(ended):
         return ()
@@ -132,7 +132,7 @@ def told_afterwards(ended: TurnState) -> tuple[Message, ...]:
     return answered(_messages(judged, with_context=False), _reason_unanswered(ended.turn, ended.status))
 
 
-def told_now(turn: Turn) -> tuple[Message, ...]:
+def current_messages(turn: Turn) -> tuple[Message, ...]:
     """Return the running turn's messages so far."""
     return _messages(turn, with_context=True)
 
@@ -251,8 +251,8 @@ def _without_stopped(turn: Turn, status: TurnStatus) -> Turn:
     if stops and (not spoken or stops[0] < spoken[0]):
         return turn.model_copy(update={"input_messages": (), "steps": ()})
     if stops:
-        told = turn.output_message.model_copy(update={"tool_calls": _run_calls(turn.steps, spoken[-1])})
-        return _with_response(turn, spoken[-1], told)
+        output = turn.output_message.model_copy(update={"tool_calls": _run_calls(turn.steps, spoken[-1])})
+        return _with_response(turn, spoken[-1], output)
     if spoken and status is not TurnStatus.COMPLETED:
         answer = turn.steps[spoken[-1]]
         is_last = not any(isinstance(step, ToolExecutionStep) for step in turn.steps[spoken[-1] :])
@@ -286,12 +286,12 @@ def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:
         elif isinstance(step, ToolExecutionStep):
             responses = step.tool_responses
             if not step.tool_calls:
-                responses = _told_as_called(messages, responses)
+                responses = _with_client_calls(messages, responses)
             messages += (ToolResponseMessage(call_id=r.call_id, content=r.content) for r in responses)
     return tuple(messages)
 
 
-def _told_as_called(messages: list[Message], responses: Sequence[ToolResponse]) -> tuple[ToolResponse, ...]:
+def _with_client_calls(messages: list[Message], responses: Sequence[ToolResponse]) -> tuple[ToolResponse, ...]:
     """Add the calls that the client parsed from the model's text to its message, the last one; return the answers.
 
     Every provider refuses a tool's answer without a call.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
 from turnstone.domain.values.model import Frozen
 
@@ -65,7 +65,7 @@ class SessionLock(Frozen):
         """Return whether the deadline of the awaited client has passed."""
         return self.state is LockState.AWAITING and self.await_until is not None and now >= self.await_until
 
-    def look_again_at(self) -> datetime | None:
+    def check_at(self) -> datetime | None:
         """Return when the lock may expire, None without a holder."""
         return self.lease_until if self.state is LockState.RUNNING else self.await_until
 
@@ -93,7 +93,7 @@ class Session(Frozen):
     last_order: str | None = None
     last_request: str | None = None
     lock: SessionLock = SessionLock.model_construct()
-    stamp: Stamp = Stamp.model_construct()
+    stamp: Ownership = Ownership.model_construct()
     lives_for_s: float | None = None
     ends_at: datetime | None = None
     spent: SpentToday | None = None

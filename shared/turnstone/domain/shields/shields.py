@@ -60,7 +60,7 @@ class Checks(NullMeansDefault):
     sensitive_information: Annotated[Many[Entity], Field(max_length=31)] = ()
 
     @model_validator(mode="after")
-    def look_for_something(self) -> Self:
+    def require_a_check(self) -> Self:
         if not (self.content_filter or self.prompt_attack or self.sensitive_information):
             raise ValueError("name at least one check")
         return self
@@ -93,7 +93,7 @@ class PatternParams(ShieldParams):
     words: Annotated[Many[Word], Field(max_length=MOST_WORDS)] = ()
 
     @model_validator(mode="after")
-    def look_for_something(self) -> Self:
+    def require_a_check(self) -> Self:
         if not (self.patterns or self.words):
             raise ValueError("name at least one pattern or word")
         return self
@@ -119,19 +119,19 @@ def params_of(shield: Shield) -> AnyParams:
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False)[0]
         location = ("params", *problem["loc"])
-        said = problem["msg"].removeprefix("Value error, ")
+        message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
-            said = _unknown(str(problem["loc"][-1]), Checks if len(problem["loc"]) > 1 else kind)
-        raise InvalidRequest(f"{'.'.join(map(str, location))}: {said}", location) from None
+            message = _unknown(str(problem["loc"][-1]), Checks if len(problem["loc"]) > 1 else kind)
+        raise InvalidRequest(f"{'.'.join(map(str, location))}: {message}", location) from None
 
 
 def _unknown(name: str, table: type[NullMeansDefault]) -> str:
-    known = sorted(table.model_fields)
-    return f"there is no such key{_nearest(name, known)} (known here: {', '.join(known)})"
+    accepted = sorted(table.model_fields)
+    return f"there is no such key{_nearest(name, accepted)} (known here: {', '.join(accepted)})"
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, accepted: Iterable[str]) -> str:
     from difflib import get_close_matches  # only for invalid ones
 
-    near = get_close_matches(name, known, 1)
+    near = get_close_matches(name, accepted, 1)
     return f"; did you mean {near[0]}?" if near else ""

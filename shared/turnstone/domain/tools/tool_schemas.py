@@ -41,11 +41,11 @@ def parameters_of(tool: ToolDef) -> tuple[ToolParameter, ...]:
 
 
 def _parameter(name: str, schema: dict[str, Any], *, is_required: bool) -> ToolParameter:
-    kind, said = schema.get("type", "string"), schema.get("description", "")
+    kind, text = schema.get("type", "string"), schema.get("description", "")
     return ToolParameter(
         name=name,
         parameter_type=kind if isinstance(kind, str) else "string",
-        description=said if isinstance(said, str) else "",
+        description=text if isinstance(text, str) else "",
         required=is_required,
         default=schema.get("default"),
     )

@@ -28,11 +28,11 @@ def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
 
 def unmasked(tools: Sequence[Mapping[str, Any]], secrets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return stored definitions with their secrets in place of the masks."""
-    told = [dict(tool) for tool in tools]
+    definitions = [dict(tool) for tool in tools]
     for index, kept in secrets.items():
-        tool = told[int(index)]
+        tool = definitions[int(index)]
         if "api_key" in kept:
             tool["api_key"] = kept["api_key"]
         if "headers" in kept:
             tool["remote_execution"] = {**tool["remote_execution"], "headers": kept["headers"]}
-    return told
+    return definitions

@@ -14,8 +14,8 @@ from turnstone.domain.values.model import (
     JsonValue,
     Many,
     NullMeansDefault,
+    infinity_path,
     is_too_deep,
-    place_of_infinity,
 )
 from turnstone.domain.values.numbers import Flag
 from turnstone.domain.values.object_schemas import ObjectSchema, names_in
@@ -105,6 +105,6 @@ def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCal
         arguments = from_json(arguments_json or "{}", allow_inf_nan=False)
     except (ValueError, TypeError):
         arguments = arguments_json
-    if not isinstance(arguments, dict) or is_too_deep(arguments) or place_of_infinity(arguments) is not None:
+    if not isinstance(arguments, dict) or is_too_deep(arguments) or infinity_path(arguments) is not None:
         arguments = arguments_json
     return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments, arguments_json=arguments_json or "{}")

@@ -11,4 +11,4 @@ class Trouble(Frozen):
     reason: str
 
 
-Looked = tuple[TurnRef, TurnState | Trouble]
+InspectedTurn = tuple[TurnRef, TurnState | Trouble]

@@ -12,7 +12,7 @@ AFTER_DEADLINE_S = 1
 GONE = "gone"
 
 
-class NextLook(Frozen):
+class NextCheck(Frozen):
     """The machine's next action.
 
     Attributes:
@@ -26,13 +26,13 @@ class NextLook(Frozen):
     status: str
 
 
-def next_look(status: TurnStatus | None, look_again_at: datetime | None, now: datetime) -> NextLook:
+def next_check(status: TurnStatus | None, check_at: datetime | None, now: datetime) -> NextCheck:
     """Return the next action for a turn in this state, None for a removed one, with the next check at that time."""
-    if status is None or look_again_at is None:
-        return NextLook(next="done", seconds=1, status=status or GONE)
-    left = math.ceil((look_again_at - now).total_seconds())
+    if status is None or check_at is None:
+        return NextCheck(next="done", seconds=1, status=status or GONE)
+    left = math.ceil((check_at - now).total_seconds())
     if left <= 0:
-        return NextLook(next="attend", seconds=1, status=status)
+        return NextCheck(next="attend", seconds=1, status=status)
     if status is TurnStatus.AWAITING_INPUT:
-        return NextLook(next="await", seconds=left + AFTER_DEADLINE_S, status=status)
-    return NextLook(next="watch", seconds=left + AFTER_LEASE_S, status=status)
+        return NextCheck(next="await", seconds=left + AFTER_DEADLINE_S, status=status)
+    return NextCheck(next="watch", seconds=left + AFTER_LEASE_S, status=status)

@@ -255,9 +255,9 @@ class TurnState(Frozen):
         """The tokens used since its session was last charged for it, by model."""
         spent: dict[str, Tokens] = {}
         charged = self.earlier_ends.steps if self.earlier_ends else 0
-        for asked in (*self.traces[charged:], *((self.summary,) if self.summary else ())):
-            if asked.usage is not None:
-                spent = added(spent, {asked.model: asked.usage.spent})
+        for inference in (*self.traces[charged:], *((self.summary,) if self.summary else ())):
+            if inference.usage is not None:
+                spent = added(spent, {inference.model: inference.usage.spent})
         return spent
 
     def token_factor(self, otherwise: float) -> float:
@@ -312,7 +312,7 @@ class TurnState(Frozen):
         turn = self.turn.model_copy(update={"completed_at": None})
         return self.model_copy(update={"turn": turn, "summary": None, "earlier_ends": ends})
 
-    def given_up(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
+    def ended_unanswered(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
         """Return the state of the turn that ended without an answer; its finished steps stay."""
         output = self.turn.output_message if self.is_lost else silent_output("end_of_turn")
         ended = {"output_message": output, "completed_at": self.next_moment(at)}

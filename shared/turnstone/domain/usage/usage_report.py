@@ -15,7 +15,7 @@ ByModel = Mapping[str, Tokens]
 PricesOf = Callable[[str], Prices | None]
 
 
-class UsageWanted(Frozen):
+class UsageQuery(Frozen):
     """The requested agents, sessions and days; all if none is named, and today."""
 
     agent_id: str | None = None
@@ -133,7 +133,7 @@ def _summed(by_model: ByModel, prices: Mapping[str, Prices | None]) -> dict[str,
     for tokens in by_model.values():
         whole = whole.plus(tokens)
     costs = [tokens.cost_usd(prices[model_id]) for model_id, tokens in by_model.items()]
-    known = [cost for cost in costs if cost is not None]
-    cost = sum(known)
-    cost_usd = round(cost, 9) if len(known) == len(costs) and isfinite(cost) else None
+    priced = [cost for cost in costs if cost is not None]
+    cost = sum(priced)
+    cost_usd = round(cost, 9) if len(priced) == len(costs) and isfinite(cost) else None
     return {**whole.model_dump(), "total_tokens": whole.total_tokens, "cost_usd": cost_usd}

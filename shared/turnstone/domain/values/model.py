@@ -54,7 +54,7 @@ def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     return False
 
 
-def place_of_infinity(value: Any) -> tuple[str | int, ...] | None:
+def infinity_path(value: Any) -> tuple[str | int, ...] | None:
     """Return the position of a number that JSON cannot hold, such as 1e999 after parsing, None if there is none."""
     if isinstance(value, float):
         return None if math.isfinite(value) else ()
@@ -64,8 +64,8 @@ def place_of_infinity(value: Any) -> tuple[str | int, ...] | None:
     elif isinstance(value, list):
         inside = enumerate(value)
     for name, inner in inside:
-        if (place := place_of_infinity(inner)) is not None:
-            return (name, *place)
+        if (path := infinity_path(inner)) is not None:
+            return (name, *path)
     return None
 
 

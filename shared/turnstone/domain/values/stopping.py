@@ -11,12 +11,12 @@ class StopSignal:
     def __init__(self) -> None:
         self._lock = Lock()
         self._acts: list[Callable[[], None]] = []
-        self.is_given = False
+        self.is_set = False
 
-    def give(self) -> None:
+    def set(self) -> None:
         """Set the signal, and run its callbacks in this thread."""
         with self._lock:
-            self.is_given = True
+            self.is_set = True
             for act in self._acts:
                 act()
 
@@ -25,7 +25,7 @@ class StopSignal:
         """Within the block, register a callback for the signal; it runs at once if that is set. It must not block."""
         with self._lock:
             self._acts.append(act)
-            if self.is_given:
+            if self.is_set:
                 act()
         try:
             yield

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
@@ -38,7 +38,7 @@ class StoredAgent(NamedTuple):
 
     agent: Agent
     order: str
-    stamp: Stamp
+    stamp: Ownership
 
 
 class AgentStore:
@@ -67,14 +67,14 @@ class AgentStore:
         """Return the agent. Raises NotFound."""
         return agent_of(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
-    def stamped_wire(self, tenant: str, agent_id: str) -> tuple[Stamp, bytes]:
+    def owned_wire(self, tenant: str, agent_id: str) -> tuple[Ownership, bytes]:
         """Return the agent's owner with its access list, and the agent as wire JSON. Raises NotFound."""
         record = self._store.get(agent_key(tenant, agent_id))
         if record is None:
             raise NotFound("agent", agent_id)
-        return stamp_in(private_part(record.body)), wire_part(record.body)
+        return owner_in(private_part(record.body)), wire_part(record.body)
 
-    def place(self, tenant: str, agent_id: str) -> tuple[str, Stamp]:
+    def place(self, tenant: str, agent_id: str) -> tuple[str, Ownership]:
         """Return the agent's position in the list of its tenant, and its owner. Raises NotFound.
 
         Where its own content is lost, the list is searched for it.
@@ -104,16 +104,16 @@ class AgentStore:
         agent, entry = agent_key(job.tenant, job.agent_id), agent_list_key(job.tenant, job.order)
         return self._store.clear(agent.pk, limit) and self._store.clear(entry.pk, limit, entry.sk)
 
-    def keeps_sessions(self, tenant: str, agent_id: str) -> tuple[bool, Stamp]:
+    def keeps_sessions(self, tenant: str, agent_id: str) -> tuple[bool, Ownership]:
         """Return whether the agent's sessions stay until they are deleted, and its owner. Raises NotFound."""
         record = self._store.get(agent_key(tenant, agent_id))
-        stamp = stamp_of_agent(record, agent_id)
+        stamp = owner_of_agent(record, agent_id)
         config = from_json(wire_part(record.body))["agent_config"] if record else {}
         return bool(config.get("enable_session_persistence")), stamp
 
-    def stamp(self, tenant: str, agent_id: str) -> Stamp:
+    def stamp(self, tenant: str, agent_id: str) -> Ownership:
         """Return the agent's owner and access list. Raises NotFound."""
-        return stamp_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
+        return owner_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
     def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[Entry]:
         """Yield the entries of the tenant's list after that position."""
@@ -150,7 +150,7 @@ def _remembered(body: bytes) -> StoredAgent:
 
 def _stored_in(body: bytes) -> StoredAgent:
     private = private_part(body)
-    return StoredAgent(_agent_in(private, wire_part(body)), private["order"], stamp_in(private))
+    return StoredAgent(_agent_in(private, wire_part(body)), private["order"], owner_in(private))
 
 
 def _agent_in(private: dict[str, Any], wire: bytes) -> Agent:
@@ -163,12 +163,12 @@ def _agent_in(private: dict[str, Any], wire: bytes) -> Agent:
     return Agent.model_validate(fields)
 
 
-def stamp_of_agent(record: Record | None, agent_id: str) -> Stamp:
+def owner_of_agent(record: Record | None, agent_id: str) -> Ownership:
     """Return the agent's owner and access list. Raises NotFound without a record."""
     if record is None:
         raise NotFound("agent", agent_id)
-    return stamp_in(private_part(record.body))
+    return owner_in(private_part(record.body))
 
 
-def stamp_in(private: dict[str, object]) -> Stamp:
-    return Stamp.model_validate(private.get("stamp", {}))
+def owner_in(private: dict[str, object]) -> Ownership:
+    return Ownership.model_validate(private.get("stamp", {}))

@@ -82,7 +82,7 @@ class JobStore:
     def _due_pages(self, shard: str, at: datetime, after: Key | None) -> Iterator[DuePage]:
         for keys in self._due_keys(shard, job_time(at + MOMENT), after):
             records, _ = self._store.gather([Get(key) for key in keys], [])
-            yield DuePage(shard, keys[-1], tuple(_known(record for record in records if record is not None)))
+            yield DuePage(shard, keys[-1], tuple(_recognised(record for record in records if record is not None)))
 
     def _due_keys(self, shard: str, before: str, after: Key | None) -> Iterator[Sequence[Key]]:
         while True:
@@ -94,7 +94,7 @@ class JobStore:
                 return
 
 
-def _known(records: Iterable[Record]) -> Iterator[Job]:
+def _recognised(records: Iterable[Record]) -> Iterator[Job]:
     for record in records:
         try:
             job = Job.model_validate_json(record.body)

@@ -34,7 +34,7 @@ class SweepStore:
             return None  # another sweep was faster
         return SweepLease(owner)
 
-    def give_back(self, lease: SweepLease, now: datetime) -> None:
+    def release(self, lease: SweepLease, now: datetime) -> None:
         """Release the lease, unless it expired and another sweep took it. Raises StoreUnavailable."""
         try:
             self._store.write([Update(sweep_key(), {"lease_until": stamp(now)}, (AttributeIs("owner", lease.owner),))])

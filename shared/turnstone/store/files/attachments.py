@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.ports.records import AttributeIs, Check, Get, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import stamp_of_agent
+from turnstone.store.agents.agents import owner_of_agent
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key
 from turnstone.store.sessions.session_records import session_of
@@ -37,7 +37,7 @@ class Attached(NamedTuple):
 
     record: Record
     session: Session
-    agent_stamp: Stamp
+    agent_owner: Ownership
 
     @property
     def file(self) -> StoredFile:
@@ -53,8 +53,8 @@ class Attached(NamedTuple):
 
 
 def _file(body: bytes) -> StoredFile:
-    told = private_part(body)
-    return StoredFile(told["name"], told["mime_type"], wire_part(body))
+    private = private_part(body)
+    return StoredFile(private["name"], private["mime_type"], wire_part(body))
 
 
 class AttachmentStore:
@@ -88,4 +88,4 @@ class AttachmentStore:
             raise NotFound("session", ref.session_id)
         if record is None:
             raise NotFound("attachment", attachment_id)
-        return Attached(record, session_of(header), stamp_of_agent(agent, ref.agent_id))
+        return Attached(record, session_of(header), owner_of_agent(agent, ref.agent_id))

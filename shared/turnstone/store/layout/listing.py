@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.ports.records import Absent, Key, Put, Range, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.lost_records import LostRecord
@@ -19,11 +19,11 @@ class Entry(NamedTuple):
 
     order: str
     fields: dict[str, Any]
-    stamp: Stamp
+    stamp: Ownership
     is_gone: bool = False
 
 
-def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
+def put_entry(key: Key, fields: dict[str, Any], stamp: Ownership) -> Put:
     """Return the write that adds an entry."""
     body = to_json({**fields, "stamp": stamp.model_dump(exclude_defaults=True)})
     return Put(key, body, when=(Absent(),))
@@ -47,4 +47,4 @@ def entries_of(
 def entry_of(record: Record) -> Entry:
     """Return the record's entry."""
     fields: dict[str, Any] = from_json(record.body)
-    return Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))
+    return Entry(record.key.sk, fields, Ownership.model_validate(fields.pop("stamp", {})))

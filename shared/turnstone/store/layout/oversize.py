@@ -268,16 +268,16 @@ class _Pieces:
         self._record = record
         self._whole = whole
         self._stored = stored
-        self._is_known = False
+        self._is_verified = False
 
     def read_by(self, consume: Callable[[Iterator[bytes]], Result]) -> Result:
         self._record, made = self._whole(self._record, consume)
-        self._is_known = True
+        self._is_verified = True
         result: Result = made
         return result
 
     def __call__(self) -> Iterator[bytes]:
-        if not self._is_known:
+        if not self._is_verified:
             only = self.read_by(_only_piece)
             if only is not None:
                 yield only

@@ -21,7 +21,7 @@ MAX_BYTES = 256 * 1024
 Entries = Mapping[str, Mapping[str, Any]]
 
 
-class Known(NamedTuple):
+class Snapshot(NamedTuple):
     """A cached snapshot, its time, and the least valid revision; None after an invalidation."""
 
     entries: Entries
@@ -39,7 +39,7 @@ class Directory:
         self._store = store
         self._clock = clock
         self._lock = Lock()
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._cached: OrderedDict[str, Snapshot] = OrderedDict()
 
     def find(self, tenant: str, kind: str, identifier: str) -> Any:
         """Return the entry as JSON, None without one."""
@@ -54,27 +54,27 @@ class Directory:
 
     def learn(self, tenant: str, record: Record | None) -> Entries:
         """Cache a snapshot, unless it is older than an invalidation."""
-        known = Known(entries_of(record), self._now(), record.rev if record else 0)
+        snapshot = Snapshot(entries_of(record), self._now(), record.rev if record else 0)
         with self._lock:
-            if known.rev < (self._known[tenant].rev if tenant in self._known else 0):
-                return known.entries
-            self._known[tenant] = known
-            self._known.move_to_end(tenant)
-            if len(self._known) > MOST_TENANTS:
-                self._known.popitem(last=False)
-        return known.entries
+            if snapshot.rev < (self._cached[tenant].rev if tenant in self._cached else 0):
+                return snapshot.entries
+            self._cached[tenant] = snapshot
+            self._cached.move_to_end(tenant)
+            if len(self._cached) > MOST_TENANTS:
+                self._cached.popitem(last=False)
+        return snapshot.entries
 
     def forget(self, tenant: str, rev: int = 0) -> None:
         """Invalidate the cache; snapshots before that revision are ignored."""
         with self._lock:
-            before = self._known.pop(tenant, None)
-            self._known[tenant] = Known({}, None, max(rev, before.rev if before else 0))
+            before = self._cached.pop(tenant, None)
+            self._cached[tenant] = Snapshot({}, None, max(rev, before.rev if before else 0))
 
     def _fresh(self, tenant: str) -> Entries | None:
-        known = self._known.get(tenant)
-        if known is None or known.read_at is None or not known.read_at.is_within(REMEMBERED_FOR, self._now()):
+        snapshot = self._cached.get(tenant)
+        if snapshot is None or snapshot.read_at is None or not snapshot.read_at.is_within(REMEMBERED_FOR, self._now()):
             return None
-        return known.entries
+        return snapshot.entries
 
     def _now(self) -> Moment:
         return Moment(self._clock.now(), self._clock.monotonic_s())

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
@@ -17,7 +17,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus, lost_turn
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import ACTIVE, stamp_of_agent
+from turnstone.store.agents.agents import ACTIVE, owner_of_agent
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.idempotency import ATTEMPTS, Once
 from turnstone.store.layout.keys import (
@@ -113,14 +113,14 @@ class SessionStore:
         entries = entries_of(self._store, session_list(*agent), after, limit)
         at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
         while some := list(islice(entries, at_once)):
-            yield from self._told_gone(agent, some, now)
+            yield from self._with_expired(agent, some, now)
 
     def header(self, ref: SessionRef) -> Session | None:
         """Return the session, without a check of caller or agent, None if missing."""
         record = self._store.get(session_key(ref))
         return None if record is None else session_of(record)
 
-    def visit(self, ref: SessionRef) -> tuple[Session, Stamp]:
+    def visit(self, ref: SessionRef) -> tuple[Session, Ownership]:
         """Return the session and its agent's owner. Raises NotFound.
 
         A session whose own record has lost its content is returned from its agent's list, for deletion.
@@ -179,27 +179,27 @@ class SessionStore:
             self._store.write(writes)
         return tuple(jobs)
 
-    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Stamp, SessionTurns]:
+    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Ownership, SessionTurns]:
         """Return the session, its agent's owner, and its turns as wire JSON, oldest first; only the named ones.
 
         Turns are read lazily, so the session may be of any length. Raises NotFound, and
         ContentLost for the session itself and its agent.
         """
-        wanted = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
+        turn_reads = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
         turns = all_turns(ref)._replace(held_bytes=HELD_BYTES)
         ranges = [turns] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
-        (header, agent, *records), first_pages = self._store.gather([*of_session, *wanted], ranges)
+        (header, agent, *records), first_pages = self._store.gather([*of_session, *turn_reads], ranges)
         if header is None or agent is None:
             raise NotFound("session", ref.session_id)
-        stamp = stamp_of_agent(agent, ref.agent_id)
+        stamp = owner_of_agent(agent, ref.agent_id)
         found = [record for record in records if record is not None]
         if turn_ids is None:
             chained = (r for page in pages(self._store, turns, first_pages[0]) for r in page.records)
             return session_of(header), stamp, SessionTurns(self._store, ref, chained)
         return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 
-    def _told_gone(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
+    def _with_expired(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
         """Yield the entries, with `is_gone` set for expired sessions; reads only those with a past expiry."""
         tenant, agent_id = agent
         doubtful = {
@@ -216,14 +216,14 @@ class SessionStore:
             is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
             yield entry._replace(is_gone=True) if is_gone else entry
 
-    def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Stamp]:
+    def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Ownership]:
         """Return the session from its agent's list. Raises the loss if it is not listed."""
         (header, agent), _ = self._store.gather([Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))], [])
         for entry in entries_of(self._store, session_list(ref.tenant, ref.agent_id), None, None):
             if header is not None and entry.fields["session_id"] == ref.session_id:
                 shown = {**entry.fields, "agent_id": ref.agent_id, "order": entry.order, "stamp": entry.stamp}
                 session = Session.model_validate({**shown, "rev": header.rev})
-                return session, stamp_of_agent(agent, ref.agent_id)
+                return session, owner_of_agent(agent, ref.agent_id)
         raise lost
 
 

@@ -25,7 +25,7 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
     if not state.status.is_terminal:
         attributes["open"] = open_shard(ref)
     private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
-    if overrides := _given(state.overrides):
+    if overrides := _set_overrides(state.overrides):
         private["overrides"] = overrides
     return Put(
         key=turn_key(ref, state.order),
@@ -60,8 +60,8 @@ def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnStat
     private = private_part(record.body)
     order = order_of(record)
     status = TurnStatus(str(record.attributes["status"]))
-    told = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
-    state = TurnState.model_validate({**private, **told}).with_shown_failure()
+    fields = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
+    state = TurnState.model_validate({**private, **fields}).with_shown_failure()
     if status.is_terminal:
         return state
     for step_record in step_records:
@@ -76,7 +76,7 @@ def order_of(record: Record) -> str:
     return unquote(record.key.sk.removeprefix("turn:"))
 
 
-def _given(overrides: TurnOverrides) -> dict[str, Any]:
+def _set_overrides(overrides: TurnOverrides) -> dict[str, Any]:
     """Return the overrides that are set, complete: a default inside one, such as a strategy's type, is kept."""
     given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
     return overrides.model_dump(mode="json", include=given)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages.messages import Message, UserMessage
@@ -16,14 +16,14 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import (
     Entry,
     Segment,
+    ended_messages,
     living,
     newest_entries,
     newest_within,
     segments_within,
+    summary_message,
     summary_tokens,
     tokens_of,
-    told_afterwards,
-    told_of,
 )
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
@@ -31,7 +31,7 @@ from turnstone.domain.turns.turns import LOST, TurnState
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import agent_of, stamp_of_agent
+from turnstone.store.agents.agents import agent_of, owner_of_agent
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.idempotency import get_remembered
 from turnstone.store.layout.keys import (
@@ -66,7 +66,7 @@ class SessionView(NamedTuple):
 
     session: Session
     agent: Agent
-    agent_stamp: Stamp
+    agent_owner: Ownership
     segments: tuple[Segment, ...]
     remembered: Record | None = None
     turn_record: Record | None = None
@@ -110,7 +110,7 @@ class Visited(NamedTuple):
 
     session: Session
     state: TurnState
-    agent_stamp: Stamp
+    agent_owner: Ownership
     restore: Restore | None
 
 
@@ -134,17 +134,17 @@ class TurnStore:
         Raises:
             NotFound: the session, its agent, or the requested turn.
         """
-        wanted_range = header_and_segments(ref, segments_within(budget_tokens))
+        segments_read = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
-        wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
+        turn_read = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
         beside = (Get(directory_key(ref.tenant)),) if self._directory else ()
         (agent_record, *found), (newest,) = self._store.gather(
-            [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key, *beside],
-            [wanted_range],
+            [Get(agent_key(ref.tenant, ref.agent_id)), *turn_read, *remembered_key, *beside],
+            [segments_read],
         )
         if self._directory:
             self._directory.learn(ref.tenant, found.pop())
-        newest_first = records_within(self._store, wanted_range, newest)
+        newest_first = records_within(self._store, segments_read, newest)
         if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)
         stored = agent_of(agent_record, ref.agent_id)
@@ -154,7 +154,7 @@ class TurnStore:
         return SessionView(
             session=session_of(newest_first[0]),
             agent=stored.agent,
-            agent_stamp=stored.stamp,
+            agent_owner=stored.stamp,
             segments=_segments_in(newest_first[1:]),
             remembered=found[0] if found else None,
             turn_record=turn_record,
@@ -172,14 +172,14 @@ class TurnStore:
 
     def visit(self, ref: TurnRef) -> Visited:
         """Return the result of `load`, and the owner of the session's agent. Raises NotFound for any of them."""
-        turn, agent_place = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
-        gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_place)]
+        turn, agent_record_key = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
+        gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_record_key)]
         (header, record, agent), _ = self._store.gather(gets, [])
         restore: Restore | None = None
         if record is not None:
             record, restore = with_long_texts_left(record)
         session, state = self._loaded(ref, header if agent is not None else None, record)
-        return Visited(session, state, stamp_of_agent(agent, ref.agent_id), restore)
+        return Visited(session, state, owner_of_agent(agent, ref.agent_id), restore)
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
         """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""
@@ -239,7 +239,7 @@ class TurnStore:
             return ()
         summary, entries = living(segments)
         has_room = summary is not None and summary_tokens(summary) <= budget_tokens
-        summed_up = (told_of(summary),) if summary is not None and has_room else ()
+        summed_up = (summary_message(summary),) if summary is not None and has_room else ()
         chosen, left = newest_entries(entries, budget_tokens - tokens_of(summed_up))
         messages = self.messages_of(ref, chosen)
         if left < 0 and chosen:
@@ -250,13 +250,13 @@ class TurnStore:
         """Return the messages of each turn in later context; those missing from the log are read."""
         by_reference = [entry for entry in entries if entry.messages is None]
         records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
-        told = {entry.order: entry.messages or () for entry in entries}
+        messages_by_order = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:
                 state = turn_state_of(record)
                 is_lost = (UserMessage(content=LOST),)
-                told[entry.order] = is_lost if state.is_lost else told_afterwards(state)
-        return [told[entry.order] for entry in entries]
+                messages_by_order[entry.order] = is_lost if state.is_lost else ended_messages(state)
+        return [messages_by_order[entry.order] for entry in entries]
 
     def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:
         """Return these newest segments with the earlier ones that the budget may also hold, read now."""

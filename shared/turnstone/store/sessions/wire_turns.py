@@ -73,8 +73,8 @@ def _whole(record: Record, body: bytes, status: UnansweredStatus | None) -> byte
 
 def _tail(record: Record, begins: bytes, status: UnansweredStatus) -> bytes:
     """Return the end of the JSON of a turn without an answer; without details if the private part is incomplete."""
-    told = private_part(begins).get("failure") if b"\n" in begins else None
-    failure = None if told is None else Failure.model_validate(told)
+    failure_fields = private_part(begins).get("failure") if b"\n" in begins else None
+    failure = None if failure_fields is None else Failure.model_validate(failure_fields)
     shown = turn_failure(turn_ref_of(record.key).turn_id, status, failure)
     return b',"failure":' + shown.model_dump_json().encode() + END
 

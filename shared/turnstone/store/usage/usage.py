@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.usage.usage import Tokens
 from turnstone.domain.values.model import Frozen
 from turnstone.ports.records import Get, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import stamp_of_agent
+from turnstone.store.agents.agents import owner_of_agent
 from turnstone.store.layout.keys import agent_key, usage_key, usage_names, usage_ranges
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
@@ -32,7 +32,7 @@ class Spent(NamedTuple):
     agent_id: str
     session_id: str
     by_model: dict[str, Tokens]
-    stamp: Stamp
+    stamp: Ownership
 
     @property
     def total_tokens(self) -> int:
@@ -41,7 +41,7 @@ class Spent(NamedTuple):
 
 class _Body(Frozen):
     by_model: dict[str, Tokens]
-    stamp: Stamp = Stamp.model_construct()
+    stamp: Ownership = Ownership.model_construct()
 
 
 def put_spent(ref: SessionRef, session: Session) -> Put:
@@ -72,12 +72,12 @@ class UsageStore:
             if record is not None:
                 yield _spent(day, record)
 
-    def agent_stamps(self, tenant: str, agent_ids: Sequence[str]) -> dict[str, Stamp]:
+    def agent_owners(self, tenant: str, agent_ids: Sequence[str]) -> dict[str, Ownership]:
         """Return the owners of the existing, readable agents among those."""
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
         found = zip(agent_ids, records, strict=True)
         return {
-            agent_id: stamp_of_agent(record, agent_id)
+            agent_id: owner_of_agent(record, agent_id)
             for agent_id, record in found
             if record is not None and not isinstance(record, LostRecord)
         }

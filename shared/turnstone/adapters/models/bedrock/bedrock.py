@@ -7,12 +7,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, Refusal, broken_off, refusal_of
+from turnstone.adapters.aws.bedrock_errors import FAILURES, BedrockCall, Refusal, broken_off, refusal_of
 from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, Event, events_of
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions, ConverseRequest, converse_request
 from turnstone.adapters.models.openai.model_responses import jittered
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
-from turnstone.adapters.outgoing.connections import Line, asking_over
+from turnstone.adapters.outgoing.connections import Line, cuttable_by
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
@@ -54,7 +54,7 @@ class BedrockInference:
             ModelTimedOut: Bedrock sent nothing within the timeout.
         """
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+        with (request.stop or StopSignal()).heeded_by(line.cut), cuttable_by(line):
             yield from self._answered(request, line)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
@@ -67,11 +67,11 @@ class BedrockInference:
 
     def _answered(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         question = converse_request(request, self._options)
-        asked = Asked(request.model, self._client.meta.region_name, partial(quoted, messages=request.messages))
+        call = BedrockCall(request.model, self._client.meta.region_name, partial(quoted, messages=request.messages))
         answer = ConverseAnswer(question.tool_names, call_ids_of(request.messages), question.may_call)
-        begun = self._begun(question, asked, line)
+        begun = self._begun(question, call, line)
         try:
-            for event in _whole(begun.events, asked):
+            for event in _whole(begun.events, call):
                 text = answer.read(event)
                 if text:
                     yield TextChunk(text)
@@ -82,12 +82,12 @@ class BedrockInference:
             if begun.stream is not None:
                 _settle(begun, line, may_be_kept=answer.is_over)
 
-    def _begun(self, question: ConverseRequest, asked: Asked, line: Line) -> Begun:
+    def _begun(self, question: ConverseRequest, call: BedrockCall, line: Line) -> Begun:
         """Return an answer that has begun. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
-            begun = self._attempt(question, asked)
+            begun = self._attempt(question, call)
             if isinstance(begun, Begun):
                 return begun
             if begun.wait_s is None or not attempts_left:
@@ -97,7 +97,7 @@ class BedrockInference:
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, question: ConverseRequest, asked: Asked) -> Begun | Refusal:
+    def _attempt(self, question: ConverseRequest, call: BedrockCall) -> Begun | Refusal:
         """Return the answer once its first content has arrived, or the refusal."""
         stream: Any = None
         try:
@@ -105,24 +105,24 @@ class BedrockInference:
                 return Begun(events_of(self._client.converse(**question.arguments)))
             stream = self._client.converse_stream(**question.arguments)["stream"]
             events = iter(stream)
-            heard: list[Event] = []
+            received: list[Event] = []
             for event in events:
-                heard.append(event)
+                received.append(event)
                 if "messageStart" not in event:
                     break
         except FAILURES as failure:
             if stream is not None:
                 stream.close()
-            return refusal_of(failure, asked)
-        return Begun(chain(heard, events), stream)
+            return refusal_of(failure, call)
+        return Begun(chain(received, events), stream)
 
 
-def _whole(events: Iterator[Event], asked: Asked) -> Iterator[Event]:
+def _whole(events: Iterator[Event], call: BedrockCall) -> Iterator[Event]:
     """Yield the events. Raises ModelError if the stream aborts."""
     try:
         yield from events
     except FAILURES as failure:
-        broken = broken_off(failure, asked)
+        broken = broken_off(failure, call)
     else:
         return
     raise broken.error from broken.cause

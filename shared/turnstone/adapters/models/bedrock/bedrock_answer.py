@@ -109,7 +109,7 @@ class ConverseAnswer:
             if not call_id or call_id in taken:
                 call_id = f"call_{uuid4().hex}"
             taken.add(call_id)
-            tool_name = self._tool_names.meant(mended(call.name))
+            tool_name = self._tool_names.name_of(mended(call.name))
             if not tool_name:
                 raise ModelFailed("Bedrock sent a tool call without a name")
             arguments = mended("".join(call.arguments))
@@ -128,9 +128,9 @@ def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
             yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}
         if "toolUse" in block:
             use = block["toolUse"]
-            told = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
+            alias_of = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
             yield {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": told}}
+            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": alias_of}}
     if "stopReason" in response:
         yield {"messageStop": {"stopReason": response["stopReason"]}}
     yield {"metadata": {"usage": response.get("usage")}}

@@ -16,26 +16,26 @@ class Aliases:
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
-        self._meant: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
-    def told(self, name: str) -> str:
+    def alias_of(self, name: str) -> str:
         """Return the name's alias."""
-        alias = self._told.get(name)
+        alias = self._aliases.get(name)
         if alias is None:
             alias = self._free_alias(name)
-            self._told[name] = alias
-            self._meant[alias] = name
+            self._aliases[name] = alias
+            self._names[alias] = name
         return alias
 
-    def meant(self, alias: str) -> str:
+    def name_of(self, alias: str) -> str:
         """Return the name of the alias; an unassigned alias is its own name."""
-        return self._meant.get(alias, alias)
+        return self._names.get(alias, alias)
 
     def _free_alias(self, name: str) -> str:
         readable = alias = REFUSED.sub("_", name) or "_"
         attempt = 0
-        while len(alias) > MAX_CHARACTERS or alias in self._meant:
+        while len(alias) > MAX_CHARACTERS or alias in self._names:
             digest = sha256(f"{attempt}:{name}".encode("utf-8", "surrogatepass")).hexdigest()[:HASH_CHARACTERS]
             alias = f"{readable[: MAX_CHARACTERS - HASH_CHARACTERS - 1]}_{digest}"
             attempt += 1

@@ -74,7 +74,7 @@ def converse_request(request: InferenceRequest, options: BedrockOptions) -> Conv
         arguments["toolConfig"] = {"tools": [*tools, *cache_point]}
         if may_call and request.tool_choice != "auto":
             arguments["toolConfig"]["toolChoice"] = _tool_choice(request.tool_choice, tool_names)
-    arguments["messages"] = Conversation(tool_names).told(request.messages)
+    arguments["messages"] = Conversation(tool_names).alias_of(request.messages)
     arguments.update(_sampling(request.sampling or SamplingParams(), request.model))
     if request.response_format is not None:
         arguments["outputConfig"] = {"textFormat": _text_format(request.response_format)}
@@ -117,7 +117,7 @@ def _called_in(request: InferenceRequest) -> Iterator[str]:
 
 def _tool(tool: ToolDef, tool_names: Aliases) -> dict[str, Any]:
     specification: dict[str, Any] = {
-        "name": tool_names.told(tool.name),
+        "name": tool_names.alias_of(tool.name),
         "inputSchema": {"json": input_schema_of(tool)},
     }
     if tool.description:
@@ -126,7 +126,7 @@ def _tool(tool: ToolDef, tool_names: Aliases) -> dict[str, Any]:
 
 
 def _tool_choice(tool_choice: str, tool_names: Aliases) -> dict[str, Any]:
-    return {"any": {}} if tool_choice == "required" else {"tool": {"name": tool_names.told(tool_choice)}}
+    return {"any": {}} if tool_choice == "required" else {"tool": {"name": tool_names.alias_of(tool_choice)}}
 
 
 # ---- sampling
@@ -190,7 +190,7 @@ def _text_format(response_format: ResponseFormat) -> dict[str, Any]:
             "Bedrock takes no grammar as response_format; use json_schema", ("response_format", "type")
         )
     schema = closed_objects(response_format.json_schema)
-    name = Aliases().told(str(response_format.json_schema.get("title") or "response"))
+    name = Aliases().alias_of(str(response_format.json_schema.get("title") or "response"))
     return {"type": "json_schema", "structure": {"jsonSchema": {"schema": json.dumps(schema), "name": name}}}
 
 

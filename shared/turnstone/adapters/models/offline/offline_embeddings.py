@@ -25,16 +25,16 @@ def hashed_vector(text: str) -> tuple[float, ...]:
     """Return the text's vector: each word adds its dampened count to one dimension."""
     sums = [0.0] * DIMENSIONS
     for word, count in Counter(WORD.findall(text.casefold())).items():
-        place, sign = _place_of(word)
-        sums[place] += sign * (1.0 + math.log(count))
+        dimension, sign = _dimension_of(word)
+        sums[dimension] += sign * (1.0 + math.log(count))
     length = math.hypot(*sums)
     if not length:  # no words, or words that cancel each other
-        place, sign = _place_of(text)
-        sums[place] = length = sign
+        dimension, sign = _dimension_of(text)
+        sums[dimension] = length = sign
     return tuple(value / length for value in sums)
 
 
-def _place_of(word: str) -> tuple[int, float]:
+def _dimension_of(word: str) -> tuple[int, float]:
     digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
     number = int.from_bytes(digest)
     return number % DIMENSIONS, 1.0 if number >> 63 else -1.0

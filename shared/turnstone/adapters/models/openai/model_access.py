@@ -59,9 +59,9 @@ class ModelAccess:
         is_ours = self._caller_key is None or key == self._api_key
         return self.names.key if is_ours else f"{self._caller_key!r} of the provider data"
 
-    def key(self, handed_on: ProviderData) -> str:
+    def key(self, passed_on: ProviderData) -> str:
         """Return the key, empty without one. Raises ModelFailed if it is not valid in a header."""
-        own = handed_on.key(self._caller_key) if self._caller_key else None
+        own = passed_on.key(self._caller_key) if self._caller_key else None
         if own is None:
             return self._api_key
         if not is_sendable(own.strip()):

@@ -194,8 +194,8 @@ class AnswerReader:
 
 def _first_of(choices: list[Any]) -> dict[str, Any]:
     """Return the first choice; ignore others, which were not requested."""
-    known = map(mapping_of, choices)
-    return next((choice for choice in known if choice.get("index") in (None, 0)), {})
+    mapped = map(mapping_of, choices)
+    return next((choice for choice in mapped if choice.get("index") in (None, 0)), {})
 
 
 def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:
@@ -219,8 +219,8 @@ def server_message(payload: object) -> str | None:
     if isinstance(error, dict):
         error = error.get("message") or error.get("code") or error.get("type") or "no reason given"
     if isinstance(error, list):
-        known = (mapping_of(item) for item in error)
-        error = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in known) or "no reason given"
+        mapped = (mapping_of(item) for item in error)
+        error = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in mapped) or "no reason given"
     return str(error) if error else None
 
 

@@ -39,7 +39,7 @@ from turnstone.adapters.models.openai.openai_completions import (
     refuse_in_chat,
 )
 from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
-from turnstone.adapters.outgoing.connections import Line, asking_over, patient_pools
+from turnstone.adapters.outgoing.connections import Line, cuttable_by, patient_pools
 from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
@@ -77,7 +77,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class OngoingRequest:
     """A request in progress: its key, its quoting of the server's text, and its cancellation."""
 
     model: str | None
@@ -135,7 +135,7 @@ class OpenAICompatibleInference:
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
-            asking_over(line),
+            cuttable_by(line),
             self._failures_logged(line, request.about),
         ):
             if request.prompt is None:
@@ -145,9 +145,9 @@ class OpenAICompatibleInference:
 
     def _continued(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock has no completions
-            asking = replace(self._asking(request, line), path=COMPLETIONS)
+            ongoing = replace(self._ongoing(request, line), path=COMPLETIONS)
             try:
-                yield from self._streamed(completion_body(request), ContinuationReader(quote=asking.quote), asking)
+                yield from self._streamed(completion_body(request), ContinuationReader(quote=ongoing.quote), ongoing)
             except NoCompletions as missing:
                 log.info("%s; falling back to chat completions", missing)
             else:
@@ -163,19 +163,19 @@ class OpenAICompatibleInference:
         self._chat_only.add(model)
 
     def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
-        asking = self._asking(request, line)
+        ongoing = self._ongoing(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
-        answer = AnswerReader(call_ids_of(request.messages), asking.quote, logprobs)
-        yield from self._streamed(request_body(request, self._grammar_server), answer, asking, logprobs)
+        answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
+        yield from self._streamed(request_body(request, self._grammar_server), answer, ongoing, logprobs)
 
-    def _asking(self, request: InferenceRequest, line: Line) -> Asking:
+    def _ongoing(self, request: InferenceRequest, line: Line) -> OngoingRequest:
         key = self._access.key(request.provider_data)
-        return Asking(request.model, key, self._quote(key, request.messages), line)
+        return OngoingRequest(request.model, key, self._quote(key, request.messages), line)
 
     def _streamed(
-        self, body: Mapping[str, Any], answer: AnswerReader, asking: Asking, logprobs: "Logprobs | None" = None
+        self, body: Mapping[str, Any], answer: AnswerReader, ongoing: OngoingRequest, logprobs: "Logprobs | None" = None
     ) -> Iterator[TextChunk | Inferred]:
-        response = self._opened(json.dumps(body).encode(), asking)
+        response = self._opened(json.dumps(body).encode(), ongoing)
         try:
             for data in self._events(response):
                 text = answer.read(data)
@@ -193,11 +193,11 @@ class OpenAICompatibleInference:
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
-            asking_over(line),
+            cuttable_by(line),
             self._failures_logged(line, request.about),
         ):
-            asking = replace(self._asking(request, line), path=path)
-            response = self._opened(json.dumps(body).encode(), asking)
+            ongoing = replace(self._ongoing(request, line), path=path)
+            response = self._opened(json.dumps(body).encode(), ongoing)
             try:
                 return b"".join(self._read(response))
             finally:
@@ -206,14 +206,14 @@ class OpenAICompatibleInference:
     def models(self) -> tuple[str, ...]:
         """Return the ids that the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        asking = Asking(None, key, self._quote(key), Line(), "/models")
-        with self._failures_logged(asking.line):
-            answer = self._attempt(None, asking)
+        ongoing = OngoingRequest(None, key, self._quote(key), Line(), "/models")
+        with self._failures_logged(ongoing.line):
+            answer = self._attempt(None, ongoing)
             if isinstance(answer, Refusal):
                 raise answer.error from answer.cause
             try:
                 if answer.status != 200:
-                    raise self._refused(answer, asking).error
+                    raise self._refused(answer, ongoing).error
                 listed = json.loads(b"".join(self._read(answer)))
                 return tuple(str(model["id"]) for model in listed["data"])
             except (ValueError, RecursionError, KeyError, TypeError) as exc:
@@ -243,31 +243,31 @@ class OpenAICompatibleInference:
                 )
             raise
 
-    def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
+    def _opened(self, body: bytes, ongoing: OngoingRequest) -> BaseHTTPResponse:
         """Return a response of status 200 with an unread body. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
-            answer = self._attempt(body, asking)
+            answer = self._attempt(body, ongoing)
             if not isinstance(answer, Refusal):
                 if answer.status == 200:
                     return answer
-                answer = self._refused(answer, asking)
+                answer = self._refused(answer, ongoing)
             if answer.wait_s is None or not attempts_left:
                 raise answer.error from answer.cause
-            if asking.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
+            if ongoing.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
                 raise answer.error from answer.cause
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
+    def _attempt(self, body: bytes | None, ongoing: OngoingRequest) -> BaseHTTPResponse | Refusal:
         """Return the response, of any status, or the refusal."""
         method = "GET" if body is None else "POST"
-        headers = self._access.headers(asking.key, method, self._base_url + asking.path, body)
+        headers = self._access.headers(ongoing.key, method, self._base_url + ongoing.path, body)
         try:
             return self._pool.urlopen(
                 method,
-                self._base_path + asking.path,
+                self._base_path + ongoing.path,
                 body=body,
                 headers=headers,
                 timeout=Timeout(MODELS_TIMEOUT_S) if body is None else self._timeout,
@@ -285,35 +285,35 @@ class OpenAICompatibleInference:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
             return Refusal(error, None, exc)
         except ProtocolError as exc:
-            said_nothing = isinstance(exc.args[-1], ConnectionError)
+            was_silent = isinstance(exc.args[-1], ConnectionError)
             error_text = "the model server hung up before it answered"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if was_silent else None, exc)
         except HTTPError as exc:
             error_text = f"can't talk to the model server ({type(exc).__name__})"
             return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
 
-    def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
+    def _refused(self, response: BaseHTTPResponse, ongoing: OngoingRequest) -> Refusal:
         """Return the refusal for a status other than 200."""
         status = response.status
-        if asking.path == COMPLETIONS and status in MISSING_STATUSES:
+        if ongoing.path == COMPLETIONS and status in MISSING_STATUSES:
             settle(response, may_be_kept=False)
-            return Refusal(NoCompletions(f"the model server has no completions with {asking.model!r} (HTTP {status})"))
+            return Refusal(NoCompletions(f"the model server has no completions with {ongoing.model!r} (HTTP {status})"))
         wait_s, text = wait_before_retry(response), error_text_of(response)
-        said = asking.quote(text)
-        is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
+        server_text = ongoing.quote(text)
+        is_our_key = ongoing.key == self._access.key(NO_PROVIDER_DATA)
         is_outage = status >= 500 or (status == 429 and is_our_key)  # a limit of the caller's own key is no outage
-        named = SettingNames(self._access.names.url, self._access.key_name(asking.key))
-        message = f"{_meaning_of(status, asking.model, named)} (HTTP {status})"
+        named = SettingNames(self._access.names.url, self._access.key_name(ongoing.key))
+        message = f"{_meaning_of(status, ongoing.model, named)} (HTTP {status})"
         if status == 429:
             retry_s = retry_after_s(response)
             whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
-            busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=said, status=status)
+            busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=server_text, status=status)
             return Refusal(busy, wait_s)
-        if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
-            return Refusal(ModelNotFound(message, quote=said, status=status))
-        is_invalid = asking.model is not None and status in (400, 413, 422)  # a list of models is our own request
+        if status == 404 and ongoing.model is not None and ongoing.model in text:  # else its address may be wrong
+            return Refusal(ModelNotFound(message, quote=server_text, status=status))
+        is_invalid = ongoing.model is not None and status in (400, 413, 422)  # a list of models is our own request
         kind = ModelRefused if is_invalid else ModelFailed
-        return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
+        return Refusal(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
         """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""
@@ -362,8 +362,8 @@ def _meaning_of(status: int, model: str | None, named: SettingNames) -> str:
     if status in (401, 403):
         return f"the model server does not accept the key; check {named.key}"
     if status == 404:
-        wanted = "the list of models" if model is None else f"model {model!r}"
-        return f"{wanted} not found by the model server; check the agent's model and {named.url}"
+        target = "the list of models" if model is None else f"model {model!r}"
+        return f"{target} not found by the model server; check the agent's model and {named.url}"
     if status == 429:
         return "the model server takes no more requests now; try again later"
     return "the model server refused or failed"

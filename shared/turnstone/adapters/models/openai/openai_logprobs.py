@@ -48,8 +48,8 @@ class Logprobs:
         if fields is None or not isinstance(entry, dict):
             return None
         others = entry.get("top_logprobs")
-        known = (self._fields(other) for other in (others if isinstance(others, list) else ()))
-        top = tuple(Likelihood(**other) for other in known if other is not None)
+        mapped = (self._fields(other) for other in (others if isinstance(others, list) else ()))
+        top = tuple(Likelihood(**other) for other in mapped if other is not None)
         return TokenLikelihood(**fields, top_logprobs=top)
 
     def _fields(self, entry: object) -> dict[str, Any] | None:

@@ -40,8 +40,8 @@ def request_body(request: InferenceRequest, grammar_server: GrammarServer | None
     body = {
         "model": request.model,
         "messages": [
-            {**message_to_wire(message), **request.message_extras.get(place, {})}
-            for place, message in enumerate(request.messages)
+            {**message_to_wire(message), **request.message_extras.get(index, {})}
+            for index, message in enumerate(request.messages)
         ],
         "stream": True,
         "stream_options": {"include_usage": True},

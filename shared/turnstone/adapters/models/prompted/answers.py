@@ -51,20 +51,20 @@ class AnswerText:
         calls: the calls read so far.
     """
 
-    def __init__(self, asked: ToolPromptFormat, tool_names: Iterable[str]) -> None:
+    def __init__(self, requested: ToolPromptFormat, tool_names: Iterable[str]) -> None:
         self.calls: list[WrittenCall] = []
-        self._formats = [FORMATS[asked], *(form for name, form in FORMATS.items() if name != asked)]
-        self._known = tuple(sorted(tool_names, key=len, reverse=True))
-        is_bare = FORMATS[asked].is_bare
+        self._formats = [FORMATS[requested], *(form for name, form in FORMATS.items() if name != requested)]
+        self._registered = tuple(sorted(tool_names, key=len, reverse=True))
+        is_bare = FORMATS[requested].is_bare
         self._first_may_open = FIRST_OF_LINE_MAY_OPEN if is_bare else FIRST_MAY_OPEN
         self._may_open = LINE_MAY_OPEN if is_bare else MAY_OPEN
         self._pieces: list[str] = []
         self._held_characters = 0
-        self._looked_at_from = 0
+        self._scanned_from = 0
         self._text = ""
         self._at = 0
-        self._last_told = ""
-        self._has_told = False
+        self._last_emitted = ""
+        self._has_emitted = False
         self._is_behind_call = False
         self._is_in_fence = False
         self._effort = Effort(MOST_STEPS)
@@ -73,13 +73,13 @@ class AnswerText:
         """Return the text that has become certain since the last call."""
         self._pieces.append(piece)
         self._held_characters += len(piece)
-        if self._held_characters < self._looked_at_from:
+        if self._held_characters < self._scanned_from:
             return ""
-        told = self._read("open")
+        emitted = self._read("open")
         # parsing again only after a good part is new keeps a long call from being parsed once per piece
         held = self._held_characters
-        self._looked_at_from = held + (held // 4 if held < LONG_CHARACTERS else held)
-        return told
+        self._scanned_from = held + (held // 4 if held < LONG_CHARACTERS else held)
+        return emitted
 
     def end(self, *, is_cut_off: bool) -> str:
         """Return the remaining text. Call it once, after the last piece."""
@@ -92,10 +92,10 @@ class AnswerText:
 
     def _read(self, ending: Ending) -> str:
         self._text, self._at = "".join(self._pieces), 0
-        told: list[str] = []
+        emitted: list[str] = []
         while not self._is_swallowed and self._at < len(self._text):
             try:
-                told.append(self._next(ending))
+                emitted.append(self._next(ending))
             except Unfinished:
                 break
         if self._is_swallowed and ending != "open":
@@ -103,18 +103,18 @@ class AnswerText:
             self._at = len(self._text)
         self._pieces = [self._text[self._at :]]
         self._held_characters = len(self._pieces[0])
-        return "".join(told)
+        return "".join(emitted)
 
     def _next(self, ending: Ending) -> str:
         """Advance over a call, or to the next possible one; return the text in between. Raises Unfinished."""
         if self._is_behind_call:
             self._skip_strays(ending)
         if self._effort.left <= 0:
-            return self._tell(len(self._text))
+            return self._emitted(len(self._text))
         opening = self._opening()
         start = opening.start() if opening else len(self._text)
         if start > self._at or opening is None:
-            return self._tell(start)
+            return self._emitted(start)
         try:
             calls, end, is_in_fence = self._calls_at(start, ending)
         except Unfinished:
@@ -122,29 +122,29 @@ class AnswerText:
                 raise
             calls, end, is_in_fence = (), start, False
         if not calls:
-            return self._tell(opening.end())
+            return self._emitted(opening.end())
         self.calls += calls
         self._at, self._is_behind_call, self._is_in_fence = end, True, is_in_fence or self._is_in_fence
         return ""
 
     def _opening(self) -> re.Match[str] | None:
         """Return the next position, from the current one on, at which a call may begin."""
-        first = None if self._last_told else self._first_may_open.match(self._text, self._at)
+        first = None if self._last_emitted else self._first_may_open.match(self._text, self._at)
         return first or self._may_open.search(self._text, self._at)
 
-    def _tell(self, end: int) -> str:
+    def _emitted(self, end: int) -> str:
         text = self._text[self._at : end]
         self._at = end
         if not text:
             return ""
-        is_after_calls = bool(self.calls) and self._has_told and self._last_told == ""
-        self._last_told, self._is_in_fence = text[-1], False
-        self._has_told = self._has_told or not text.isspace()
+        is_after_calls = bool(self.calls) and self._has_emitted and self._last_emitted == ""
+        self._last_emitted, self._is_in_fence = text[-1], False
+        self._has_emitted = self._has_emitted or not text.isspace()
         return f"\n{text}" if is_after_calls else text
 
     def _calls_at(self, start: int, ending: Ending) -> tuple[tuple[WrittenCall, ...], int, bool]:
         """Return the calls that begin here, their end, and whether they stand in a fence. Raises Unfinished."""
-        if self._last_told == "`" and not self._text.startswith(FENCE, start):
+        if self._last_emitted == "`" and not self._text.startswith(FENCE, start):
             return (), start, False
         steps_left = self._effort.left
         try:
@@ -161,15 +161,15 @@ class AnswerText:
         is_in_fence = _skip_introduction(cursor)
         introduced_at = cursor.position
         for form in self._formats:
-            is_asked = form is self._formats[0]
+            is_requested = form is self._formats[0]
             cursor.position = introduced_at
             names = Names(
-                self._known,
-                takes_unknown=is_asked and not self._has_told,
-                takes_bare=introduced_at > at or (is_asked and form.is_bare),
+                self._registered,
+                takes_unknown=is_requested and not self._has_emitted,
+                takes_bare=introduced_at > at or (is_requested and form.is_bare),
             )
             try:
-                cursor.effort.spend(TRY_STEPS + len(self._known) // 4)
+                cursor.effort.spend(TRY_STEPS + len(self._registered) // 4)
                 return form.read(cursor, names), cursor.position, is_in_fence
             except Unreadable:
                 continue
@@ -185,7 +185,7 @@ class AnswerText:
                 break
             self._at, self._is_in_fence = cursor.position, self._is_in_fence and not is_end_of_fence
         self._at = cursor.position
-        self._is_behind_call, self._last_told = False, ""
+        self._is_behind_call, self._last_emitted = False, ""
 
 
 def _skip_introduction(cursor: Cursor) -> bool:

@@ -51,8 +51,8 @@ def _named(written: WrittenCall, names: tuple[str, ...]) -> Mapping[str, Any] | 
 
 def _fitting(value: Any, schema: object) -> Any:
     """Return a quoted value without its quotes if the tool's parameter is not a string."""
-    wanted = TYPES.get(str(schema.get("type"))) if isinstance(schema, Mapping) else None
-    if wanted is None or not isinstance(value, str):
+    expected = TYPES.get(str(schema.get("type"))) if isinstance(schema, Mapping) else None
+    if expected is None or not isinstance(value, str):
         return value
     cursor = Cursor(value.strip(), ending="cut")
     try:
@@ -60,5 +60,5 @@ def _fitting(value: Any, schema: object) -> Any:
         is_all = cursor.is_over
     except (Unreadable, Unfinished):
         return value
-    is_wanted = isinstance(unquoted, wanted) and (isinstance(unquoted, bool) == (bool in wanted))
-    return unquoted if is_all and is_wanted else value
+    is_expected = isinstance(unquoted, expected) and (isinstance(unquoted, bool) == (bool in expected))
+    return unquoted if is_all and is_expected else value

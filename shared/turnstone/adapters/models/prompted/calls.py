@@ -32,22 +32,22 @@ class Names:
         takes_bare: whether a call may stand without brackets or tags.
     """
 
-    known: tuple[str, ...]
+    registered: tuple[str, ...]
     takes_unknown: bool = False
     takes_bare: bool = False
 
     def check(self, name: str) -> None:
         """Raise Unreadable unless the name can be called here."""
-        if not name or not (self.takes_unknown or name in self.known):
+        if not name or not (self.takes_unknown or name in self.registered):
             raise Unreadable
 
     def read(self, cursor: Cursor, pattern: re.Pattern[str], behind: str) -> str:
         """Return the name at the cursor, empty without one. Raises Unfinished."""
-        return self.read_known(cursor, behind) or cursor.take_match(pattern)
+        return self.read_registered(cursor, behind) or cursor.take_match(pattern)
 
-    def read_known(self, cursor: Cursor, behind: str) -> str:
+    def read_registered(self, cursor: Cursor, behind: str) -> str:
         """Return the registered name at the cursor, followed by the given text, empty if none. Raises Unfinished."""
-        for name in self.known:
+        for name in self.registered:
             if cursor.take(name + behind):
                 cursor.position -= len(behind)
                 return name
@@ -59,7 +59,7 @@ class Names:
         Raises:
             Unreadable: the name is no registered tool, so it was no call.
         """
-        if call.name not in self.known:
+        if call.name not in self.registered:
             raise Unreadable
         cursor.position = arguments_at
         return replace(call, arguments=None)

@@ -55,9 +55,9 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
 def _name(cursor: Cursor, names: Names) -> str:
     """Return the name in the tag. Raises Unfinished, or Unreadable for another tag."""
     if cursor.take("="):
-        known = names.read_known(cursor, ">")
-        if known:
-            return known
+        registered = names.read_registered(cursor, ">")
+        if registered:
+            return registered
     elif not (cursor.take_any(BEFORE_NAME) or _takes_attribute(cursor)):
         raise Unreadable
     cursor.take_match(QUOTE)

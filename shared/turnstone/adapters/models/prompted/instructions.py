@@ -38,7 +38,7 @@ def descriptions(tools: Sequence[ToolDef]) -> str:
     return "\n".join(["These functions can be called:", *(_described(tool) for tool in tools)])
 
 
-def told_choice(tool_choice: str) -> str:
+def choice_instruction(tool_choice: str) -> str:
     """Return the instruction for a fixed tool choice, empty for a free one."""
     if tool_choice in FREE_CHOICES:
         return ""

@@ -90,8 +90,8 @@ def _call_in(members: Mapping[str, Any], names: Names) -> WrittenCall:
     names.check(name)
     key = next((key for key in ARGUMENT_KEYS if members.get(key) is not None), None)
     if key is None:
-        says_more = any(other not in KEYS for other in members)
-        if says_more or name not in names.known:
+        has_other_keys = any(other not in KEYS for other in members)
+        if has_other_keys or name not in names.registered:
             raise Unreadable
         return WrittenCall(name, {})
     return WrittenCall(name, _arguments_of(members[key]))

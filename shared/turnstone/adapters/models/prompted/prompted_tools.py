@@ -6,9 +6,9 @@ from uuid import uuid4
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
 from turnstone.adapters.models.prompted.answers import AnswerText
 from turnstone.adapters.models.prompted.arguments import call_of
-from turnstone.adapters.models.prompted.conversation import split_system, told_without_calls
+from turnstone.adapters.models.prompted.conversation import split_system, without_calls
 from turnstone.adapters.models.prompted.formats import FORMATS
-from turnstone.adapters.models.prompted.instructions import system_text, told_choice
+from turnstone.adapters.models.prompted.instructions import choice_instruction, system_text
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
@@ -31,9 +31,9 @@ class PromptedTools:
         """
         if request.tool_prompt_format is None:
             return self._inference.stream(request)
-        is_told = bool(request.tools) and request.tool_choice != "none"
-        asked = self._inference.stream(prompted(request))
-        return _with_calls(asked, request) if is_told else asked
+        has_tools = bool(request.tools) and request.tool_choice != "none"
+        parts = self._inference.stream(prompted(request))
+        return _with_calls(parts, request) if has_tools else parts
 
     def models(self) -> tuple[str, ...]:
         """Return the ids of the models. Raises ModelError."""
@@ -52,11 +52,11 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
     instructions, messages = split_system(request.messages)
     is_replaced = request.system_message_behavior == "replace"
     system = system_text(instructions, tools, form, is_replaced=is_replaced)
-    choice = told_choice(request.tool_choice) if tools else ""
+    choice = choice_instruction(request.tool_choice) if tools else ""
     text = "\n\n".join(part for part in (system, choice) if part)
-    told: tuple[Message, ...] = (SystemMessage(content=text),) if text else ()
+    head: tuple[Message, ...] = (SystemMessage(content=text),) if text else ()
     return request._replace(
-        messages=(*told, *told_without_calls(messages, form)),
+        messages=(*head, *without_calls(messages, form)),
         tools=(),
         tool_choice="auto",
         tool_prompt_format=None,
@@ -67,12 +67,12 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
     )
 
 
-def _with_calls(asked: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
     assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller knows
     tools = {tool.name: tool for tool in request.tools}
     answer = AnswerText(request.tool_prompt_format, tools)
-    told: list[str] = []
-    for item in asked:
+    head: list[str] = []
+    for item in parts:
         if isinstance(item, TextChunk):
             text = answer.feed(item.text)
             logprobs = item.logprobs  # both of an answer's text and of its calls
@@ -80,13 +80,13 @@ def _with_calls(asked: Iterator[TextChunk | Inferred], request: InferenceRequest
             text = answer.end(is_cut_off=item.message.stop_reason == "out_of_tokens")
             logprobs = ()
         if text:
-            told.append(text)
+            head.append(text)
         if text or logprobs:
             yield TextChunk(text, logprobs)
         if isinstance(item, Inferred):
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))
-            changes = {"content": "".join(told), "tool_calls": (*native, *written)}
+            changes = {"content": "".join(head), "tool_calls": (*native, *written)}
             yield item._replace(message=item.message.model_copy(update=changes))
 
 

@@ -64,8 +64,8 @@ class AgentCoreCode:
         except (ReadTimeoutError, SilentStream):
             return CodeRun("timed out", "", "")
         except ClientError as refusal:
-            code_told = refusal.response.get("Error", {}).get("Code", "unknown")
-            raise ToolFailed(f"AgentCore refused to run the code: {code_told}") from refusal
+            error_code = refusal.response.get("Error", {}).get("Code", "unknown")
+            raise ToolFailed(f"AgentCore refused to run the code: {error_code}") from refusal
         except StoreUnavailable as failure:
             raise ToolFailed(str(failure)) from failure
         except FAILURES as failure:
@@ -93,8 +93,8 @@ class AgentCoreCode:
             log.warning("session %s of AgentCore was not stopped: %s", session_id, type(failure).__name__)
 
     def _run(self, client: Any, session_id: str, code: str, stop: StopSignal | None) -> CodeRun:
-        def asked(name: str, **arguments: Any) -> Iterator[Result]:
-            if stop is not None and stop.is_given:
+        def invoked(name: str, **arguments: Any) -> Iterator[Result]:
+            if stop is not None and stop.is_set:
                 raise ToolFailed("the code was stopped, because the request was cancelled")
             answer = client.invoke_code_interpreter(
                 codeInterpreterIdentifier=self._identifier, sessionId=session_id, name=name, arguments=arguments
@@ -102,28 +102,28 @@ class AgentCoreCode:
             with closing(answer["stream"]) as stream:  # an unread stream holds its connection
                 yield from (event["result"] for event in stream if "result" in event)
 
-        before = frozenset(_names(asked("listFiles", path="")))
-        run = _run_of(list(asked("executeCode", code=code, language="python")))
+        before = frozenset(_names(invoked("listFiles", path="")))
+        run = _run_of(list(invoked("executeCode", code=code, language="python")))
         try:
-            made = sorted(frozenset(_names(asked("listFiles", path=""))) - before)
-            wanted = made[: MAX_FILES - len(run.files)]
-            read = tuple(_files(asked("readFiles", paths=wanted))) if wanted else ()
+            made = sorted(frozenset(_names(invoked("listFiles", path=""))) - before)
+            fetched = made[: MAX_FILES - len(run.files)]
+            read = tuple(_files(invoked("readFiles", paths=fetched))) if fetched else ()
         except FAILURES as failure:  # the code's output is useful nevertheless
             return replace(run, note=f"the files it made can't be listed: {type(failure).__name__}")
         return _with_files(run, read, len(made) - len(read))
 
 
 def _run_of(results: list[Result]) -> CodeRun:
-    told = [result.get("structuredContent", {}) for result in results]
+    outputs = [result.get("structuredContent", {}) for result in results]
     blocks = [block for result in results for block in result.get("content", [])]
-    stdout = "".join(part.get("stdout", "") for part in told)
-    stderr = "".join(part.get("stderr", "") for part in told)
-    exit_codes = [part["exitCode"] for part in told if "exitCode" in part]
+    stdout = "".join(part.get("stdout", "") for part in outputs)
+    stderr = "".join(part.get("stderr", "") for part in outputs)
+    exit_codes = [part["exitCode"] for part in outputs if "exitCode" in part]
     exit_code = exit_codes[-1] if exit_codes else None
     is_error = bool(exit_code) or any(result.get("isError") for result in results)
-    said = "\n".join(block["text"] for block in blocks if block["type"] == "text" and "text" in block)
+    output = "\n".join(block["text"] for block in blocks if block["type"] == "text" and "text" in block)
     if not (stdout or stderr):  # AgentCore does not report which of the two
-        stdout, stderr = ("", said) if is_error else (said, "")
+        stdout, stderr = ("", output) if is_error else (output, "")
     shown = [block for block in blocks if block["type"] == "image" and "data" in block]
     images = [_image(number, block) for number, block in enumerate(shown[:MAX_FILES], 1)]
     return CodeRun("error" if is_error else "completed", stdout, stderr, exit_code, tuple(images))
@@ -159,7 +159,7 @@ def _path(uri: str) -> str:
 def _with_files(run: CodeRun, read: tuple[ProducedFile, ...], left_out: int) -> CodeRun:
     kept: list[ProducedFile] = []
     for file in (*run.files, *read):
-        if sum(len(known.body) for known in kept) + len(file.body) <= MAX_BYTES:
+        if sum(len(other.body) for other in kept) + len(file.body) <= MAX_BYTES:
             kept.append(file)
         else:
             left_out += 1

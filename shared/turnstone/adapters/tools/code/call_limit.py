@@ -20,7 +20,7 @@ class _Waiter:
 
     def __init__(self) -> None:
         self.is_settled = Event()
-        self.has_place = False
+        self.has_slot = False
 
 
 class CallLimit:
@@ -37,7 +37,7 @@ class CallLimit:
         self._waiting: dict[str, deque[_Waiter]] = {}
 
     @contextmanager
-    def place(self, tenant: str, wait_s: float, stop: StopSignal | None) -> Iterator[float]:
+    def slot(self, tenant: str, wait_s: float, stop: StopSignal | None) -> Iterator[float]:
         """Hold a slot within the block; yield the seconds waited for it, 0 if it was free.
 
         Raises:
@@ -48,7 +48,7 @@ class CallLimit:
         with self._lock:
             self._waiting.setdefault(tenant, deque()).append(waiter)
             self._admit()
-            is_free = waiter.has_place
+            is_free = waiter.has_slot
         try:
             if not is_free:
                 self._wait(waiter, wait_s, stop)
@@ -62,9 +62,9 @@ class CallLimit:
             if stop is not None:
                 stack.enter_context(stop.heeded_by(waiter.is_settled.set))
             waiter.is_settled.wait(wait_s)
-        if waiter.has_place:
+        if waiter.has_slot:
             return
-        if stop is not None and stop.is_given:
+        if stop is not None and stop.is_set:
             raise ToolFailed("the code was not run: the call was cancelled while it waited for a place")
         calls = "one call" if self.most == 1 else f"{self.most} calls"
         raise ToolFailed(
@@ -73,7 +73,7 @@ class CallLimit:
         )
 
     def _leave(self, tenant: str, waiter: _Waiter) -> None:
-        if waiter.has_place:
+        if waiter.has_slot:
             self._held[tenant] -= 1
             self._held += Counter()  # drops tenants without slots
             self._admit()
@@ -95,5 +95,5 @@ class CallLimit:
             if queue:
                 self._waiting[tenant] = queue  # after the others
             self._held[tenant] += 1
-            waiter.has_place = True
+            waiter.has_slot = True
             waiter.is_settled.set()

@@ -71,23 +71,23 @@ class CodeInterpreter:
             raise ToolFailed("code: send the Python code to run, as a string")
         if len(code) > MAX_CODE_CHARACTERS:
             raise ToolFailed(f"code: send at most {MAX_CODE_CHARACTERS} characters")
-        with self._place(invocation) as waited_s:
+        with self._slot(invocation) as waited_s:
             left_s = invocation.timeout_s * ANSWERED_WITHIN - waited_s if waited_s else invocation.timeout_s
             timeout_s = min(self._timeout_s, left_s)
             run = self._runner.run(code, timeout_s, invocation.stop)
         run = replace(run, files=named_apart(run.files))
         metadata = {"status": run.status, "exit_code": run.exit_code}
-        return ToolResult(_told(run, timeout_s), metadata, run.files)
+        return ToolResult(_report(run, timeout_s), metadata, run.files)
 
-    def _place(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
+    def _slot(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
         """Return a slot for the call. A delayed call keeps the code's timeout, or half of its own."""
         if self._limit is None:
             return nullcontext(0.0)
         wait_s = max(invocation.timeout_s * ANSWERED_WITHIN - self._timeout_s, invocation.timeout_s / 2)
-        return self._limit.place(invocation.asker.tenant, wait_s, invocation.stop)
+        return self._limit.slot(invocation.asker.tenant, wait_s, invocation.stop)
 
 
-def _told(run: CodeRun, timeout_s: float) -> str:
+def _report(run: CodeRun, timeout_s: float) -> str:
     lines: list[str] = [run.status]
     for name, text in (("stdout", run.stdout), ("stderr", run.stderr)):
         if text:

@@ -91,7 +91,7 @@ class JailedCode:
             if stop is not None:
                 heeding.enter_context(stop.heeded_by(running.end))
             running.watch(time.monotonic() + timeout_s)
-        if stop is not None and stop.is_given:
+        if stop is not None and stop.is_set:
             raise ToolFailed("the code was stopped, because the request was cancelled")
         return running.outcome()
 
@@ -164,23 +164,23 @@ class _Running:
     def outcome(self) -> CodeRun:
         """Return the result. Raises ToolFailed if the code was never run."""
         line, _, bodies = bytes(self._streams["result"].beginning).partition(b"\n")
-        told = json.loads(line) if line else {}
-        if "refused" in told:
-            log.warning("code can't be shut in: %s", told["detail"])
-            raise ToolFailed(f"code can't be run on this server, because it can't be isolated: {told['refused']}")
+        report = json.loads(line) if line else {}
+        if "refused" in report:
+            log.warning("code can't be shut in: %s", report["detail"])
+            raise ToolFailed(f"code can't be run on this server, because it can't be isolated: {report['refused']}")
         stdout, stderr = self._streams["stdout"], self._streams["stderr"]
         if self._is_late:
             return CodeRun("timed out", stdout.text, stderr.text)
         if max(stdout.size, stderr.size) > MAX_STREAM_BYTES:
             return CodeRun("error", stdout.text, stderr.text, note="it was ended, because it wrote without end")
-        if "exit_code" not in told:
+        if "exit_code" not in report:
             raise ToolFailed("the code's process ended before the code did")
         files, start = [], 0
-        for name, size in told["files"]:
+        for name, size in report["files"]:
             files.append(produced_file(name, bodies[start : start + size]))
             start += size
-        note = f"{told['left_out']} more files were left out: too many, or too large" if told["left_out"] else ""
-        return _ended(told["exit_code"], CodeRun("completed", stdout.text, stderr.text, 0, tuple(files), note))
+        note = f"{report['left_out']} more files were left out: too many, or too large" if report["left_out"] else ""
+        return _ended(report["exit_code"], CodeRun("completed", stdout.text, stderr.text, 0, tuple(files), note))
 
 
 class _Stream:

@@ -43,8 +43,8 @@ def body_of(model: str, size: str) -> Body:
 
 def _body_for_amazon(request: ImageRequest, width: int, height: int) -> Mapping[str, Any]:
     config = {"numberOfImages": 1, "width": width, "height": height, "seed": request.seed}
-    told = {"text": request.prompt}
-    return {"taskType": "TEXT_IMAGE", "textToImageParams": told, "imageGenerationConfig": config}
+    text_params = {"text": request.prompt}
+    return {"taskType": "TEXT_IMAGE", "textToImageParams": text_params, "imageGenerationConfig": config}
 
 
 def _body_for_stability(request: ImageRequest, ratio: str) -> Mapping[str, Any]:

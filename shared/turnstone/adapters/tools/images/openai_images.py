@@ -37,9 +37,9 @@ class OpenAICompatibleImages:
         if not self._model.rpartition("/")[2].startswith(BY_VALUE_ONLY):
             body["response_format"] = "b64_json"
         # as a message, so that the server's error text cannot show it
-        told = (UserMessage(content=request.prompt),)
-        asking = InferenceRequest(self._model, told, provider_data=request.provider_data, stop=request.stop)
-        return _image_in(self._server.posted("/images/generations", body, asking))
+        quoted = (UserMessage(content=request.prompt),)
+        wrapped = InferenceRequest(self._model, quoted, provider_data=request.provider_data, stop=request.stop)
+        return _image_in(self._server.posted("/images/generations", body, wrapped))
 
 
 def _image_in(answer: bytes) -> bytes:

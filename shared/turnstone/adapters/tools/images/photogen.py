@@ -43,25 +43,25 @@ class PhotogenToolbox:
                 image = self._model().generate(ImageRequest(prompt, seed, invocation.asker.provider_data, stop))
                 kind = kind_of(image)
             except (ModelError, StoreUnavailable, Unsupported) as failure:
-                if stop.is_given:
+                if stop.is_set:
                     raise ToolFailed(f"the image was not made in {invocation.timeout_s:g} s") from failure
                 raise ToolFailed(str(failure)) from failure
         file = ProducedFile(f"photogen-{digest.hex()[:12]}{kind.suffix}", kind.mime_type, image)
-        said = (
+        message = (
             f"Made the image {file.name} ({kind.mime_type}, {len(image)} bytes). The user is given it with the answer."
         )
-        return ToolResult(said, files=(file,))
+        return ToolResult(message, files=(file,))
 
 
 @contextmanager
 def _stopped_in_time(invocation: ToolInvocation) -> Iterator[StopSignal]:
     """Within the block, return a signal that is set when the call is cancelled or takes too long."""
     stop = StopSignal()
-    timer = Timer(invocation.timeout_s, stop.give)
+    timer = Timer(invocation.timeout_s, stop.set)
     timer.daemon = True
     timer.start()
     try:
-        with (invocation.stop or StopSignal()).heeded_by(stop.give):
+        with (invocation.stop or StopSignal()).heeded_by(stop.set):
             yield stop
     finally:
         timer.cancel()

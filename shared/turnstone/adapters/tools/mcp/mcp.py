@@ -62,10 +62,10 @@ class McpToolbox:
             if trouble.refused is not None:
                 refusal = self._unavailable(peer, trouble)
                 raise ToolFailed(str(refusal), refusal) from trouble
-            is_known = trouble.is_unsent or trouble.is_answer
-            unknown = "" if is_known else "; whether the tool ran is unknown"
-            said = peer.redacted(str(trouble))
-            raise ToolFailed(f"the MCP server of {self._name!r}: {said}{unknown}") from trouble
+            is_certain = trouble.is_unsent or trouble.is_answer
+            unknown = "" if is_certain else "; whether the tool ran is unknown"
+            message = peer.redacted(str(trouble))
+            raise ToolFailed(f"the MCP server of {self._name!r}: {message}{unknown}") from trouble
         except ToolFailed as failed:  # as the server's own message
             raise ToolFailed(peer.redacted(str(failed))) from failed
 

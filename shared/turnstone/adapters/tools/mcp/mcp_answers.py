@@ -26,21 +26,21 @@ BINARY = "application/octet-stream"
 
 def result_of(answer: CallToolResult) -> ToolResult:
     """Return the result. Raises ToolFailed with the server's message if the tool failed."""
-    told = _Told()
+    items_of_answer = _Items()
     for block in answer.content[:MAX_ITEMS]:
-        told.take(block)
+        items_of_answer.take(block)
     if len(answer.content) > MAX_ITEMS:
-        told.say(f"[{len(answer.content) - MAX_ITEMS} more items are left out]")
+        items_of_answer.add_text(f"[{len(answer.content) - MAX_ITEMS} more items are left out]")
     structured = _storable(answer.structured_content)
-    if structured is not None and not told.items:
-        told.say(json.dumps(structured, ensure_ascii=False))
+    if structured is not None and not items_of_answer.items:
+        items_of_answer.add_text(json.dumps(structured, ensure_ascii=False))
     if answer.is_error:
-        raise ToolFailed(told.text()[:MAX_FAILURE_CHARS] or "the tool failed and did not say why")
+        raise ToolFailed(items_of_answer.text()[:MAX_FAILURE_CHARS] or "the tool failed and did not say why")
     metadata = None if structured is None else {"structured_content": structured}
-    return ToolResult(told.content(), metadata, tuple(told.files))
+    return ToolResult(items_of_answer.content(), metadata, tuple(items_of_answer.files))
 
 
-class _Told:
+class _Items:
     """The items of a result, in order, and the files among them."""
 
     def __init__(self) -> None:
@@ -51,21 +51,21 @@ class _Told:
     def take(self, block: ContentBlock) -> None:
         match block.type:
             case "text":
-                self.say(block.text)
+                self.add_text(block.text)
             case "image":
                 self._show(block.data, block.mime_type)
             case "audio":
                 self._keep(block.data, block.mime_type, "audio")
             case "resource_link":
                 described = f": {block.description}" if block.description else ""
-                self.say(f"[{block.name} is at {block.uri}{described}]")
+                self.add_text(f"[{block.name} is at {block.uri}{described}]")
             case "resource":
                 if hasattr(block.resource, "text"):
-                    self.say(block.resource.text)
+                    self.add_text(block.resource.text)
                 else:
                     self._keep_blob(block.resource)
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         room = MAX_TEXT_CHARS - self._chars
         if len(text) > room:
             if room <= 0:
@@ -83,7 +83,7 @@ class _Told:
 
     def _show(self, encoded: str, mime_type: str) -> None:
         if _decoded(encoded) is None:
-            self.say(f"[an image, {_type(mime_type)}, is left out: it is not base64]")
+            self.add_text(f"[an image, {_type(mime_type)}, is left out: it is not base64]")
         else:
             self.items.append(ImageItem(image=Image(data=encoded)))
 
@@ -93,13 +93,13 @@ class _Told:
     def _keep(self, encoded: str, mime_type: str, kind: str, uri: str = "") -> None:
         body, mime_type = _decoded(encoded), _type(mime_type)
         if body is None:
-            self.say(f"[{kind}, {mime_type}, is left out: it is not base64]")
+            self.add_text(f"[{kind}, {mime_type}, is left out: it is not base64]")
             return
         number = len(self.files) + 1
         named = NOT_IN_A_FILE_NAME.sub("_", urlsplit(uri).path.rpartition("/")[2]).strip("._")[-100:]
         name = f"{number}-{named}" if named else f"{kind}-{number}{_ending(mime_type)}"
         self.files.append(ProducedFile(name, mime_type, body))
-        self.say(f"[{kind}: {name}, {mime_type}, {len(body)} bytes]")
+        self.add_text(f"[{kind}: {name}, {mime_type}, {len(body)} bytes]")
 
 
 def _decoded(encoded: str) -> bytes | None:

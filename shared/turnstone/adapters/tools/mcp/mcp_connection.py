@@ -26,7 +26,7 @@ Way = Literal["streamable", "sse"]
 Answer = TypeVar("Answer")
 IDEMPOTENCY_KEY = "turnstone/idempotencyKey"
 CLOSE_S = 3.0
-MAX_SAID_CHARS = 2_000
+MAX_MESSAGE_CHARS = 2_000
 TOO_LARGE = "it sent an event that is too large"
 # at lower levels these log addresses with their queries, and request bodies
 for _name, _level in (("mcp", logging.CRITICAL), ("httpx2", logging.WARNING), ("httpcore2", logging.WARNING)):
@@ -51,13 +51,13 @@ class McpConnection:
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Client] = self._loop.create_future()
         self._end = asyncio.Event()
-        self._asking: set[asyncio.Task[Any]] = set()
+        self._requests: set[asyncio.Task[Any]] = set()
         self._lists = asyncio.Lock()
         self._listing: McpListing | None = None
         self._listed_at = 0.0
         self._users = 0
         self._idle: asyncio.TimerHandle | None = None
-        self._is_given_up = False
+        self._is_retired = False
         self.way = way
         self.was_used = False
         self.task = asyncio.create_task(self._keep())
@@ -65,7 +65,7 @@ class McpConnection:
 
     @property
     def is_open(self) -> bool:
-        return not (self._is_given_up or self.task.done())
+        return not (self._is_retired or self.task.done())
 
     @property
     def refuses_posts(self) -> bool:
@@ -106,39 +106,39 @@ class McpConnection:
             self._users -= 1
             self._rest()
 
-    def give_up(self) -> None:
+    def retire(self) -> None:
         """Retire the connection: close it after its last call, and accept no further ones."""
-        self._is_given_up = True
+        self._is_retired = True
         self._rest()
 
     def _rest(self) -> None:
-        if self._users or self._asking:
+        if self._users or self._requests:
             return
-        if self._is_given_up:
+        if self._is_retired:
             self._end.set()
         elif not self.task.done():
-            self._idle = self._loop.call_later(self._limits.idle_s, self.give_up)
+            self._idle = self._loop.call_later(self._limits.idle_s, self.retire)
 
     async def _ask(self, question: Coroutine[Any, Any, Answer]) -> Answer:
         work = asyncio.create_task(question)
-        self._asking.add(work)
+        self._requests.add(work)
         work.add_done_callback(self._answered)
         try:
             await asyncio.wait((work, self.task), return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not work.done():
-                self.give_up()
+                self.retire()
                 work.cancel()  # the package notifies the server, without a wait
         if work.done() and not work.cancelled():
             error = work.exception()
             if error is None:
                 self.was_used = True
                 return work.result()
-            raise self._told(error) from error
-        raise self._told(self.task.exception() if self.task.done() and not self.task.cancelled() else None)
+            raise self._trouble_of(error) from error
+        raise self._trouble_of(self.task.exception() if self.task.done() and not self.task.cancelled() else None)
 
     def _answered(self, work: asyncio.Task[Any]) -> None:
-        self._asking.discard(work)
+        self._requests.discard(work)
         if not work.cancelled():
             work.exception()  # passed to the waiting calls, if any
         self._rest()
@@ -162,18 +162,18 @@ class McpConnection:
             async with self._client() as client:
                 deadline.reschedule(None)
                 self._ready.set_result(client)
-                hears = asyncio.create_task(self._hear_of_changes(client))
-                hears.add_done_callback(_forgive)
+                receiving = asyncio.create_task(self._receive_changes(client))
+                receiving.add_done_callback(_forgive)
                 try:
                     await self._end.wait()
                 finally:
-                    hears.cancel()
+                    receiving.cancel()
                 deadline.reschedule(self._loop.time() + CLOSE_S)
 
     def _client(self) -> AbstractAsyncContextManager[Client]:
         streams: AbstractAsyncContextManager[Any]
         if self.way == "sse":
-            streams = sse_client(self._peer.uri, httpx_client_factory=self._http_as_asked)
+            streams = sse_client(self._peer.uri, httpx_client_factory=self._http_client)
         else:
             streams = self._streamable()
         return Client(
@@ -200,7 +200,7 @@ class McpConnection:
             transport=self._wire, headers=list(self._peer.headers), timeout=timeout, trust_env=False
         )
 
-    def _http_as_asked(
+    def _http_client(
         self,
         headers: dict[str, str] | None = None,  # noqa: ARG002 - none are asked for, and the times are ours
         timeout: httpx2.Timeout | None = None,  # noqa: ARG002
@@ -208,7 +208,7 @@ class McpConnection:
     ) -> httpx2.AsyncClient:
         return self._http()
 
-    async def _hear_of_changes(self, client: Client) -> None:
+    async def _receive_changes(self, client: Client) -> None:
         tools = client.server_capabilities.tools
         if tools and tools.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             async with client.listen(tools_list_changed=True) as changes:
@@ -222,7 +222,7 @@ class McpConnection:
     def _events_changed(self, *, is_over: bool) -> None:
         """Over SSE, answers to all calls come in one stream, and a failed request gets no answer."""
         if self.way == "sse":
-            self.give_up()
+            self.retire()
             if is_over:
                 self._end.set()
 
@@ -234,7 +234,7 @@ class McpConnection:
             self._ready.set_exception(self._why_not_begun(error))
             self._ready.exception()  # passed to the waiting calls, if any
 
-    def _told(self, error: BaseException | None) -> McpTrouble:
+    def _trouble_of(self, error: BaseException | None) -> McpTrouble:
         """Return the failure as a message for people."""
         while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
@@ -247,16 +247,16 @@ class McpConnection:
                 return self._wire.trouble
             return McpTrouble(TOO_LARGE if "exceeded" in str(error) else "the connection broke before it answered")
         if isinstance(error, MCPError) and error.code != PARSE_ERROR:
-            known = self._wire.trouble_in(error.data)
-            said = " ".join(error.message.split())[:MAX_SAID_CHARS]  # on one line: logs show it, too
-            return known or McpTrouble(f"it says: {said}", is_answer=True)
+            recognised = self._wire.trouble_in(error.data)
+            server_text = " ".join(error.message.split())[:MAX_MESSAGE_CHARS]  # on one line: logs show it, too
+            return recognised or McpTrouble(f"it says: {server_text}", is_answer=True)
         return McpTrouble("its answer does not follow MCP")
 
     def _why_not_begun(self, error: BaseException | None) -> McpTrouble:
         if isinstance(error, TimeoutError):
             return McpTrouble(f"it did not begin to speak MCP within {self._limits.connect_s:g} s")
         opening = self._wire.trouble_opening if self.way == "sse" else None  # other servers may refuse a GET
-        return self._wire.trouble or opening or self._told(error)
+        return self._wire.trouble or opening or self._trouble_of(error)
 
 
 def _is_closed(error: BaseException) -> bool:

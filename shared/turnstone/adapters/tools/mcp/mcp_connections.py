@@ -109,7 +109,7 @@ class McpConnections:
         timeout_s: float,
         stop: StopSignal | None,
     ) -> Answer:
-        if stop is not None and stop.is_given:  # the loop could finish before the future is registered
+        if stop is not None and stop.is_set:  # the loop could finish before the future is registered
             work.close()
             raise McpTrouble(STOPPED, is_unsent=True)
         future = asyncio.run_coroutine_threadsafe(_within(timeout_s, work), loop)

@@ -59,12 +59,12 @@ class McpPeer:
     def shown_uri(self) -> str:
         return shown(self.uri)
 
-    def redacted(self, said: str) -> str:
+    def redacted(self, text: str) -> str:
         """Return the server's text without values of headers, or words of them."""
-        told = {part for _, value in self.headers for part in (value, *value.split())}
-        for secret in sorted(told, key=len, reverse=True):
-            said = said.replace(secret, REDACTED) if len(secret) >= SHORTEST_SECRET else said
-        return said
+        secrets = {part for _, value in self.headers for part in (value, *value.split())}
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, REDACTED) if len(secret) >= SHORTEST_SECRET else text
+        return text
 
 
 def peer_of(uri: str, asker: ToolAsker, *, is_configured: bool) -> McpPeer:

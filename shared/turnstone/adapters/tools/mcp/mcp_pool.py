@@ -38,7 +38,7 @@ class McpPool:
             try:
                 return await connection.listing()
             except McpTrouble:
-                connection.give_up()
+                connection.retire()
                 if not had_answered:
                     raise
         async with self._opened(peer) as another:
@@ -55,7 +55,7 @@ class McpPool:
             except McpTrouble as trouble:
                 if not (trouble.is_unsent and had_answered):
                     raise
-                connection.give_up()
+                connection.retire()
         async with self._opened(peer) as another:
             return await another.call(name, arguments, idempotency_key)
 
@@ -67,7 +67,7 @@ class McpPool:
         """Close all connections; returns when they are closed, or after a short timeout."""
         tasks = [connection.task for connection in self._all]
         for connection in tuple(self._all):
-            connection.give_up()
+            connection.retire()
         if tasks:
             await asyncio.wait(tasks)
 
@@ -85,7 +85,7 @@ class McpPool:
         try:
             await connection.opened()
         except McpTrouble:
-            connection.give_up()
+            connection.retire()
             if connection.way == "sse":
                 self._speaks_sse.pop(uri, None)
                 raise
@@ -107,7 +107,7 @@ class McpPool:
         self._kept.move_to_end(peer)
         while len(self._kept) > self._limits.kept:
             _, oldest = self._kept.popitem(last=False)
-            oldest.give_up()
+            oldest.retire()
         return connection
 
     def _forget(self, peer: McpPeer, connection: McpConnection) -> None:

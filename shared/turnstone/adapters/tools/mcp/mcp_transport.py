@@ -78,9 +78,9 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def trouble_in(self, told: object) -> McpTrouble | None:
+    def trouble_in(self, error_data: object) -> McpTrouble | None:
         """Return this transport's failure behind a JSON-RPC error; None if the error is the server's own."""
-        match told:
+        match error_data:
             case {"mark": self._mark, "why": str() as why, "is_unsent": bool() as is_unsent, "refused": refused}:
                 return McpTrouble(why, is_unsent=is_unsent, refused=refused)
             case _:
@@ -90,8 +90,8 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.stream.aclose()  # type: ignore[union-attr] # this one is made for asynchronous use
             return self._failed(request, McpTrouble("it compresses its answers against the request's Accept-Encoding"))
-        said = response.headers.get("content-type", "").lower()
-        if response.status_code < 300 and said.startswith(EVENTS):
+        media_type = response.headers.get("content-type", "").lower()
+        if response.status_code < 300 and media_type.startswith(EVENTS):
             self._takes_posts = self._takes_posts or request.method == "POST"
             events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
             is_get = request.method == "GET"
@@ -104,7 +104,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             return self._refused(request, response, body)
         if request.method == "POST":
             self._takes_posts = True
-            if _wants_answer(request) and not (response.status_code == 200 and said.startswith(JSON)):
+            if _expects_answer(request) and not (response.status_code == 200 and media_type.startswith(JSON)):
                 return self._failed(request, McpTrouble("its answer does not follow MCP"))
         return _whole(request, response, body)
 
@@ -140,13 +140,13 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             self._on_events(is_over=True)
         elif request.method == "GET":
             self.trouble_opening = trouble
-        told = {
+        error_data = {
             "mark": self._mark,
             "why": str(trouble),
             "is_unsent": trouble.is_unsent,
             "refused": trouble.refused,
         }
-        error = {"code": _CODE, "message": str(trouble), "data": told}
+        error = {"code": _CODE, "message": str(trouble), "data": error_data}
         return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 
 
@@ -204,7 +204,7 @@ def _whole(request: httpx2.Request, response: httpx2.Response, body: bytes) -> h
     return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
-def _wants_answer(request: httpx2.Request) -> bool:
+def _expects_answer(request: httpx2.Request) -> bool:
     """Return whether a POST is a JSON-RPC request, or one that only needs to be accepted."""
     if EVENTS not in request.headers.get("accept", ""):
         return False  # over SSE, the stream opened by a GET carries the answers
@@ -214,7 +214,7 @@ def _wants_answer(request: httpx2.Request) -> bool:
 
 def _is_rpc_error(body: bytes) -> bool:
     try:
-        told = json.loads(body)
+        error_data = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and "jsonrpc" in told and isinstance(told.get("error"), dict)
+    return isinstance(error_data, dict) and "jsonrpc" in error_data and isinstance(error_data.get("error"), dict)

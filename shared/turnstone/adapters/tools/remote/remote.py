@@ -63,8 +63,8 @@ class RemoteToolbox:
         fetched = self._fetcher.fetch(_request(remote, headers, invocation))
         if not 200 <= fetched.status < 300:
             secrets = [value for value in headers.values() if len(value) >= SHORTEST_SECRET]
-            said = quoted(text_in(fetched) or "", (), sorted(secrets, key=len, reverse=True))
-            raise ToolFailed(f"the tool's server answered HTTP {fetched.status}" + (f": {said}" if said else ""))
+            message = quoted(text_in(fetched) or "", (), sorted(secrets, key=len, reverse=True))
+            raise ToolFailed(f"the tool's server answered HTTP {fetched.status}" + (f": {message}" if message else ""))
         return result_of(fetched, invocation.call.tool_name)
 
 
@@ -91,9 +91,9 @@ def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolI
     )
 
 
-def _body(told: Mapping[str, Any]) -> bytes:
+def _body(arguments_left: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(arguments_left, ensure_ascii=False, allow_nan=False).encode()
     except ValueError:  # also lone surrogates
         raise ToolFailed("the arguments of this call have values that can't be sent as JSON") from None
 
@@ -101,13 +101,13 @@ def _body(told: Mapping[str, Any]) -> bytes:
 def _headers_of(remote: RemoteExecution) -> dict[str, str]:
     """Return the headers of the definition. Raises ToolFailed, which repeats no value."""
     headers: dict[str, str] = {}
-    known: set[str] = set()
+    taken: set[str] = set()
     for name, value in remote.headers.items():
         if name.lower() in OURS:
             raise ToolFailed(f"the header {name!r} of this tool's definition is not for a definition to set")
-        if name.lower() in known:
+        if name.lower() in taken:
             raise ToolFailed(f"the header {name!r} is more than once in this tool's definition")
-        known.add(name.lower())
+        taken.add(name.lower())
         headers[_usual(name)] = value.get_secret_value().strip()
     return headers
 

@@ -30,8 +30,8 @@ def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
     mime_type = fetched.media_type or ANY_BYTES
     stem = NOT_IN_NAMES.sub("_", tool_name)[:MAX_NAME_CHARACTERS] or "file"
     file = ProducedFile(stem + (mimetypes.guess_extension(mime_type) or ".bin"), mime_type, fetched.body)
-    said = f"The answer is the file {file.name} ({mime_type}, {len(file.body)} bytes). The user is given it."
-    return ToolResult(said, _metadata(fetched), (file,))
+    notice = f"The answer is the file {file.name} ({mime_type}, {len(file.body)} bytes). The user is given it."
+    return ToolResult(notice, _metadata(fetched), (file,))
 
 
 def text_in(fetched: Fetched) -> str | None:

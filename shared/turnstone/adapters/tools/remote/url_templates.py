@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from turnstone.domain.errors import ToolFailed
 
-PLACE = re.compile(r"\{([^{}]*)\}")
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 PARTS = re.compile(r"(?P<origin>https?://[^/?#\\]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.I | re.S)
 SPLIT_ESCAPE = re.compile(r"%[0-9A-Fa-f]?\{")
 DOTS = (".", "..")
@@ -40,24 +40,24 @@ def filled(template: str, arguments: Mapping[str, Any]) -> FilledUrl:
     parts = PARTS.fullmatch(template.strip())
     if parts is None:
         raise ToolFailed("the url of this tool's definition begins with neither http:// nor https://")
-    if PLACE.search(parts["origin"]):
+    if PLACEHOLDER.search(parts["origin"]):
         raise ToolFailed("the url of this tool's definition has an argument in its host or port, where none may be")
     if SPLIT_ESCAPE.search(template):
         raise ToolFailed("the url of this tool's definition has an argument within a percent-encoded character")
     path = "/".join(_segment(segment, arguments) for segment in parts["path"].split("/"))
-    query = PLACE.sub(lambda place: quote(_text_for(place[1], arguments), safe=""), parts["query"] or "")
+    query = PLACEHOLDER.sub(lambda found: quote(_text_for(found[1], arguments), safe=""), parts["query"] or "")
     names = frozenset(name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True))
     url = parts["origin"] + path + (f"?{query}" if query else "")
-    return FilledUrl(url, frozenset(PLACE.findall(parts["path"] + (parts["query"] or ""))), names)
+    return FilledUrl(url, frozenset(PLACEHOLDER.findall(parts["path"] + (parts["query"] or ""))), names)
 
 
-def with_query(url: str, told: Mapping[str, Any]) -> str:
+def with_query(url: str, further: Mapping[str, Any]) -> str:
     """Return the URL with a longer query: a list as a repeated name, an object as JSON.
 
     Raises:
         ToolFailed: a text cannot be encoded.
     """
-    pairs = [(name, text) for name, value in told.items() for text in _texts(value)]
+    pairs = [(name, text) for name, value in further.items() for text in _texts(value)]
     if not pairs:
         return url
     try:
@@ -71,12 +71,12 @@ def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
 
     Servers may decode a path before routing it, so an encoded argument must not lead elsewhere either.
     """
-    if not PLACE.search(segment):
+    if not PLACEHOLDER.search(segment):
         return segment
-    made = PLACE.sub(lambda place: quote(_text_for(place[1], arguments), safe=""), segment)
+    made = PLACEHOLDER.sub(lambda found: quote(_text_for(found[1], arguments), safe=""), segment)
     parts = re.split(r"[/\\]", unquote(made))
     if not made or any(part.partition(";")[0].strip() in DOTS for part in parts):
-        names = ", ".join(map(repr, PLACE.findall(segment)))
+        names = ", ".join(map(repr, PLACEHOLDER.findall(segment)))
         raise ToolFailed(f"the argument {names} can't stand in the url: it is empty, or leads to another path")
     return made
 

@@ -59,18 +59,18 @@ def brave_results(answer: Json) -> list[Any]:
 
     An entry of that order refers to one result, or to all results of its kind as a list.
     """
-    mixed = (_at_place(answer, place) for place in entries_in(answer, "mixed", "main"))
+    mixed = (_at_entry(answer, entry) for entry in entries_in(answer, "mixed", "main"))
     found = list(islice(filter(None, mixed), TOP_K))
     return found or _each_of(entries_in(answer, "web", "results"), WEB_FIELDS)
 
 
-def _at_place(answer: Json, place: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
-    kind = place.get("type") if isinstance(place, dict) else None
+def _at_entry(answer: Json, entry: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
+    kind = entry.get("type") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in FIELDS_OF_KINDS:
         return None
     results, fields = entries_in(answer, kind, "results"), FIELDS_OF_KINDS[kind]
-    index = place.get("index")
-    if isinstance(index, int) and not place.get("all"):
+    index = entry.get("index")
+    if isinstance(index, int) and not entry.get("all"):
         return picked(results[index], fields) if 0 <= index < len(results) else None
     return _each_of(results, fields)
 
@@ -87,28 +87,28 @@ def _each_of(results: Iterable[Any], fields: tuple[str, ...]) -> list[dict[str, 
     return list(islice(filter(None, (picked(result, fields) for result in results)), TOP_K))
 
 
-def _ask_brave(query: str, key: str) -> Question:
-    asked = " ".join(query.split()[:MAX_BRAVE_WORDS])[:MAX_BRAVE_CHARACTERS]
-    return Question(params={"q": asked, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
+def _brave_request(query: str, key: str) -> Question:
+    cut_query = " ".join(query.split()[:MAX_BRAVE_WORDS])[:MAX_BRAVE_CHARACTERS]
+    return Question(params={"q": cut_query, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
 
 
-def _ask_bing(query: str, key: str) -> Question:
-    told = {"q": query, "count": str(TOP_K), "textFormat": "Raw"}
-    return Question(params=told, headers={"Ocp-Apim-Subscription-Key": key})
+def _bing_request(query: str, key: str) -> Question:
+    query_params = {"q": query, "count": str(TOP_K), "textFormat": "Raw"}
+    return Question(params=query_params, headers={"Ocp-Apim-Subscription-Key": key})
 
 
-def _ask_tavily(query: str, key: str) -> Question:
+def _tavily_request(query: str, key: str) -> Question:
     return Question(posted={"query": query, "max_results": TOP_K}, headers={"Authorization": f"Bearer {key}"})
 
 
 ENGINES = {
     "brave": SearchEngine(
-        "Brave", "https://api.search.brave.com/res/v1/web/search", "brave_search_api_key", _ask_brave, brave_results
+        "Brave", "https://api.search.brave.com/res/v1/web/search", "brave_search_api_key", _brave_request, brave_results
     ),
     "bing": SearchEngine(
-        "Bing", "https://api.bing.microsoft.com/v7.0/search", "bing_search_api_key", _ask_bing, _bing_results
+        "Bing", "https://api.bing.microsoft.com/v7.0/search", "bing_search_api_key", _bing_request, _bing_results
     ),
     "tavily": SearchEngine(
-        "Tavily", "https://api.tavily.com/search", "tavily_search_api_key", _ask_tavily, _tavily_results
+        "Tavily", "https://api.tavily.com/search", "tavily_search_api_key", _tavily_request, _tavily_results
     ),
 }

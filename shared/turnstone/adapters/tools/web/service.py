@@ -48,7 +48,7 @@ class Service:
         self._url = url
         self._fetcher = fetcher
 
-    def ask(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
+    def query_service(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
         """Return the service's JSON object. Raises ToolFailed, which repeats neither the key nor the query."""
         body = None if question.posted is None else json.dumps(question.posted).encode()
         sent_as = {} if body is None else {"Content-Type": "application/json"}
@@ -70,8 +70,8 @@ class Service:
         except (ValueError, RecursionError):
             answer = None
         if fetched.status != 200:
-            said = quoted(_error_in(answer), (), (key,))
-            raise ToolFailed(f"{self._title} {_meaning(fetched.status)}" + (f": {said}" if said else ""))
+            message = quoted(_error_in(answer), (), (key,))
+            raise ToolFailed(f"{self._title} {_meaning(fetched.status)}" + (f": {message}" if message else ""))
         if not isinstance(answer, dict):
             raise ToolFailed(f"{self._title} answered with something other than a JSON object")
         return answer
@@ -140,9 +140,9 @@ def picked(entry: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: _shortened(fields[name]) for name in names if fields.get(name) not in (None, "", [])}
 
 
-def as_text(told: Json) -> str:
+def as_text(json_value: Json) -> str:
     """Return JSON as a storable text: a lone surrogate, which JSON can express, becomes a mark."""
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace").decode()
+    return json.dumps(json_value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def entries_in(answer: Json, *path: str) -> list[Any]:
@@ -176,12 +176,12 @@ def _error_in(answer: Any) -> str:
     return next(_sentences(answer, 4), "")
 
 
-def _sentences(told: Any, levels: int) -> Iterator[str]:
-    if isinstance(told, str):
-        yield told
-    elif isinstance(told, list) and levels:
-        for entry in told:
+def _sentences(json_value: Any, levels: int) -> Iterator[str]:
+    if isinstance(json_value, str):
+        yield json_value
+    elif isinstance(json_value, list) and levels:
+        for entry in json_value:
             yield from _sentences(entry, levels - 1)
-    elif isinstance(told, dict) and levels:
+    elif isinstance(json_value, dict) and levels:
         for name in ("error", "errors", "detail", "message", "msg", "queryresult"):
-            yield from _sentences(told.get(name), levels - 1)
+            yield from _sentences(json_value.get(name), levels - 1)

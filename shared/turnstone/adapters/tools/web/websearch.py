@@ -53,7 +53,7 @@ class WebSearchToolbox:
         name, engine, key = self._chosen(invocation)
         url = (self._url if name == self._own else None) or engine.url
         service = Service(engine.title, url, self._fetcher(self._url if name == self._own else None))
-        answer = service.ask(engine.question(query, key), key, invocation)
+        answer = service.query_service(engine.question(query, key), key, invocation)
         found = {"query": query, "top_k": engine.results(answer)}
         return ToolResult(as_text(found), {"engine": name})
 
@@ -69,7 +69,7 @@ class WebSearchToolbox:
             return name, engine, key
         if named is None:
             for other_name, other in ENGINES.items():
-                handed_on = invocation.asker.provider_data.key(other.caller_key)
-                if handed_on is not None:
-                    return other_name, other, handed_on.strip()
+                passed_on = invocation.asker.provider_data.key(other.caller_key)
+                if passed_on is not None:
+                    return other_name, other, passed_on.strip()
         raise without_key(f"the web search ({engine.title})", engine.caller_key, "tools.websearch")

@@ -62,9 +62,9 @@ class WolframToolbox:
         key = caller_key(invocation, CALLER_KEY) or self._key.text()
         if key is None:
             raise without_key("Wolfram|Alpha", CALLER_KEY, "tools.wolfram_alpha")
-        told = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
+        json_value = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
         service = Service("Wolfram|Alpha", self._url or URL, self._fetcher(self._url))
-        answer = service.ask(Question(told), key, invocation)
+        answer = service.query_service(Question(json_value), key, invocation)
         return ToolResult(as_text(cleaned(answer, key)))
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from turnstone.dialects.openai.chat.messages import AnySaid, NamedTool, Tool
+from turnstone.dialects.openai.chat.messages import AnyChatMessage, NamedTool, Tool
 from turnstone.dialects.openai.chat.stored_completions import Metadata
 from turnstone.dialects.openai.strict import OpenBody, Strict, refuse
 from turnstone.domain.agents.agents import (
@@ -103,7 +103,7 @@ Penalty = Annotated[float, Field(ge=-2, le=2, strict=True)]
 
 class CreateChatCompletion(OpenBody):
     model: str
-    messages: Annotated[Many[AnySaid], Field(min_length=1)]
+    messages: Annotated[Many[AnyChatMessage], Field(min_length=1)]
     stream: Flag = False
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
@@ -178,16 +178,18 @@ class CreateChatCompletion(OpenBody):
             tool_config=ToolConfig(tool_choice=self._choice()),
         )
         return Question(
-            messages=tuple(said.to_message() for said in self.messages),
+            messages=tuple(message.to_message() for message in self.messages),
             config=config,
             extras=self._extras(),
-            message_extras={place: more for place, said in enumerate(self.messages) if (more := said.to_extras())},
+            message_extras={
+                index: more for index, message in enumerate(self.messages) if (more := message.to_extras())
+            },
             tool_extras={tool.function.name: more for tool in self.tools if (more := tool.to_extras())},
             needed_extras=tuple(name for name in NEEDED if getattr(self, name) or (name == "seed" and self.seed == 0)),
         )
 
     @property
-    def tells_usage(self) -> bool:
+    def includes_usage(self) -> bool:
         """Whether a stream ends with the usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 

@@ -194,9 +194,9 @@ class CompletionEncoder:
     """Encodes continuations of the prompts of one request, and their events."""
 
     def __init__(
-        self, body: CreateCompletion, answer_id: str, asked_at: datetime, *, ends_with_done: bool = True
+        self, body: CreateCompletion, answer_id: str, requested_at: datetime, *, ends_with_done: bool = True
     ) -> None:
-        self._named = {"id": f"cmpl-{answer_id}", "created": int(asked_at.timestamp()), "model": body.model}
+        self._named = {"id": f"cmpl-{answer_id}", "created": int(requested_at.timestamp()), "model": body.model}
         # a stream carries them with the answer: it must not hold them while its client does not read
         self._echoes = body.prompts if body.echo and not body.stream else ("",) * len(body.prompts)
         self._includes_usage = body.includes_usage
@@ -213,7 +213,7 @@ class CompletionEncoder:
     def begun(self) -> bytes:
         return b""
 
-    def said(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         if isinstance(part, str):
             return self._piece(part)
         end = self._piece("", _reason(part.answer))

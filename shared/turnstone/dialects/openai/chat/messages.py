@@ -57,7 +57,7 @@ Texts = str | Annotated[Many[TextPart], Field(min_length=1)]
 Parts = Annotated[Many[Annotated[TextPart | ImagePart, Field(discriminator="type")]], Field(min_length=1)]
 
 
-class Said(Open):
+class ChatMessage(Open):
     """Common fields of all messages."""
 
     content: Any
@@ -71,7 +71,7 @@ class Said(Open):
         return extras
 
 
-class SystemSaid(Said):
+class SystemChatMessage(ChatMessage):
     role: Literal["system", "developer"]
     content: Texts
 
@@ -79,7 +79,7 @@ class SystemSaid(Said):
         return SystemMessage(content=text_of_parts(self.content))
 
 
-class UserSaid(Said):
+class UserChatMessage(ChatMessage):
     role: Literal["user"] = "user"
     content: str | Parts
 
@@ -98,7 +98,7 @@ class Call(Open):
     function: FunctionCall
 
 
-class AssistantSaid(Said):
+class AssistantChatMessage(ChatMessage):
     role: Literal["assistant"] = "assistant"
     content: Texts | None = None
     refusal: str | None = None
@@ -113,11 +113,11 @@ class AssistantSaid(Said):
 
     def to_message(self) -> Message:
         calls = (call_from_json(call.id, call.function.name, call.function.arguments) for call in self.tool_calls)
-        said = self.content if self.content is not None else self.refusal or ""
-        return CompletionMessage(content=text_of_parts(said), stop_reason="end_of_turn", tool_calls=tuple(calls))
+        shown = self.content if self.content is not None else self.refusal or ""
+        return CompletionMessage(content=text_of_parts(shown), stop_reason="end_of_turn", tool_calls=tuple(calls))
 
 
-class ToolSaid(Said):
+class ToolChatMessage(ChatMessage):
     role: Literal["tool"] = "tool"
     content: Texts
     tool_call_id: str
@@ -126,7 +126,9 @@ class ToolSaid(Said):
         return ToolResponseMessage(call_id=self.tool_call_id, content=text_of_parts(self.content))
 
 
-AnySaid = Annotated[SystemSaid | UserSaid | AssistantSaid | ToolSaid, Field(discriminator="role")]
+AnyChatMessage = Annotated[
+    SystemChatMessage | UserChatMessage | AssistantChatMessage | ToolChatMessage, Field(discriminator="role")
+]
 
 
 class Function(Open):
@@ -141,8 +143,8 @@ class Tool(Open):
     function: Function
 
     def to_tool(self) -> ToolDef:
-        told = self.function
-        return ToolDef(name=told.name, description=told.description, input_schema=told.parameters)
+        called = self.function
+        return ToolDef(name=called.name, description=called.description, input_schema=called.parameters)
 
     def to_extras(self) -> dict[str, Any]:
         """Return the fields of OpenAI's tool that the domain value lacks."""

@@ -155,8 +155,8 @@ MESSAGES_QUERY = _page_query(
 
 def stored_wire(completion: bytes, messages: Iterable[BaseModel], metadata: Mapping[str, str] | None) -> bytes:
     """Return the JSON of a chat completion with the JSON of its request, as sent."""
-    asked = [message.model_dump(mode="json", by_alias=True, exclude_unset=True) for message in messages]
-    return completion[:-1] + b"," + to_json({"input_messages": asked, "metadata": metadata or {}})[1:]
+    sent = [message.model_dump(mode="json", by_alias=True, exclude_unset=True) for message in messages]
+    return completion[:-1] + b"," + to_json({"input_messages": sent, "metadata": metadata or {}})[1:]
 
 
 def with_metadata(wire: bytes, metadata: Mapping[str, str]) -> bytes:
@@ -220,11 +220,11 @@ class ListedIds:
 
 def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
     """Return the JSON of a list after the entries; the cursor continues an empty page."""
-    last_id = ids.last or (_place_beside(cursor, query) if cursor else "")
+    last_id = ids.last or (_unused_id_near(cursor, query) if cursor else "")
     return b"]," + to_json({"first_id": ids.first, "last_id": last_id, "has_more": has_more})[1:]
 
 
-def _place_beside(cursor: str, query: CompletionsQuery) -> str:
+def _unused_id_near(cursor: str, query: CompletionsQuery) -> str:
     """Return an unused id at the cursor's millisecond: the cursor itself may be the id of another caller's entry."""
     milliseconds = uuid7_milliseconds(cursor.removeprefix(WIRE_PREFIX))
     return WIRE_PREFIX + uuid7(milliseconds + query.is_newest_first, bytes(10))
@@ -241,24 +241,24 @@ def messages_in(wire: bytes, query: Mapping[str, Sequence[str]]) -> StoredMessag
         found = MESSAGE_ID.fullmatch(after)
         if found is None or found["completion_id"] != completion["id"]:
             raise InvalidRequest("after: not issued by this API", ("query", "after"))
-        place = int(found["index"])
-        messages = [each for each in messages if (each[0] < place if is_reverse else each[0] > place)]
+        position = int(found["index"])
+        messages = [each for each in messages if (each[0] < position if is_reverse else each[0] > position)]
     data = tuple(message for _, message in messages[:limit])
     ids = [message.id for message in data] or [""]
     return StoredMessages(data=data, first_id=ids[0], last_id=ids[-1], has_more=len(messages) > limit)
 
 
-def _messages(completion_id: str, asked: Sequence[Mapping[str, Any]]) -> Iterator[StoredMessage]:
-    for index, message in enumerate(asked):
+def _messages(completion_id: str, sent: Sequence[Mapping[str, Any]]) -> Iterator[StoredMessage]:
+    for index, message in enumerate(sent):
         content = message.get("content")
         parts = None if content is None or isinstance(content, str) else content
-        told = {name: message[name] for name in ("name", "tool_calls", "tool_call_id") if message.get(name)}
+        optional = {name: message[name] for name in ("name", "tool_calls", "tool_call_id") if message.get(name)}
         yield StoredMessage(
             id=f"{completion_id}-{index}",
             role=message["role"],
             content=content if parts is None else None,
             content_parts=parts,
-            **told,
+            **optional,
         )
 
 

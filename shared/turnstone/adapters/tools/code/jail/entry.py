@@ -153,12 +153,12 @@ def _confine(job: dict[str, Any], *, is_root: bool) -> None:
         os.setgroups([])
         os.setresgid(1, 1, 1)
         os.setresuid(1, 1, 1)
-    kernel.give_up_rights()
+    kernel.drop_rights()
 
 
 def _execute(program: str, job: dict[str, Any]) -> None:
     """Replace this interpreter by a fresh one that runs the program. Raises OSError."""
-    told = {
+    job_fields = {
         "code": job["code"],
         "filter": filter_program(os.uname().machine, os.getpid()),
         "modules": job["modules"],
@@ -166,7 +166,7 @@ def _execute(program: str, job: dict[str, Any]) -> None:
     }
     given = os.memfd_create("job")
     with open(given, "wb", closefd=False) as file:
-        file.write(marshal.dumps(told))
+        file.write(marshal.dumps(job_fields))
     os.lseek(given, 0, os.SEEK_SET)
     os.dup2(given, 0)
     command = [job["interpreter"], "-I", "-S", "-X", "utf8", "-c", program]

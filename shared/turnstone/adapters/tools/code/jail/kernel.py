@@ -35,8 +35,8 @@ def unshare(flags: int) -> None:
 
 def mount(source: str, target: str, flags: int, kind: str | None = None, options: str | None = None) -> None:
     """Mount, or change a mount. Raises JailRefused."""
-    told = [text.encode() if text is not None else None for text in (source, target, kind, options)]
-    result = _libc.mount(told[0], told[1], told[2], ctypes.c_ulong(flags), told[3])
+    encoded = [text.encode() if text is not None else None for text in (source, target, kind, options)]
+    result = _libc.mount(encoded[0], encoded[1], encoded[2], ctypes.c_ulong(flags), encoded[3])
     _check(result, "a mount")
 
 
@@ -80,7 +80,7 @@ def die_with_parent() -> None:
     _check(_prctl(_SET_DEATH_SIGNAL, _SIGKILL), "to end with its parent")
 
 
-def give_up_rights() -> None:
+def drop_rights() -> None:
     """Drop every capability permanently: no program started later can regain one. Raises JailRefused."""
     _check(_prctl(_SET_NO_NEW_PRIVILEGES, 1), "to do without new rights")
     _check(_prctl(_AMBIENT, _CLEAR_ALL), "to give up its rights")
@@ -89,14 +89,14 @@ def give_up_rights() -> None:
 
 
 def _prctl(option: int, *arguments: int) -> int:
-    told = [ctypes.c_ulong(given) for given in arguments]
-    result: int = _libc.prctl(ctypes.c_int(option), *told, *[ctypes.c_ulong(0)] * (4 - len(told)))
+    encoded = [ctypes.c_ulong(given) for given in arguments]
+    result: int = _libc.prctl(ctypes.c_int(option), *encoded, *[ctypes.c_ulong(0)] * (4 - len(encoded)))
     return result
 
 
 def _call(number: int, *arguments: int | bytes) -> int:
-    told = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number), *told)
+    encoded = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
+    result: int = _libc.syscall(ctypes.c_long(number), *encoded)
     return result
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.fetching.rules import Resolver
 
 
-class Asking:
+class Deadline:
     """Within the `with` block a fetch may block until its deadline or the stop signal.
 
     Ends every wait, also for a server that sends one byte at a time, which no socket timeout notices.
@@ -57,7 +57,7 @@ class Asking:
 
     def ended(self, shown: str) -> FetchFailed:
         """Return the error for the reason of the end."""
-        if self._stop.is_given:
+        if self._stop.is_set:
             return FetchFailed(shown, "the request was cancelled")
         return FetchFailed(shown, f"it did not answer in {self._timeout_s:g} s")
 
@@ -65,12 +65,12 @@ class Asking:
         """Shut the socket at the end, also during the TLS handshake, which takes the socket over."""
         self._line.hold(self._held.enter_context(sock.dup()))
 
-    def looked_up(self, resolver: Resolver, host: str, port: int) -> Sequence[str]:
+    def resolve_host(self, resolver: Resolver, host: str, port: int) -> Sequence[str]:
         """Return the resolver's addresses, none on failure or timeout: the resolver has no timeout of its own."""
-        Thread(target=self._look_up, args=(resolver, host, port), daemon=True).start()
+        Thread(target=self._resolve, args=(resolver, host, port), daemon=True).start()
         return self._found.get() or ()
 
-    def _look_up(self, resolver: Resolver, host: str, port: int) -> None:
+    def _resolve(self, resolver: Resolver, host: str, port: int) -> None:
         found: Sequence[str] = ()
         try:
             found = resolver(host, port)
