@@ -117,7 +117,7 @@ def reason_of(problem: BaseException) -> str:
 def summary_message(error: BaseException) -> dict[str, Any]:
     """Return what the log tells of an error: its class, and who provides the model, never what was said."""
     told: dict[str, Any] = {"error": type(error).__name__}
-    return {**told, **error.told} if isinstance(error, errors.ModelError) else told
+    return {**told, **error.log_fields} if isinstance(error, errors.ModelError) else told
 
 
 def caller_or_error(look_up: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:

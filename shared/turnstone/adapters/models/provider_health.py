@@ -49,5 +49,5 @@ def _named(target: Target) -> dict[str, str]:
 
 
 def _fields(target: Target, error: ModelError | InvalidRequest) -> dict[str, object]:
-    more = error.told if isinstance(error, ModelError) else {}
+    more = error.log_fields if isinstance(error, ModelError) else {}
     return {**_named(target), "error": type(error).__name__, **more}

@@ -29,7 +29,7 @@ class ClockToolbox:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
         """Return the toolgroup's only tool."""
         return (CURRENT_TIME,)
 

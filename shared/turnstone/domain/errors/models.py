@@ -23,12 +23,12 @@ class ModelError(TurnstoneError):
     server: str | None = None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def log_fields(self) -> dict[str, Any]:
         """Fields for the log: words of this server or of a protocol, none of a message."""
-        told = {"provider": self.provider_id, "provider_status": self.status, "provider_code": self.code}
-        told["model_server"] = self.server
+        log_fields = {"provider": self.provider_id, "provider_status": self.status, "provider_code": self.code}
+        log_fields["model_server"] = self.server
         cause = None if self.__cause__ is None else type(self.__cause__).__name__
-        return {name: value for name, value in {**told, "cause": cause}.items() if value is not None}
+        return {name: value for name, value in {**log_fields, "cause": cause}.items() if value is not None}
 
     @property
     def reason(self) -> str:

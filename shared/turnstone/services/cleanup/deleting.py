@@ -36,7 +36,7 @@ class Deleting:
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
         """Delete the agent with all its sessions, whosever they are. Raises NotFound, Forbidden."""
-        order, stamp = self._deps.agents.place(caller.tenant, agent_id)
+        order, stamp = self._deps.agents.position(caller.tenant, agent_id)
         self._rules.check_deletion(caller, stamp, "agent", agent_id)
         now = self._deps.clock.now()
         job = Job(

@@ -74,7 +74,7 @@ class AgentStore:
             raise NotFound("agent", agent_id)
         return owner_in(private_part(record.body)), wire_part(record.body)
 
-    def place(self, tenant: str, agent_id: str) -> tuple[str, Ownership]:
+    def position(self, tenant: str, agent_id: str) -> tuple[str, Ownership]:
         """Return the agent's position in the list of its tenant, and its owner. Raises NotFound.
 
         Where its own content is lost, the list is searched for it.

@@ -46,6 +46,6 @@ def stamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def stamped(value: Scalar | None) -> datetime | None:
+def time_of_attribute(value: Scalar | None) -> datetime | None:
     """Return the time in a promoted attribute, None if it is not set."""
     return None if value is None else datetime.fromisoformat(str(value))

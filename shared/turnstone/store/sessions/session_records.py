@@ -4,7 +4,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import Segment
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
-from turnstone.store.layout.frames import stamp, stamped
+from turnstone.store.layout.frames import stamp, time_of_attribute
 from turnstone.store.layout.keys import segment_key, session_key
 
 
@@ -24,8 +24,8 @@ def session_of(record: Record) -> Session:
         order=_text(record.attributes.get("active")),
         fence=int(record.attributes["fence"]),
         reopened=int(record.attributes.get("reopened", 0)),
-        lease_until=stamped(record.attributes.get("lease_until")),
-        await_until=stamped(record.attributes.get("await_until")),
+        lease_until=time_of_attribute(record.attributes.get("lease_until")),
+        await_until=time_of_attribute(record.attributes.get("await_until")),
     )
     return Session.model_validate_json(record.body).model_copy(update={"lock": lock, "rev": record.rev})
 

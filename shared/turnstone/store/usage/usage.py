@@ -46,7 +46,7 @@ class _Body(Frozen):
 
 def put_spent(ref: SessionRef, session: Session) -> Put:
     """Return the write of the session's usage on its day; the header, in the same write, guards it."""
-    assert session.spent is not None, "a turn that took tokens was charged"  # noqa: S101 - who ends turns does so
+    assert session.spent is not None, "a turn that took tokens was charged"  # noqa: S101 - every end of a turn does so
     by_model = {model: tokens.model_dump(exclude_defaults=True) for model, tokens in session.spent.by_model.items()}
     body = to_json({"by_model": by_model, "stamp": session.stamp.model_dump(exclude_defaults=True)})
     ends_at = datetime.combine(session.spent.day, datetime.min.time(), UTC) + KEPT

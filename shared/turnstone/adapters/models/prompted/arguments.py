@@ -37,7 +37,7 @@ def _unparsable(call_id: str, tool_name: str, text: str) -> ToolCall:
 
 def _named(written: WrittenCall, names: tuple[str, ...]) -> Mapping[str, Any] | None:
     """Return the arguments by name, positional ones in the tool's order; None if there are too many."""
-    assert isinstance(written.arguments, Mapping)  # noqa: S101 - as its one caller knows
+    assert isinstance(written.arguments, Mapping)  # noqa: S101 - as its one caller ensures
     match written.positional:
         case ():
             return written.arguments

@@ -27,7 +27,7 @@ class Names:
     """The names that can be called at a position.
 
     Attributes:
-        known: the names of the offered tools, the longest first.
+        registered: the names of the offered tools, the longest first.
         takes_unknown: whether a call of another tool counts, too.
         takes_bare: whether a call may stand without brackets or tags.
     """

@@ -46,7 +46,7 @@ class PromptedTools:
 
 def prompted(request: InferenceRequest) -> InferenceRequest:
     """Return the request for a model without tools: the messages contain everything about them."""
-    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller knows
+    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     form = FORMATS[request.tool_prompt_format]
     tools = () if request.tool_choice == "none" else request.tools
     instructions, messages = split_system(request.messages)
@@ -68,7 +68,7 @@ def prompted(request: InferenceRequest) -> InferenceRequest:
 
 
 def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
-    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller knows
+    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     tools = {tool.name: tool for tool in request.tools}
     answer = AnswerText(request.tool_prompt_format, tools)
     head: list[str] = []

@@ -51,7 +51,7 @@ class CodeInterpreter:
         self._lock = Lock()
         self._is_checked = False
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 # the same for everybody
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 # the same for every caller
         """Return the tool. Raises ToolgroupUnavailable where code cannot be run safely."""
         with self._lock:
             if not self._is_checked:

@@ -29,7 +29,7 @@ class PhotogenToolbox:
         """Take the factory of the image model, called at the first image."""
         self._model = model
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
         """Return the toolgroup's only tool."""
         return (PHOTOGEN,)
 

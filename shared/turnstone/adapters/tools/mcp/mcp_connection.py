@@ -81,7 +81,7 @@ class McpConnection:
             listed = self._listing
             if listed is None or self._loop.time() - self._listed_at > self._limits.listed_s:
                 self._listed_at = self._loop.time()
-                listed = listing_of(await self._ask(self._list()), self._peer.shown_uri)
+                listed = listing_of(await self._send(self._list()), self._peer.shown_uri)
                 self._listing = listed
         return listed
 
@@ -92,7 +92,7 @@ class McpConnection:
             raise McpTrouble(f"it no longer lists a tool {name!r}", is_unsent=True)
         client = await self._ready
         meta: Any = {IDEMPOTENCY_KEY: idempotency_key}
-        return await self._ask(client.call_tool(names[name], dict(arguments), meta=meta))
+        return await self._send(client.call_tool(names[name], dict(arguments), meta=meta))
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -119,7 +119,7 @@ class McpConnection:
         elif not self.task.done():
             self._idle = self._loop.call_later(self._limits.idle_s, self.retire)
 
-    async def _ask(self, question: Coroutine[Any, Any, Answer]) -> Answer:
+    async def _send(self, question: Coroutine[Any, Any, Answer]) -> Answer:
         work = asyncio.create_task(question)
         self._requests.add(work)
         work.add_done_callback(self._answered)
@@ -180,7 +180,7 @@ class McpConnection:
             streams,
             mode="legacy" if self.way == "sse" else "auto",
             client_info=Implementation(name="turnstone", version=VERSION),
-            message_handler=self._heard,
+            message_handler=self._received,
             cache=None,
         )
 
@@ -202,7 +202,7 @@ class McpConnection:
 
     def _http_client(
         self,
-        headers: dict[str, str] | None = None,  # noqa: ARG002 - none are asked for, and the times are ours
+        headers: dict[str, str] | None = None,  # noqa: ARG002 - none are requested, and the timeouts are ours
         timeout: httpx2.Timeout | None = None,  # noqa: ARG002
         auth: httpx2.Auth | None = None,  # noqa: ARG002
     ) -> httpx2.AsyncClient:
@@ -215,7 +215,7 @@ class McpConnection:
                 async for _ in changes:
                     self._listing = None
 
-    async def _heard(self, message: object) -> None:
+    async def _received(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._listing = None
 

@@ -50,7 +50,7 @@ class RemoteToolbox:
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
         """Return none: agents define them."""
         return ()
 

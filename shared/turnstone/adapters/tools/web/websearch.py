@@ -43,7 +43,7 @@ class WebSearchToolbox:
         self._key = ServerKey(settings.api_key_env or settings.api_key_secret, keys)
         self._fetcher = fetcher
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
         """Return the toolgroup's only tool."""
         return (WEB_SEARCH,)
 

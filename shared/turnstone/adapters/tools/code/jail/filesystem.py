@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from turnstone.adapters.tools.code.jail import kernel
 
-SCRATCH = "/tmp"  # noqa: S108 # within the jail, where nobody else has been
+SCRATCH = "/tmp"  # noqa: S108 # within the jail, without other users
 WORK = f"{SCRATCH}/work"
 _OLD = "/.outside-of-the-jail"  # no folder of a machine, which could not be shown then
 

@@ -50,7 +50,7 @@ def _prepared() -> str:
     site.setcopyright()
     site.sethelper()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # what was printed stays if the code is ended
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # printed text stays if the code is killed
     _install_filter(job["filter"])
     return str(job["code"])
 
