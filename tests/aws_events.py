@@ -11,7 +11,7 @@ from turnstone.dialects.llama_stack.models import RegisterModel
 from turnstone.dialects.llama_stack.shields import RegisterShield
 from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
 from turnstone.dialects.openai.chat.stored_completions import stored_wire
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.models.stored_completions import StoredCompletion
@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parents[1] / "events"
 ACCOUNT = "123456789012"
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FAR_AWAY = datetime(2126, 1, 1, tzinfo=UTC)
-OWNED = Stamp(owner=f"arn:aws:iam::{ACCOUNT}:user/example")
+OWNED = Ownership(owner=f"arn:aws:iam::{ACCOUNT}:user/example")
 REMAINING_MS = 900_000
 
 

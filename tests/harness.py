@@ -267,7 +267,7 @@ class ManualSupervisor:
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
         self.on_watch()
-        self.attend_at(turn, lock.look_again_at() or self._clock.now())
+        self.attend_at(turn, lock.check_at() or self._clock.now())
 
     def wake(self, token: str) -> None:
         self.woken.append(token)
@@ -465,7 +465,7 @@ class Harness(Server):
         self._sqlite.close()
 
     def attend(self, turn: TurnRef) -> datetime | None:
-        return self.core.recovery.attend(turn).look_again_at
+        return self.core.recovery.attend(turn).check_at
 
     def attend_due(self) -> None:
         self.supervisor.attend_due(self.attend)

@@ -1,6 +1,6 @@
 """GET /v1/agents: the agents that the caller may see, oldest first."""
 
-from turnstone.dialects.llama_stack.lists import HEAD, NAME, QUERY, Page, page_tail, wanted_in_query
+from turnstone.dialects.llama_stack.lists import HEAD, NAME, QUERY, Page, list_query, page_tail
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined
 
@@ -8,7 +8,7 @@ PATH = "/v1/agents"
 
 
 def list_agents(request: Request) -> PiecesReply:
-    listing, agents = request.application.agents.list(request.caller, wanted_in_query(request.query, by_name=True))
+    listing, agents = request.application.agents.list(request.caller, list_query(request.query, by_name=True))
     return PiecesReply(joined(HEAD, agents, lambda: page_tail(PATH, listing.cursor, has_more=listing.has_more)))
 
 

@@ -18,7 +18,7 @@ from turnstone.bootstrap.places.operated_place import operated_place
 from turnstone.domain.access.api_keys import ApiKey
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
-from turnstone.domain.turns.operating import Looked
+from turnstone.domain.turns.operating import InspectedTurn
 from turnstone.domain.turns.turns import TurnState
 from turnstone.settings.config import InvalidSettings
 
@@ -76,7 +76,7 @@ def cancel_turns(asked: argparse.Namespace) -> None:
         _tell(turns.cancel(asked.tenant, None if asked.all else asked.turn_ids), "can't be cancelled")
 
 
-def _tell(looked: Iterable[Looked], failed: str) -> None:
+def _tell(looked: Iterable[InspectedTurn], failed: str) -> None:
     """Print a line for each turn, on standard error for those in trouble, and end with an error if there was one."""
     is_whole = True
     for ref, found in looked:

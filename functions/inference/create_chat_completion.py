@@ -24,7 +24,7 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
 
     kept = keep if body.store else None
     answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
-    told = {"tells_usage": body.tells_usage, "says_done": not is_llama_stack_client(request.headers)}
+    told = {"includes_usage": body.includes_usage, "ends_with_done": not is_llama_stack_client(request.headers)}
     encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.asked_at, **told)
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)
 

@@ -1,12 +1,12 @@
 """GET /v1/agents/{agent_id}/sessions: the sessions of an agent that the caller may see, without turns, oldest first."""
 
-from turnstone.dialects.llama_stack.lists import HEAD, QUERY, Page, page_tail, session_entry, wanted_in_query
+from turnstone.dialects.llama_stack.lists import HEAD, QUERY, Page, list_query, page_tail, session_entry
 from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, joined
 
 
 def list_sessions(request: Request) -> PiecesReply:
-    wanted = wanted_in_query(request.query)
+    wanted = list_query(request.query)
     listing = request.application.sessions.list(request.caller, request.path_params["agent_id"], wanted)
     entries = (session_entry(entry.fields) for entry in listing)
     return PiecesReply(

@@ -1,6 +1,6 @@
 """GET …/turn/{turn_id}/events: a turn's events with their numbers, from one on, and until it ends or pauses."""
 
-from turnstone.dialects.llama_stack.turns.event_numbers import QUERY, heard_up_to
+from turnstone.dialects.llama_stack.turns.event_numbers import QUERY, last_event_received
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.domain.turns.turns import Turn
 from turnstone.edge.gateway import LambdaHandler
@@ -8,7 +8,7 @@ from turnstone.http.routes import Request, Route, TurnStreamReply
 
 
 def get_events(request: Request) -> TurnStreamReply:
-    after = heard_up_to(request.query, request.headers)
+    after = last_event_received(request.query, request.headers)
     broadcast = request.application.events.follow(request.caller, request.turn_ref, after)
     return TurnStreamReply(broadcast, encode, has_ids=True)
 

@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 
 from tests.benchmarks.prose import prose
-from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
@@ -73,7 +73,7 @@ class Past:
         """Store an agent of that model and return its id."""
         config = CONFIG.model_copy(update={"model": model})
         agent = Agent(agent_id=self._id(BEGAN_AT), agent_config=config, created_at=BEGAN_AT)
-        stored = StoredAgent(agent, self._id(BEGAN_AT), stamp_of(LOCAL_CALLER))
+        stored = StoredAgent(agent, self._id(BEGAN_AT), owner_of(LOCAL_CALLER))
         return AgentStore(self.store).create(TENANT, stored, self._attempt(), BEGAN_AT)
 
     def session(self, agent_id: str, turns: int) -> SessionRef:
@@ -85,7 +85,7 @@ class Past:
             session_name="past",
             started_at=BEGAN_AT,
             order=order,
-            stamp=stamp_of(LOCAL_CALLER),
+            stamp=owner_of(LOCAL_CALLER),
         )
         ref = SessionRef(tenant=TENANT, agent_id=agent_id, session_id=session.session_id)
         SessionStore(self.store).create(TENANT, session, self._attempt(), BEGAN_AT)

@@ -1179,7 +1179,7 @@ def changed(valid: Any, changes: Sequence[tuple[int, str, Any]]) -> Any:
     """Return the body with a change here and there, at any depth."""
     holder = {"body": copy.deepcopy(valid)}
     for where, way, value in changes:
-        places = list(places_in(holder))
+        places = list(hosts_in(holder))
         within, key = places[where % len(places)]
         if way == "remove" and within is not holder:
             del within[key]
@@ -1197,12 +1197,12 @@ def written(body: Any, *, in_ascii: bool) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
+def hosts_in(holder: Any) -> Iterator[tuple[Any, Any]]:
     """Yield where each value within the holder is, at any depth."""
     for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
         yield holder, key
         if isinstance(holder[key], dict | list):
-            yield from places_in(holder[key])
+            yield from hosts_in(holder[key])
 
 
 def spoilt(raw: bytes, how: str | bytes, where: int) -> bytes:
@@ -1502,7 +1502,7 @@ def test_every_value_of_a_valid_body_is_looked_at_with_all_that_may_stand_there(
 def check_substitutes(world: World, route: Route, substitutes: Sequence[Any]) -> None:
     changes = [("remove", None), ("wrap", None), *(("replace", value) for value in substitutes)]
     for valid in BODIES[route.method, route.path].valid:
-        for where, _ in enumerate(places_in({"body": valid})):
+        for where, _ in enumerate(hosts_in({"body": valid})):
             for way, value in changes:
                 body = written(changed(valid, [(where, way, value)]), in_ascii=where % 2 == 0)
                 world.check(Case(body, odd_id=None, query=b"", headers=(), cut_at=0))

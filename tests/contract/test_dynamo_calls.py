@@ -29,7 +29,7 @@ from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef
 from turnstone.ports.records import Absent, Key, Put
 from turnstone.ports.storage import RangeStore
@@ -185,7 +185,7 @@ def test_the_thousandth_page_of_sessions_asks_the_table_for_as_much_as_the_first
     for page in (0, 1, 999):
         cursor = orders[page - 1] if page else None
         made_before = len(dynamo.client.requests)
-        listing = sessions.list(LOCAL_CALLER, agent_id, Wanted(limit=1, cursor=cursor))
+        listing = sessions.list(LOCAL_CALLER, agent_id, ListQuery(limit=1, cursor=cursor))
         assert [entry.order for entry in listing] == [orders[page]]
         check, query = dynamo.client.requests[made_before:]
         start = query.parameters.pop("ExclusiveStartKey", None)

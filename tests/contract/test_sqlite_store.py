@@ -498,7 +498,7 @@ class RoomyReserve(Reserve):
     def leaves_room(self) -> bool:
         return not self.was_given_up
 
-    def try_give_up(self) -> bool:
+    def try_release(self) -> bool:
         is_first, self.was_given_up = not self.was_given_up, True
         self._file._writer.execute("PRAGMA max_page_count = 96")
         return is_first
@@ -529,7 +529,7 @@ def test_a_reserve_is_made_given_up_once_and_made_again(tmp_path: Path) -> None:
     assert reserve.leaves_room()
     (file,) = tmp_path.iterdir()
     assert (file.stat().st_size, stat.filemode(file.stat().st_mode)) == (RESERVE_BYTES, "-rw-------")
-    assert (other.try_give_up(), reserve.try_give_up()) == (True, False)
+    assert (other.try_release(), reserve.try_release()) == (True, False)
     file.touch()  # as a restore leaves it
     assert reserve.try_make()
     assert file.stat().st_size == RESERVE_BYTES
@@ -549,7 +549,7 @@ def test_a_payload_is_not_stored_in_the_room_of_deletions(tmp_path: Path, monkey
         blobs.put("a", b"")
     monkeypatch.undo()
     blobs.put("a", b"payload")
-    assert (blobs.get("a"), reserve.try_give_up()) == (b"payload", True)
+    assert (blobs.get("a"), reserve.try_release()) == (b"payload", True)
 
 
 def test_nothing_is_written_to_a_database_that_was_removed_or_replaced(tmp_path: Path) -> None:

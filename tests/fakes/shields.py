@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.messages.messages import text_said
+from turnstone.domain.messages.messages import message_text
 from turnstone.domain.registry.registry import PATTERN, Shield
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
@@ -28,7 +28,7 @@ def stops(*words: str) -> Judges:
     """Return a shield that stops whatever says one of the words."""
 
     def judge(question: ShieldQuestion) -> Verdict:
-        texts = [text_said(message) for message in question.judged]
+        texts = [message_text(message) for message in question.judged]
         return found() if any(word in text for word in words for text in texts) else Verdict()
 
     return judge

@@ -134,7 +134,7 @@ CRASHES = (
         (
             ours(
                 "adapters/aws/step_functions.py",
-                'if not self._start(name, given) and look.next == "attend":',
+                'if not self._start(name, inputs) and check.next == "attend":',
                 "if not self._start(name, given) and False:",
             ),
         ),
@@ -162,7 +162,9 @@ CRASHES = (
         "turns that were open when a server on one machine ended are attended to at its start",
         (
             ours(
-                "adapters/machine/local_supervisor.py", "            self._attend_at(ref, now)\n", "            pass\n"
+                "adapters/machine/local_supervisor.py",
+                "            self._schedule_at(ref, now)\n",
+                "            pass\n",
             ),
         ),
         ("tests/integration/test_expiry_and_supervisor.py::test_open_turns_are_attended_to_after_a_restart",),

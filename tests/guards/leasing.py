@@ -40,7 +40,7 @@ LOST_LEASES = (
         (
             ours(
                 "services/turns/leases.py",
-                "        self.is_lost = True\n        self.stop.give()",
+                "        self.is_lost = True\n        self.stop.set()",
                 "        self.is_lost = True",
             ),
         ),

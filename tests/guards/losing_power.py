@@ -110,8 +110,8 @@ LOST_POWER = (
         (
             ours(
                 "adapters/sqlite/sqlite_log.py",
-                "have died of it.\n        self._is_in_doubt = True\n",
-                "have died of it.\n        self._is_in_doubt = False\n",
+                "received a sync error and died of it.\n        self._is_in_doubt = True\n",
+                "received a sync error and died of it.\n        self._is_in_doubt = False\n",
             ),
         ),
         (

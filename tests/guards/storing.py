@@ -109,7 +109,11 @@ ON_SQLITE = (
     Guard(
         Race.TWO_WRITERS,
         "SQLite: a lock that comes when no write waits any more is given back",
-        (ours("adapters/sqlite/folder_lock.py", "                else:\n                    self.give_back()\n", ""),),
+        (
+            ours(
+                "adapters/sqlite/folder_lock.py", "                else:\n                    self.release_lock()\n", ""
+            ),
+        ),
         (f"{SQLITE}test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back",),
     ),
     Guard(
@@ -252,7 +256,7 @@ ON_DYNAMODB = (
                 "            ConsistentRead=True,\n            ScanIndexForward",
                 "            ScanIndexForward",
             ),
-            ours("adapters/aws/dynamodb.py", '{"Keys": wanted, "ConsistentRead": True}', '{"Keys": wanted}'),
+            ours("adapters/aws/dynamodb.py", '{"Keys": encoded, "ConsistentRead": True}', '{"Keys": wanted}'),
         ),
         (f"{REQUESTS}test_reads_are_consistent_but_for_the_index",),
     ),

@@ -150,8 +150,8 @@ TOKENS = (
         (
             ours(
                 "adapters/aws/step_functions.py",
-                'NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}',
-                "NOBODY_WAITS = set[str]()",
+                'NO_WAITER = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}',
+                "NO_WAITER = set[str]()",
             ),
         ),
         (

@@ -43,4 +43,4 @@ class LateStop:
 
     def _give(self) -> None:
         self._given_at_s = time.monotonic()
-        self.signal.give()
+        self.signal.set()

@@ -170,7 +170,7 @@ def test_a_session_that_can_not_be_had_is_a_failure(interpreter: Interpreter) ->
 
 def test_nothing_is_run_for_nobody(interpreter: Interpreter) -> None:
     stop = StopSignal()
-    stop.give()
+    stop.set()
     with AgentCoreServer(answers(fake.ran())) as server, pytest.raises(ToolFailed, match="was cancelled"):
         interpreter.run(server, stop=stop)
     assert "executeCode" not in server.names

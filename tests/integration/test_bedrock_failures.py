@@ -259,7 +259,7 @@ def assert_the_signal_frees(
         waiting.start()
         assert asked.wait(AT_ONCE_S)
         assert not failed.wait(0.3)
-        stop.give()
+        stop.set()
         assert failed.wait(AT_ONCE_S)
         waiting.join()
         assert len(server.requests) == server.connections == 1
@@ -283,7 +283,7 @@ def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
 
 def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there(asking: Asking) -> None:
     stop = StopSignal()
-    stop.give()
+    stop.set()
     with BedrockServer([(Pause(SILENCE_S), *OK)]) as server:
         began = time.monotonic()
         with pytest.raises(ModelFailed):
@@ -299,6 +299,6 @@ def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question(ask
     with BedrockServer([OK, OK]) as server:
         inference = asking.inference(server.url)
         list(inference.stream(request(stop=stop)))
-        stop.give()
+        stop.set()
         assert texts_of(list(inference.stream(request(stop=StopSignal())))) == ["ok"]
     assert server.connections == 1

@@ -294,7 +294,7 @@ def test_those_who_wait_in_another_process_hear_it_there(make: Make) -> None:
 
 def expire(server: Server, turn: TurnRef) -> None:
     """Attend to the overdue turn until it has ended: the machine may store its token meanwhile."""
-    eventually(lambda: server.core.recovery.attend(turn).look_again_at is None)
+    eventually(lambda: server.core.recovery.attend(turn).check_at is None)
 
 
 # ---- races: between what the cancellation reads and what it writes, and the other way round

@@ -188,7 +188,7 @@ def test_a_call_that_waited_has_the_rest_of_its_time_and_one_that_waited_too_lon
     interpreter = CodeInterpreter(runner, 30, limit)
     interpreter.invoke(invocation("x", timeout_s=10))
     assert runner.asked.pop() == ("x", 10, None)
-    with limit.place("another", 0, None):
+    with limit.slot("another", 0, None):
         with pytest.raises(ToolFailed, match=r"waited 0\.05 s for a place, and one call at a time"):
             interpreter.invoke(invocation("x", timeout_s=0.1))
         assert runner.asked == []

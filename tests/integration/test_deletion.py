@@ -35,7 +35,7 @@ from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import Forbidden, NotFound
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.ports.records import MAX_OPERATIONS, Put, Range, RevIs
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, RECORDS_AT_ONCE, SENT_AGAIN_AFTER, SESSIONS_AT_ONCE
@@ -135,13 +135,13 @@ def test_a_deleted_agent_is_gone_for_every_reader_and_leaves_nothing(serve: Serv
     for use in (
         lambda: core.agents.wire(LOCAL_CALLER, agent_id),
         lambda: core.sessions.create(LOCAL_CALLER, agent_id, "s", attempt()),
-        lambda: core.sessions.list(LOCAL_CALLER, agent_id, Wanted()),
+        lambda: core.sessions.list(LOCAL_CALLER, agent_id, ListQuery()),
         lambda: core.deleting.delete_agent(LOCAL_CALLER, agent_id),
     ):
         with pytest.raises(NotFound) as gone:
             use()
         assert gone.value.kind == "agent"
-    _, agents = core.agents.list(LOCAL_CALLER, Wanted())
+    _, agents = core.agents.list(LOCAL_CALLER, ListQuery())
     assert len(list(agents)) == 1
     server.clean_up()
     assert [row for row in server.dump() if agent_id in f"{row[0]} {row[4]!r}"] == []
@@ -157,7 +157,7 @@ def test_a_deleted_session_is_in_no_list_and_its_neighbours_are(serve: Serve) ->
         server.clock.advance(1)
     delete_session(server, refs[1])
     for _ in range(2):
-        listed = [e.fields["session_id"] for e in server.core.sessions.list(LOCAL_CALLER, agent_id, Wanted())]
+        listed = [e.fields["session_id"] for e in server.core.sessions.list(LOCAL_CALLER, agent_id, ListQuery())]
         assert listed == [refs[0].session_id, refs[2].session_id]
         server.clean_up()
 

@@ -207,5 +207,5 @@ def test_a_sweep_that_was_killed_holds_the_next_one_up_only_until_its_time_is_ov
     assert killed is not None
     assert sweeps.try_take("next", AT + timedelta(minutes=9), FAR) is None
     assert sweeps.try_take("next", AT + timedelta(minutes=11), AT + timedelta(minutes=20)) is not None
-    sweeps.give_back(killed, AT + timedelta(minutes=12))  # it was only frozen
+    sweeps.release(killed, AT + timedelta(minutes=12))  # it was only frozen
     assert sweeps.try_take("third", AT + timedelta(minutes=13), FAR) is None

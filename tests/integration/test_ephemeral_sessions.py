@@ -12,7 +12,7 @@ from tests.fakes.scripted import call
 from tests.harness import AWAIT_S, Harness, Held, answer, attempt, client_tool, opens_turn, serving
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef
 from turnstone.services.cleanup.cleaning import LOOK_AGAIN_AFTER, SENT_AGAIN_AFTER
 
@@ -35,7 +35,7 @@ def ephemeral(server: Harness, agent_id: str | None = None) -> SessionRef:
 
 def is_there(server: Harness, ref: SessionRef) -> bool:
     """Tell whether readers find the session; all of them, or none."""
-    listed = server.core.sessions.list(LOCAL_CALLER, ref.agent_id, Wanted())
+    listed = server.core.sessions.list(LOCAL_CALLER, ref.agent_id, ListQuery())
     is_listed = ref.session_id in [entry.fields["session_id"] for entry in listed]
     try:
         server.core.sessions.read(LOCAL_CALLER, ref, None)
@@ -229,7 +229,7 @@ def test_a_long_list_of_sessions_that_are_over_is_looked_at_in_parts(serve: Serv
         ephemeral(server, agent_id)
     server.clock.advance(TTL_S)
     late = ephemeral(server, agent_id)
-    listed = server.core.sessions.list(LOCAL_CALLER, agent_id, Wanted(limit=5))
+    listed = server.core.sessions.list(LOCAL_CALLER, agent_id, ListQuery(limit=5))
     assert [entry.fields["session_id"] for entry in listed] == [late.session_id]
-    assert "ends_at" not in next(iter(server.core.sessions.list(LOCAL_CALLER, agent_id, Wanted()))).fields
+    assert "ends_at" not in next(iter(server.core.sessions.list(LOCAL_CALLER, agent_id, ListQuery()))).fields
     assert server.core.sessions.create(LOCAL_CALLER, agent_id, "s", by_key) == first

@@ -317,7 +317,7 @@ def test_who_waits_for_a_turn_that_is_gone_is_told(serve: Serve) -> None:
     gone = ref.turn("019b76da-a800-7000-8000-000000000000")
     broadcast = TurnBroadcast(gone)
     second.core.recovery._deps.broadcasts._by_turn[gone] = broadcast
-    assert second.core.recovery.attend(gone).look_again_at is None
+    assert second.core.recovery.attend(gone).check_at is None
     assert outline(heard_from(broadcast)) == "failed:gone"
 
 

@@ -311,7 +311,7 @@ def test_a_fetch_that_nobody_wants_any_more_ends_at_once(scheme: str) -> None:
     stop = StopSignal()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        threading.Timer(SOON_S, stop.give).start()
+        threading.Timer(SOON_S, stop.set).start()
         began = time.monotonic()
         with pytest.raises(FetchFailed, match="the request was cancelled"):
             GuardedFetcher(Allowed.of([("good.test", port)]), resolver).fetch(
@@ -322,7 +322,7 @@ def test_a_fetch_that_nobody_wants_any_more_ends_at_once(scheme: str) -> None:
 
 def test_a_fetch_that_was_stopped_before_asks_nobody(target: WebTarget) -> None:
     stop = StopSignal()
-    stop.give()
+    stop.set()
     assert "the request was cancelled" in failure(target, stop=stop)
     assert target.connections == 0
 

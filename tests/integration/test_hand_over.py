@@ -125,7 +125,7 @@ def seen_through(server: Harness, turn: TurnRef, stays: timedelta = LONG) -> Out
 
 
 def as_told(outlook: Outlook) -> tuple[TurnStatus | None, datetime | None]:
-    return outlook.status, outlook.look_again_at
+    return outlook.status, outlook.check_at
 
 
 # ---- what a hand-over does
@@ -605,8 +605,8 @@ def far(server: Harness) -> datetime:
 
 def assert_left_to_the_next(outlook: Outlook, now: datetime) -> None:
     assert outlook.status is TurnStatus.IN_PROGRESS
-    assert outlook.look_again_at is not None
-    assert outlook.look_again_at - now <= SOON
+    assert outlook.check_at is not None
+    assert outlook.check_at - now <= SOON
 
 
 def test_the_worker_leaves_a_turn_that_pauses_to_its_client(serve: Serve) -> None:
@@ -716,8 +716,8 @@ def test_the_worker_that_is_overtaken_by_another_looks_again_soon(serve: Serve) 
     worker.store.before(takes_over, lambda: rival.attend(turn))
     outlook = seen_through(worker, turn)
     assert outlook.status is TurnStatus.IN_PROGRESS
-    assert outlook.look_again_at is not None
-    assert server.clock.now() < outlook.look_again_at <= server.clock.now() + timedelta(seconds=LEASE_S)
+    assert outlook.check_at is not None
+    assert server.clock.now() < outlook.check_at <= server.clock.now() + timedelta(seconds=LEASE_S)
     assert not worker.inference.requests
     rival_thinking.open()
     rival.settle()

@@ -31,7 +31,7 @@ from tests.benchmarks.imports import (
 )
 from tests.cloudformation import template
 from tests.contract.dynamo_table import create_table
-from turnstone.adapters.aws.aws_clients import DescriptionFiles, KnownServices
+from turnstone.adapters.aws.aws_clients import DescriptionFiles, OurServices
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller
@@ -331,11 +331,11 @@ def limit(function: Function) -> float:
 
 @pytest.mark.parametrize("description", ["endpoints", "partitions", "_retry", "dynamodb/2012-08-10/service-2"])
 def test_a_description_says_what_it_says_to_botocore(description: str) -> None:
-    ours = KnownServices(file_loader=DescriptionFiles()).load_data(description)
+    ours = OurServices(file_loader=DescriptionFiles()).load_data(description)
     assert json.dumps(ours) == json.dumps(Loader().load_data(description))
 
 
 def test_a_description_that_there_is_not_is_missed_as_by_botocore() -> None:
-    for loader in (Loader(), KnownServices(file_loader=DescriptionFiles())):
+    for loader in (Loader(), OurServices(file_loader=DescriptionFiles())):
         with pytest.raises(DataNotFoundError):
             loader.load_data("no-such-thing")

@@ -397,7 +397,7 @@ def test_a_stop_signal_ends_the_code_at_once_and_leaves_no_orphans(jails: Jails,
     def give_when_it_runs() -> None:
         wait_until(lambda: len(jails.running()) >= 3, 10, "the code did not start")
         given_at.append(time.monotonic())
-        stop.give()
+        stop.set()
 
     giver = threading.Thread(target=give_when_it_runs)
     giver.start()
@@ -464,7 +464,7 @@ def test_this_process_is_as_it_was(jails: Jails) -> None:
     handler, descriptors, threads = signal.getsignal(signal.SIGCHLD), os.listdir("/proc/self/fd"), threading.enumerate()
     jails.run("open('a', 'w').write('x')")
     stop = StopSignal()
-    stop.give()
+    stop.set()
     with pytest.raises(ToolFailed):
         jails.run("", stop=stop)
     assert signal.getsignal(signal.SIGCHLD) == handler

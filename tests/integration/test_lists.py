@@ -16,11 +16,11 @@ from tests.benchmarks.counted_store import CountedStore
 from tests.harness import Harness, attempt, serving
 from turnstone.adapters.machine.system import RandomIds
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-from turnstone.domain.access.access import Stamp, stamp_of
+from turnstone.domain.access.access import Ownership, owner_of
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.lists import Wanted, checked_cursor
+from turnstone.domain.lists import ListQuery, checked_cursor
 from turnstone.domain.values.ids import milliseconds, uuid7
 from turnstone.ports.records import MAX_OPERATIONS, Get, Put, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
@@ -35,8 +35,8 @@ from turnstone.store.sessions.sessions import SessionStore
 
 Serve = Callable[..., Harness]
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-EVERYONE = Stamp()
-NOBODY = Stamp(owner="somebody else")
+EVERYONE = Ownership()
+NOBODY = Ownership(owner="somebody else")
 
 
 def without_stamp(record: Record) -> Put:
@@ -57,11 +57,11 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 def listed(server: Harness, agent_id: str, **wanted: object) -> tuple[list[str], Listing]:
-    listing = server.core.sessions.list(LOCAL_CALLER, agent_id, Wanted(**wanted))
+    listing = server.core.sessions.list(LOCAL_CALLER, agent_id, ListQuery(**wanted))
     return [entry.fields["session_id"] for entry in listing], listing
 
 
-def entries(stamps: list[Stamp]) -> Iterator[Entry]:
+def entries(stamps: list[Ownership]) -> Iterator[Entry]:
     return (Entry(f"{number:05}", {"number": number}, stamp) for number, stamp in enumerate(stamps))
 
 
@@ -108,10 +108,10 @@ def test_agents_are_listed_whole_and_by_name(serve: Serve) -> None:
     for name in ("one", "two", "one"):
         server.clock.advance(1)
         ids.append(server.agent(name=name))
-    _, every = server.core.agents.list(LOCAL_CALLER, Wanted())
+    _, every = server.core.agents.list(LOCAL_CALLER, ListQuery())
     whole = [server.core.agents.wire(LOCAL_CALLER, agent_id) for agent_id in ids]
     assert list(every) == whole
-    listing, named = server.core.agents.list(LOCAL_CALLER, Wanted(name="one", limit=5))
+    listing, named = server.core.agents.list(LOCAL_CALLER, ListQuery(name="one", limit=5))
     assert list(named) == [whole[0], whole[2]]
     assert (listing.has_more, listing.cursor) == (False, None)
 
@@ -140,7 +140,7 @@ def test_who_wants_no_entries_is_told_whether_there_are_any_and_where_to_go_on(s
 
 def test_a_list_of_the_sessions_of_an_unknown_agent_is_not_found(serve: Serve) -> None:
     with pytest.raises(NotFound):
-        serve().core.sessions.list(LOCAL_CALLER, "unknown", Wanted())
+        serve().core.sessions.list(LOCAL_CALLER, "unknown", ListQuery())
 
 
 @given(
@@ -148,7 +148,7 @@ def test_a_list_of_the_sessions_of_an_unknown_agent_is_not_found(serve: Serve) -
     limit=st.integers(1, 7),
     start=st.integers(0, 5),
 )
-def test_a_list_read_by_cursors_is_the_list(stamps: list[Stamp], limit: int, start: int) -> None:
+def test_a_list_read_by_cursors_is_the_list(stamps: list[Ownership], limit: int, start: int) -> None:
     rules = AccessRules(owner_only=True)
     shown = [number for number, stamp in enumerate(stamps) if rules.may_see(LOCAL_CALLER, stamp)]
     found: list[int] = []
@@ -156,7 +156,7 @@ def test_a_list_read_by_cursors_is_the_list(stamps: list[Stamp], limit: int, sta
     has_more = True
     while has_more:
         behind = (entry for entry in entries(stamps) if cursor is None or entry.order > cursor)
-        wanted = Wanted(limit=limit, cursor=cursor, start_index=0 if found or cursor else start)
+        wanted = ListQuery(limit=limit, cursor=cursor, start_index=0 if found or cursor else start)
         listing = Listing(behind, wanted, lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
         part = [entry.fields["number"] for entry in listing]
         assert len(part) <= limit
@@ -175,7 +175,7 @@ def test_of_a_list_that_hides_nearly_everything_a_request_looks_at_a_bounded_par
             yield entry
 
     rules = AccessRules(owner_only=True)
-    listing = Listing(looked(), Wanted(limit=10), lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
+    listing = Listing(looked(), ListQuery(limit=10), lambda entry: rules.may_see(LOCAL_CALLER, entry.stamp))
     assert list(listing) == []
     assert (listing.has_more, listing.cursor, len(looked_at)) == (True, looked_at[-1], MOST_HIDDEN)
 
@@ -209,7 +209,7 @@ def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_what_the_first
     for page in (0, 1, 999, 4_999):
         cursor = orders[page * 20 - 1] if page else None
         counted.taken()
-        listing = sessions.list(LOCAL_CALLER, agent_id, Wanted(limit=20, cursor=cursor))
+        listing = sessions.list(LOCAL_CALLER, agent_id, ListQuery(limit=20, cursor=cursor))
         assert [entry.order for entry in listing] == orders[page * 20 : page * 20 + 20]
         bill = counted.taken()
         costs.append((bill.calls, bill.read_units))
@@ -227,7 +227,7 @@ def fill(store: RangeStore, agent_id: str, count: int, at_once: int = MAX_OPERAT
         put_entry(
             session_list_key("local", agent_id, order),
             {"session_id": order, "session_name": "a session", "started_at": "2026-01-01T00:00:00Z"},
-            stamp_of(LOCAL_CALLER),
+            owner_of(LOCAL_CALLER),
         )
         for order in orders
     ]
@@ -241,10 +241,10 @@ def test_listing_while_agents_are_made_misses_none_that_was_there(serve: Serve) 
     for _ in range(3):
         server.clock.advance(1)
         server.agent()
-    first, part = server.core.agents.list(LOCAL_CALLER, Wanted(limit=2))
+    first, part = server.core.agents.list(LOCAL_CALLER, ListQuery(limit=2))
     assert len(list(part)) == 2
     server.core.agents.create(LOCAL_CALLER, AgentConfig(model="m", instructions=""), attempt())
-    _, rest = server.core.agents.list(LOCAL_CALLER, Wanted(limit=9, cursor=first.cursor))
+    _, rest = server.core.agents.list(LOCAL_CALLER, ListQuery(limit=9, cursor=first.cursor))
     assert len(list(rest)) == 2
 
 
@@ -259,7 +259,7 @@ def test_what_was_stored_before_there_were_stamps_is_listed_and_read(serve: Serv
     server.records.write([without_stamp(record) for record in stamped if record])
     assert len(stamped) == 4
     assert listed(server, agent_id)[0] == [ref.session_id]
-    _, agents = server.core.agents.list(LOCAL_CALLER, Wanted())
+    _, agents = server.core.agents.list(LOCAL_CALLER, ListQuery())
     assert len(list(agents)) == 1
     assert server.core.agents.wire(LOCAL_CALLER, agent_id)
     assert server.core.sessions.read(LOCAL_CALLER, ref, None)

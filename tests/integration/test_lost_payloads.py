@@ -145,7 +145,7 @@ def test_a_lost_turn_whose_process_is_gone_is_failed_and_frees_its_session(make:
     lose(server, turn_key_of(turn))
     server.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
     outlook = server.core.recovery.attend(turn)
-    assert (outlook.status, outlook.look_again_at) == (TurnStatus.FAILED, None)
+    assert (outlook.status, outlook.check_at) == (TurnStatus.FAILED, None)
     state = server.reader.read(LOCAL_CALLER, turn).state
     assert (state.status, state.turn.output_message.content) == (TurnStatus.FAILED, LOST)
     assert state.failure is not None

@@ -158,7 +158,7 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_is_told(box: McpTool
 
     def stop_soon() -> None:
         until(lambda: name in seen(box)["began"])
-        stop.give()
+        stop.set()
 
     stopper = threading.Thread(target=stop_soon)
     stopper.start()
@@ -171,7 +171,7 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_is_told(box: McpTool
 def test_a_call_that_was_stopped_before_is_not_made(server: McpServer, connections: McpConnections) -> None:
     box, stop = toolbox(server.url(), connections), StopSignal()
     box.tools(ASKER)  # over a connection that is open, a call would be sent before it is taken back
-    stop.give()
+    stop.set()
     for _ in range(20):
         with pytest.raises(ToolFailed, match=r"it was stopped before it answered$"):
             call(box, "slow", stop=stop, seconds=30, name="never")

@@ -71,7 +71,7 @@ def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_ag
         waiting.start()
         assert asked.wait(AT_ONCE_S)
         assert not failed.wait(0.3)
-        stop.give()
+        stop.set()
         assert failed.wait(AT_ONCE_S)
         waiting.join()
         assert len(server.requests) == 1
@@ -92,7 +92,7 @@ def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again() ->
 
 def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there() -> None:
     stop = StopSignal()
-    stop.give()
+    stop.set()
     with ModelServer([(Pause(SILENCE_S), *text_answer("late"))]) as server:
         began = time.monotonic()
         with pytest.raises(ModelFailed):
@@ -108,5 +108,5 @@ def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question() -
     with ModelServer([text_answer("one"), text_answer("two")]) as server:
         inference = OpenAICompatibleInference(server.url, None)
         list(inference.stream(question(stop)))
-        stop.give()
+        stop.set()
         assert [type(item).__name__ for item in inference.stream(question(StopSignal()))] == ["TextChunk", "Inferred"]

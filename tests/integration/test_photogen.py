@@ -132,7 +132,7 @@ def test_a_silent_model_is_waited_for_as_long_as_the_call_may_take_or_is_wanted(
     with WebServer(silent) as server:
         began = time.monotonic()
         if how == "stop":
-            threading.Timer(0.1, stop.give).start()
+            threading.Timer(0.1, stop.set).start()
         with pytest.raises(ToolFailed, match="image"):
             made(of_openai(server), timeout_s=0.1 if how == "time" else 9, stop=stop)
         took_s = time.monotonic() - began

@@ -251,7 +251,7 @@ def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> No
     broadcast = started(server)
     server.hear(broadcast)
     server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
-    eventually(lambda: server.core.recovery.attend(broadcast.ref).look_again_at is None)
+    eventually(lambda: server.core.recovery.attend(broadcast.ref).check_at is None)
     for after in range(len(broadcast.told) + 2):
         assert isinstance(replay(server, broadcast.ref, after)[-1].event, TurnFailed)
 

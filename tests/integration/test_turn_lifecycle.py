@@ -38,7 +38,7 @@ from turnstone.domain.errors import (
 )
 from turnstone.domain.messages.messages import SystemMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.sessions.context import Entry, Segment, tokens_of, told_afterwards
+from turnstone.domain.sessions.context import Entry, Segment, ended_messages, tokens_of
 from turnstone.domain.sessions.sessions import LockState
 from turnstone.domain.tools.tools import ToolDef, ToolParameter, ToolResponse
 from turnstone.domain.turns.turns import Turn, TurnStatus
@@ -446,7 +446,7 @@ def test_the_log_is_what_follows_from_the_turns_after_a_mixed_life(serve: Serve,
     assert len(list((tmp_path / "blobs").glob("*/*"))) >= len(LARGE)
 
     server.say(ref, "and now?")
-    told = [message for state in states for message in told_afterwards(state)]
+    told = [message for state in states for message in ended_messages(state)]
     assert (*told, UserMessage(content="and now?")) == server.inference.requests[-1].messages
 
 

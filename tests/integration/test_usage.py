@@ -20,7 +20,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.registry.registry import Model
 from turnstone.domain.turns.turns import NewTurn, TurnStatus
 from turnstone.domain.usage.usage import TokenUsage
-from turnstone.domain.usage.usage_report import UsageReport, UsageWanted
+from turnstone.domain.usage.usage_report import UsageQuery, UsageReport
 from turnstone.http.errors import error_reply, failure_reply
 from turnstone.ports.records import Put, Range
 from turnstone.store.layout.keys import USAGE_SHARDS, usage_key, usage_partitions
@@ -41,7 +41,7 @@ def says(text: str, prompt: int, completion: int) -> Says:
 
 
 def usage(server: Server, caller: Caller = LOCAL_CALLER, **wanted: Any) -> UsageReport:
-    return server.core.usage.report(caller, UsageWanted(**wanted))
+    return server.core.usage.report(caller, UsageQuery(**wanted))
 
 
 def names(ref: SessionRef) -> dict[str, str]:

@@ -13,7 +13,7 @@ from tests.harness import Harness, answer, attempt, client_tool, serving
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import NotFound
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.turns import NewTurn
@@ -52,7 +52,7 @@ class World:
         return {
             "get agent": lambda: core.agents.wire(caller, self.agent_id),
             "create session": lambda: core.sessions.create(caller, self.agent_id, "mine", attempt()),
-            "list sessions": lambda: core.sessions.list(caller, self.agent_id, Wanted()),
+            "list sessions": lambda: core.sessions.list(caller, self.agent_id, ListQuery()),
             "get session": lambda: core.sessions.read(caller, ref, None),
             "get turn": lambda: core.reader.read(caller, turn).turn,
             "get step": lambda: core.reader.read(caller, turn).step("unknown"),
@@ -77,7 +77,7 @@ def test_to_whom_it_is_hidden_everything_is_missing_and_nothing_happens(serve: S
             act()
         if name != "get step":
             assert world.turn_id not in str(hidden.value)
-    listing, agents = server.core.agents.list(caller, Wanted())
+    listing, agents = server.core.agents.list(caller, ListQuery())
     assert (list(agents), listing.has_more) == ([], False)
     assert server.dump() == before
 
@@ -100,7 +100,7 @@ def test_who_has_a_group_in_common_in_every_category_may_see_and_go_on(serve: Se
         acts[name]()
     world.server.hear(acts["resume turn"]())
     world.server.hear(acts["create turn"]())
-    _, agents = core.agents.list(MATE, Wanted())
+    _, agents = core.agents.list(MATE, ListQuery())
     assert len(list(agents)) == 1
 
 
@@ -110,7 +110,7 @@ def test_a_session_of_a_mate_bears_the_mates_groups(serve: Serve) -> None:
     world = World(server)
     server.clock.advance(1)
     session_id = world.acts(MATE)["create session"]()
-    entries = list(server.core.sessions.list(ANN, world.agent_id, Wanted()))
+    entries = list(server.core.sessions.list(ANN, world.agent_id, ListQuery()))
     assert [entry.fields["session_id"] for entry in entries] == [world.session_id, session_id]
     assert entries[1].stamp.owner == "mate"
 

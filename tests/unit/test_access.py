@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnstone.domain.access.access import AccessAttributes, Stamp, may_delete, may_see, stamp_of
+from turnstone.domain.access.access import AccessAttributes, Ownership, may_delete, may_see, owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Forbidden, NotFound
 from turnstone.services.access.access import AccessRules
@@ -29,18 +29,18 @@ def test_a_reader_needs_a_match_in_every_category_that_is_named(
     named = [name for name in CATEGORIES if getattr(owner, name)]
     matches = all(set(getattr(owner, name)) & set(getattr(reader, name)) for name in named)
     expected = reader.principal == owner.principal or (matches if named else not owner_only)
-    assert may_see(reader, stamp_of(owner), owner_only=owner_only) is expected
+    assert may_see(reader, owner_of(owner), owner_only=owner_only) is expected
 
 
 @given(caller=CALLERS)
 def test_an_owner_may_see_and_delete_whatever_group_it_is_in_now(caller: Caller) -> None:
-    stamp = Stamp(owner=caller.principal, attributes=AccessAttributes(roles=("x",), teams=("y",)))
+    stamp = Ownership(owner=caller.principal, attributes=AccessAttributes(roles=("x",), teams=("y",)))
     assert may_see(caller, stamp, owner_only=True)
     assert may_delete(caller, stamp)
 
 
 def test_what_was_stored_before_there_were_stamps_is_its_tenants() -> None:
-    assert may_see(Caller(tenant="t", principal="ann"), Stamp(), owner_only=True)
+    assert may_see(Caller(tenant="t", principal="ann"), Ownership(), owner_only=True)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_was_stored_before_there_were_stamps_is_its_tenants() -> None:
 def test_who_may_not_see_it_is_told_nothing_and_who_may_not_delete_it_is_told_so(
     caller: Caller, error: type[Exception] | None
 ) -> None:
-    stamp = Stamp(owner="ann", attributes=AccessAttributes(teams=("red",)))
+    stamp = Ownership(owner="ann", attributes=AccessAttributes(teams=("red",)))
     rules = AccessRules(owner_only=False)
     if error is None:
         rules.check_deletion(caller, stamp, "agent", "a")

@@ -12,7 +12,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ConnectTimeoutError
 
-from turnstone.adapters.aws.aws_clients import DescriptionFiles, KnownServices
+from turnstone.adapters.aws.aws_clients import DescriptionFiles, OurServices
 from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
 from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage
@@ -43,7 +43,7 @@ class Wire:
         self._answers = list(answers)
         self.asked: list[tuple[str, Any]] = []
         session = botocore.session.Session()
-        session.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
+        session.register_component("data_loader", OurServices(file_loader=DescriptionFiles()))
         session.set_credentials("testing", "testing")
         config = botocore.config.Config(retries={"total_max_attempts": 1})
         self.client = session.create_client("bedrock-runtime", region_name="eu-central-1", config=config)

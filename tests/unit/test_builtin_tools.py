@@ -10,7 +10,7 @@ import pytest
 
 from tests.fakes.tool_calls import ASKER, invocation
 from turnstone.adapters.tools.clock import ClockToolbox
-from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
+from turnstone.adapters.tools.kinds import EveryToolKind, ToolDependencies
 from turnstone.domain.errors import InvalidRequest, ToolFailed, Unsupported
 from turnstone.domain.registry.registry import BUILTIN, MCP, McpEndpoint, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolSettings
@@ -39,7 +39,7 @@ def kinds(**means: Any) -> EveryToolKind:
         "code_interpreter": None,
         "close": refused,
     }
-    return EveryToolKind(ToolMeans(**{**given, **means}))
+    return EveryToolKind(ToolDependencies(**{**given, **means}))
 
 
 def group(name: str, provider_id: str = BUILTIN, uri: str | None = None) -> Toolgroup:

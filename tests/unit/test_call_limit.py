@@ -52,7 +52,7 @@ class Calls:
             thread.join()
 
     def _call(self, name: str, end: threading.Event) -> None:
-        with self.limit.place(name[0], LONG_S, None):
+        with self.limit.slot(name[0], LONG_S, None):
             self.running.append(name)
             end.wait(LONG_S)
 
@@ -98,12 +98,12 @@ def test_a_free_place_goes_to_the_tenant_that_holds_the_fewest_and_then_in_turns
 
 def test_a_call_that_waited_in_vain_says_so_and_leaves_nothing_behind() -> None:
     limit = CallLimit(1)
-    with limit.place("a", LONG_S, None) as waited_s:
+    with limit.slot("a", LONG_S, None) as waited_s:
         assert waited_s == 0
         for tenant in ("a", "b"):
             with pytest.raises(ToolFailed, match=r"it waited 0\.01 s for a place, and one call at a time may run here"):
-                ExitStack().enter_context(limit.place(tenant, 0.01, None))
-    with limit.place("b", 0, None) as waited_s:
+                ExitStack().enter_context(limit.slot(tenant, 0.01, None))
+    with limit.slot("b", 0, None) as waited_s:
         assert waited_s == 0
     assert not limit._waiting
     assert not limit._held
@@ -111,17 +111,17 @@ def test_a_call_that_waited_in_vain_says_so_and_leaves_nothing_behind() -> None:
 
 def test_a_cancelled_call_waits_no_longer() -> None:
     limit, stop = CallLimit(1), StopSignal()
-    with limit.place("a", LONG_S, None):
-        canceller = threading.Timer(0.05, stop.give)
+    with limit.slot("a", LONG_S, None):
+        canceller = threading.Timer(0.05, stop.set)
         canceller.start()
         with pytest.raises(ToolFailed, match="cancelled while it waited"):
-            ExitStack().enter_context(limit.place("a", LONG_S, stop))
+            ExitStack().enter_context(limit.slot("a", LONG_S, stop))
         canceller.join()
 
 
 def test_a_place_is_free_again_after_a_failure() -> None:
     limit = CallLimit(1)
-    with pytest.raises(ZeroDivisionError), limit.place("a", LONG_S, None):
+    with pytest.raises(ZeroDivisionError), limit.slot("a", LONG_S, None):
         raise ZeroDivisionError
-    with limit.place("a", 0, None) as waited_s:
+    with limit.slot("a", 0, None) as waited_s:
         assert waited_s == 0

@@ -36,7 +36,7 @@ def test_a_model_is_known_by_all_its_names_with_its_targets_in_order() -> None:
     context_tokens = 100
     prices = {{input = 1, output = 2.5}}
     """
-    known = build_catalogue(text, None, KEY).known()
+    known = build_catalogue(text, None, KEY).configured_models()
     targets = (Target("p", "at-p"), Target("q", "at-p"), Target("p", "small"))
     prices = Prices(input=1, output=2.5)
     assert known.routes == {name: ModelRoute(name, targets, 100, prices) for name in ("m", "also/m")}
@@ -46,9 +46,9 @@ def test_a_model_is_known_by_all_its_names_with_its_targets_in_order() -> None:
 
 
 def test_what_the_environment_names_is_a_provider_beside_those_of_the_file() -> None:
-    known = build_catalogue(P, "http://127.0.0.1:2/v1", KEY).known()
+    known = build_catalogue(P, "http://127.0.0.1:2/v1", KEY).configured_models()
     assert (known.default, dict(known.providers)) == ("default", {"p": "openai", "default": "openai"})
-    assert dict(build_catalogue(P, "offline", KEY).known().providers)["default"] == "offline"
+    assert dict(build_catalogue(P, "offline", KEY).configured_models().providers)["default"] == "offline"
 
 
 WRONG = [
@@ -95,7 +95,7 @@ def test_what_is_wrong_stops_the_start_and_is_named(text: str, told: str) -> Non
 
 
 def test_a_closed_registry_needs_nobody_for_unknown_models() -> None:
-    assert build_catalogue(f'registry = "closed"\n{P}', None, KEY).known().default is None
+    assert build_catalogue(f'registry = "closed"\n{P}', None, KEY).configured_models().default is None
 
 
 def test_a_file_that_can_not_be_read_stops_the_start(tmp_path: Path) -> None:
@@ -173,7 +173,10 @@ def test_a_file_of_tools_only_leaves_the_models_as_they_are_without_it(tmp_path:
     file.write_text('[tools.code_interpreter]\nruns = "here"\n')
     catalogue = local_models(LocalSettings(config=file))[1]
     assert catalogue is not None
-    assert (catalogue.known().default, dict(catalogue.known().providers)) == ("default", {"default": "offline"})
+    assert (catalogue.configured_models().default, dict(catalogue.configured_models().providers)) == (
+        "default",
+        {"default": "offline"},
+    )
     file.write_text(f'[tools.code_interpreter]\nruns = "here"\n{P}')
     with pytest.raises(InvalidSettings, match="no provider is set"):
         local_models(LocalSettings(config=file))

@@ -9,7 +9,7 @@ import pytest
 
 from functions.command.main import main
 from turnstone.settings.client_settings import ClientSettings, load_client_settings
-from turnstone.settings.config import OF_CLIENTS, InvalidSettings, load_settings, wants_plain_text
+from turnstone.settings.config import OF_CLIENTS, InvalidSettings, load_settings, prefers_plain_text
 from turnstone.settings.local_settings import LocalSettings
 
 SECRET = "sk-0123456789"
@@ -86,9 +86,9 @@ def test_a_wrong_url_or_key_is_blamed_on_where_it_was_given(monkeypatch: pytest.
 def test_colours_are_for_terminals_that_know_them_and_people_who_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "")
-    assert not wants_plain_text()
+    assert not prefers_plain_text()
     monkeypatch.setenv("NO_COLOR", "1")
-    assert wants_plain_text()
+    assert prefers_plain_text()
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert wants_plain_text()
+    assert prefers_plain_text()

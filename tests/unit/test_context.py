@@ -21,13 +21,13 @@ from turnstone.domain.sessions.context import (
     Entry,
     Segment,
     answered,
+    current_messages,
+    ended_messages,
     entry_of,
     newest_within,
     rebuilt,
     segments_within,
     tokens_of,
-    told_afterwards,
-    told_now,
     unanswered_calls,
 )
 from turnstone.domain.sessions.sessions import Session
@@ -35,7 +35,7 @@ from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.domain.values.content import Content, Image, ImageItem, TextItem
 from turnstone.engine.steps import AwaitClientTools, RunAgain
-from turnstone.services.turns.transitions import given_up, paused
+from turnstone.services.turns.transitions import ended_unanswered, paused
 
 PROPERTY = settings(deadline=None, max_examples=60)
 SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")
@@ -60,7 +60,7 @@ def waiting(*asked: ToolCall) -> TurnState:
 
 def answers_seen_after(ended: TurnState) -> list[tuple[str, Content]]:
     """Return the tool answers that the next turn shows to a model which refuses a call without one."""
-    engine = Engine("fine", history=told_afterwards(ended))
+    engine = Engine("fine", history=ended_messages(ended))
     engine.run(new_turn("go on", "t2"))
     (request,) = engine.inference.requests
     return [(m.call_id, m.content) for m in request.messages if isinstance(m, ToolResponseMessage)]
@@ -69,7 +69,7 @@ def answers_seen_after(ended: TurnState) -> list[tuple[str, Content]]:
 def test_a_model_refuses_the_turn_as_it_was_left() -> None:
     left = waiting(ASK).turn
     with pytest.raises(ModelFailed, match="c3"):
-        next(ScriptedInference(["fine"]).stream(InferenceRequest("m", told_now(left))))
+        next(ScriptedInference(["fine"]).stream(InferenceRequest("m", current_messages(left))))
 
 
 def test_calls_beyond_the_iteration_limit_are_told_as_not_executed() -> None:
@@ -78,17 +78,20 @@ def test_calls_beyond_the_iteration_limit_are_told_as_not_executed() -> None:
 
 
 def test_calls_of_an_expired_turn_are_told_as_not_executed() -> None:
-    assert answers_seen_after(given_up(waiting(ASK), TurnStatus.EXPIRED, NOW)) == [("c3", EXPIRED)]
+    assert answers_seen_after(ended_unanswered(waiting(ASK), TurnStatus.EXPIRED, NOW)) == [("c3", EXPIRED)]
 
 
 def test_calls_of_a_superseded_turn_are_told_as_not_executed() -> None:
-    assert answers_seen_after(given_up(waiting(ASK), TurnStatus.CANCELLED, NOW)) == [("c3", CANCELLED)]
+    assert answers_seen_after(ended_unanswered(waiting(ASK), TurnStatus.CANCELLED, NOW)) == [("c3", CANCELLED)]
 
 
 def test_calls_of_a_failed_turn_are_told_as_not_executed() -> None:
     engine = Engine(calls(PRICE, STOCK))
     engine.move(new_turn())
-    assert answers_seen_after(given_up(engine.stored, TurnStatus.FAILED, NOW)) == [("c1", FAILED), ("c2", FAILED)]
+    assert answers_seen_after(ended_unanswered(engine.stored, TurnStatus.FAILED, NOW)) == [
+        ("c1", FAILED),
+        ("c2", FAILED),
+    ]
 
 
 def test_calls_of_an_answer_that_was_cut_off_are_told_as_not_executed() -> None:
@@ -101,18 +104,18 @@ def test_calls_of_an_answer_that_was_cut_off_are_told_as_not_executed() -> None:
     [(TurnStatus.EXPIRED, EXPIRED), (TurnStatus.CANCELLED, CANCELLED), (TurnStatus.FAILED, FAILED)],
 )
 def test_of_mixed_calls_only_the_unanswered_are_told_as_not_executed(status: TurnStatus, reason: str) -> None:
-    ended = given_up(waiting(ASK, PRICE), status, NOW)
+    ended = ended_unanswered(waiting(ASK, PRICE), status, NOW)
     assert [("c1", "3 coins"), ("c3", reason)] == answers_seen_after(ended)
 
 
 def test_a_turn_whose_calls_are_all_answered_is_told_as_it_was() -> None:
     ended = completed(calls(PRICE, STOCK), "done")
-    assert told_now(ended.turn) == told_afterwards(ended)
+    assert current_messages(ended.turn) == ended_messages(ended)
     assert answers_seen_after(ended) == [("c1", "3 coins"), ("c2", "sold out")]
 
 
 def test_an_inference_that_said_nothing_is_not_told() -> None:
-    assert (UserMessage(content="hello"),) == told_afterwards(completed(""))
+    assert (UserMessage(content="hello"),) == ended_messages(completed(""))
 
 
 def test_unanswered_calls_are_those_of_the_last_inference_that_no_step_answers() -> None:
@@ -229,14 +232,14 @@ def test_the_log_rebuilt_from_the_turns_is_the_log_as_it_grew(lengths: list[int]
 def test_a_turn_is_kept_in_the_log_itself_up_to_four_kilobytes(excess_bytes: int, is_inline: bool) -> None:
     frame = len(MESSAGES.dump_json((UserMessage(content=""),)))
     ended = new_turn("x" * (INLINE_BYTES - frame + excess_bytes)).model_copy(update={"status": TurnStatus.COMPLETED})
-    messages = told_afterwards(ended)
+    messages = ended_messages(ended)
     expected = Entry(order="t1", tokens=tokens_of(messages), messages=messages if is_inline else None)
     assert expected == entry_of(ended)
 
 
 def test_an_entry_is_what_is_told_of_the_turn_afterwards() -> None:
-    ended = given_up(waiting(ASK), TurnStatus.EXPIRED, NOW)
-    messages = told_afterwards(ended)
+    ended = ended_unanswered(waiting(ASK), TurnStatus.EXPIRED, NOW)
+    messages = ended_messages(ended)
     assert Entry(order="t1", tokens=tokens_of(messages), messages=messages) == entry_of(ended)
 
 

@@ -21,7 +21,7 @@ from tests.unit.test_engine import (
     read_again,
 )
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
-from turnstone.domain.sessions.context import told_afterwards
+from turnstone.domain.sessions.context import ended_messages
 from turnstone.domain.shields.verdicts import Verdict
 from turnstone.domain.turns.events import StepStarted
 from turnstone.domain.turns.turns import ShieldCallStep, StepTrace, TurnState, TurnStatus
@@ -183,7 +183,7 @@ def afterwards(ending: Any, status: TurnStatus = TurnStatus.COMPLETED) -> list[t
         update={"output_message": getattr(ending, "output", ending.state.turn.output_message)}
     )
     ended = ending.state.model_copy(update={"turn": turn, "status": status})
-    return [(message.role, str(message.content)) for message in told_afterwards(ended)]
+    return [(message.role, str(message.content)) for message in ended_messages(ended)]
 
 
 def test_of_a_stopped_question_later_turns_show_nothing() -> None:
@@ -200,7 +200,7 @@ def test_of_a_stopped_pause_calls_that_ran_stay_and_those_of_the_client_go() -> 
     engine = guarded(calls(PRICE, ASK, text="a secret"), outputs=("a",), a=stops("secret"))
     ending = engine.run(new_turn("hello"))
     assert isinstance(ending, Blocked)
-    told = told_afterwards(ending.state.completed(ending.output, ending.state.turn.started_at))
+    told = ended_messages(ending.state.completed(ending.output, ending.state.turn.started_at))
     assert [(message.role, str(message.content)) for message in told] == [
         ("user", "hello"),
         ("assistant", "stopped"),

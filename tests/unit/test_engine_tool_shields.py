@@ -24,8 +24,8 @@ from tests.unit.test_engine import (
 )
 from tests.unit.test_engine_shields import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
 from turnstone.domain.agents.agents import ToolGroup
-from turnstone.domain.messages.messages import text_said
-from turnstone.domain.sessions.context import told_afterwards
+from turnstone.domain.messages.messages import message_text
+from turnstone.domain.sessions.context import ended_messages
 from turnstone.domain.shields.verdicts import Verdict
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolResult
 from turnstone.domain.turns.turns import ToolExecutionStep, TurnState
@@ -88,7 +88,8 @@ def test_a_shield_is_shown_what_is_called_and_what_is_answered() -> None:
     engine = guarded(PRICE, "thanks", inputs=("a",), outputs=("a",), a=clean)
     engine.run(new_turn())
     asked = [
-        (question.touchpoint, question.call_id, text_said(question.judged[0])) for _, question in engine.shields.asked
+        (question.touchpoint, question.call_id, message_text(question.judged[0]))
+        for _, question in engine.shields.asked
     ]
     assert asked == [("tool-input", "c1", 'price({"item":"tea"})'), ("tool-output", "c1", f"{SECRET}\nsecret")]
 
@@ -111,7 +112,7 @@ def test_an_answer_that_is_stopped_is_kept_nowhere_and_ends_the_turn() -> None:
     saved = [entry.state.model_dump_json() for entry in engine.journal if isinstance(entry, Saved)]
     assert [text for text in saved if SECRET in text] == []
     ended = ending.state.completed(ending.output, ending.state.turn.started_at)
-    assert SECRET not in str(told_afterwards(ended))
+    assert SECRET not in str(ended_messages(ended))
 
 
 def of_a_file(mime_type: str, body: bytes) -> ToolResult:
@@ -160,7 +161,7 @@ def test_of_a_long_file_as_much_is_shown_as_of_an_answer_to_a_model(letter: str)
     engine = guarded(PRICE, "thanks", outputs=("a",), price=of_a_file("", (letter * 5_000).encode()), a=clean)
     engine.run(new_turn())
     ((_, question),) = engine.shields.asked
-    assert text_said(question.judged[0]) == "3 coins\n" + letter * ScriptedTools.max_characters
+    assert message_text(question.judged[0]) == "3 coins\n" + letter * ScriptedTools.max_characters
 
 
 def test_calls_that_ran_beside_one_whose_answer_is_stopped_are_kept() -> None:

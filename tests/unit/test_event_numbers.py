@@ -2,7 +2,7 @@
 
 import pytest
 
-from turnstone.dialects.llama_stack.turns.event_numbers import heard_up_to
+from turnstone.dialects.llama_stack.turns.event_numbers import last_event_received
 from turnstone.domain.errors import InvalidRequest
 
 
@@ -22,7 +22,7 @@ from turnstone.domain.errors import InvalidRequest
 def test_the_larger_of_both_numbers_is_what_was_heard(after: str | None, last_event_id: str | None, heard: int) -> None:
     query = {} if after is None else {"after": [after]}
     headers = {} if last_event_id is None else {"last-event-id": last_event_id}
-    assert heard == heard_up_to(query, headers)
+    assert heard == last_event_received(query, headers)
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_the_larger_of_both_numbers_is_what_was_heard(after: str | None, last_ev
 )
 def test_what_is_no_number_of_an_event_is_refused(query: dict[str, list[str]], headers: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
-        heard_up_to(query, headers)
+        last_event_received(query, headers)

@@ -18,7 +18,7 @@ from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.bodies import Body
 from turnstone.adapters.fetching.exchange import charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.hosts import to_host
-from turnstone.adapters.fetching.rules import checked, looked_up
+from turnstone.adapters.fetching.rules import checked, resolve_host
 from turnstone.adapters.fetching.targets import to_target
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
@@ -165,10 +165,10 @@ def test_a_refusal_tells_neither_credentials_nor_paths_nor_queries() -> None:
 def test_what_a_name_is_found_to_be_is_judged_whole() -> None:
     target = checked("https://mixed.example/", NOTHING_ALLOWED)
     public = ["93.184.215.14", "2606:4700::1111"]
-    assert len(looked_up(target, NOTHING_ALLOWED, lambda host, port: public)) == 2
+    assert len(resolve_host(target, NOTHING_ALLOWED, lambda host, port: public)) == 2
     for also in ("127.0.0.1", "::1", "::ffff:10.0.0.1", "fe80::1%eth0", "what?"):
         with pytest.raises(FetchRefused):
-            looked_up(target, NOTHING_ALLOWED, lambda host, port, also=also: [*public, also])
+            resolve_host(target, NOTHING_ALLOWED, lambda host, port, also=also: [*public, also])
 
 
 # ---- what is allowed
@@ -186,7 +186,7 @@ def test_a_name_is_not_allowed_for_meaning_an_allowed_address() -> None:
     allowed = Allowed.of([("10.0.0.5", 8443)])
     target = checked("https://rebinding.test:8443/", allowed)
     with pytest.raises(FetchRefused):
-        looked_up(target, allowed, lambda host, port: ["10.0.0.5"])
+        resolve_host(target, allowed, lambda host, port: ["10.0.0.5"])
 
 
 @pytest.mark.parametrize(
@@ -209,9 +209,9 @@ def test_a_name_is_not_allowed_for_meaning_an_allowed_address() -> None:
 def test_an_allowed_name_does_not_lead_to_the_metadata_of_the_machine(address: str) -> None:
     allowed = Allowed.of([("intranet.test", 8080)])
     target = checked("http://intranet.test:8080/", allowed)
-    assert len(looked_up(target, allowed, lambda host, port: ["10.0.0.5", "127.0.0.1"])) == 2
+    assert len(resolve_host(target, allowed, lambda host, port: ["10.0.0.5", "127.0.0.1"])) == 2
     with pytest.raises(FetchRefused):
-        looked_up(target, allowed, lambda host, port: ["10.0.0.5", address])
+        resolve_host(target, allowed, lambda host, port: ["10.0.0.5", address])
 
 
 def test_a_url_that_an_operator_sets_is_allowed_with_its_port_only() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from turnstone.store.layout.frames import stamp, stamped
+from turnstone.store.layout.frames import stamp, time_of_attribute
 
 MOMENT = datetime(2026, 11, 22, 1, 2, 3, 40, tzinfo=UTC)
 
@@ -24,4 +24,4 @@ def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-9, minutes=-30))])
 def test_a_time_is_stored_as_utc_whatever_the_zones(zone: timezone, far_away: None) -> None:
     told = stamp(MOMENT.astimezone(zone))
-    assert (told, stamped(told)) == ("2026-11-22T01:02:03.000040Z", MOMENT)
+    assert (told, time_of_attribute(told)) == ("2026-11-22T01:02:03.000040Z", MOMENT)

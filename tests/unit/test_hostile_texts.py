@@ -149,12 +149,12 @@ class GivenLater(StopSignal):
         super().__init__()
 
     @property
-    def is_given(self) -> bool:
+    def is_set(self) -> bool:
         self.looks -= 1
         return self.looks <= 0
 
-    @is_given.setter
-    def is_given(self, value: bool) -> None:
+    @is_set.setter
+    def is_set(self, value: bool) -> None:
         assert not value
 
 

@@ -151,9 +151,9 @@ def test_work_of_several_tenants_is_done_in_turns() -> None:
 def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
     async def test(lane: Lane) -> None:
         may_end = Event()
-        given_up = asyncio.ensure_future(lane.do(may_end.wait))
+        ended_unanswered = asyncio.ensure_future(lane.do(may_end.wait))
         await asyncio.sleep(0)
-        given_up.cancel()
+        ended_unanswered.cancel()
         may_end.set()
         assert await lane.do(get_ident)
 

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import DayLimitReached
 from turnstone.domain.usage.usage import Tokens
 from turnstone.services.usage.limits import LOOK_EVERY, MOST_TENANTS, DayLimit
@@ -36,7 +36,7 @@ class Store:
     def of_tenant(self, tenant: str, day: date, agent_id: str | None = None) -> Iterator[Spent]:
         self.looks += 1
         by_model = {"m": Tokens(inferences=1, prompt_tokens=self.tokens)}
-        return iter([Spent(day, "a", "s", by_model, Stamp())] if day == EVENING.date() else [])
+        return iter([Spent(day, "a", "s", by_model, Ownership())] if day == EVENING.date() else [])
 
 
 def limited(tokens: int, limit: int | None = 100) -> tuple[DayLimit, Store, Clock]:

@@ -347,15 +347,17 @@ def test_an_answer_that_was_cut_off_says_so() -> None:
     assert told["choices"][0]["message"] == {"role": "assistant", "content": "so", "refusal": None}
 
 
-@pytest.mark.parametrize("tells_usage", [True, False])
-def test_usage_comes_last_in_a_stream_and_only_if_it_was_asked_for(tells_usage: bool) -> None:
-    ended = ChatCompletionEncoder("m", "1", AT, tells_usage=tells_usage).ended(answer(MADE)).decode()
+@pytest.mark.parametrize("includes_usage", [True, False])
+def test_usage_comes_last_in_a_stream_and_only_if_it_was_asked_for(includes_usage: bool) -> None:
+    ended = ChatCompletionEncoder("m", "1", AT, includes_usage=includes_usage).ended(answer(MADE)).decode()
     *chunks, done, _ = ended.split("\n\n")
     assert done == "data: [DONE]"
     calls, end, *rest = [json.loads(chunk.removeprefix("data: ")) for chunk in chunks]
     assert [call["index"] for call in calls["choices"][0]["delta"]["tool_calls"]] == [0]
     assert (end["choices"][0]["delta"], end["choices"][0]["finish_reason"]) == ({}, "tool_calls")
-    assert [(chunk["choices"], chunk["usage"]["total_tokens"]) for chunk in rest] == ([([], 3)] if tells_usage else [])
+    assert [(chunk["choices"], chunk["usage"]["total_tokens"]) for chunk in rest] == (
+        [([], 3)] if includes_usage else []
+    )
 
 
 RATED = TokenLikelihood(token="x", logprob=-0.5, bytes=(120,), top_logprobs=())
@@ -366,9 +368,9 @@ def test_logprobs_stand_where_openais_clients_look_for_them() -> None:
     encoder = ChatCompletionEncoder("m", "1", AT)
     whole = json.loads(encoder.whole(Inferred(answer(text="x").message, logprobs=(RATED,))))
     assert whole["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}
-    chunk = json.loads(encoder.said("x", (RATED,)).removeprefix(b"data: "))
+    chunk = json.loads(encoder.encoded("x", (RATED,)).removeprefix(b"data: "))
     assert chunk["choices"][0]["logprobs"] == {"content": [RATED_WIRE], "refusal": None}
-    assert json.loads(encoder.said("x").removeprefix(b"data: "))["choices"][0]["logprobs"] is None
+    assert json.loads(encoder.encoded("x").removeprefix(b"data: "))["choices"][0]["logprobs"] is None
 
 
 def test_base64_holds_the_vector_in_single_precision() -> None:
@@ -391,4 +393,4 @@ def test_a_user_is_passed_on_with_texts() -> None:
 
 
 def test_clients_that_take_done_for_broken_json_are_not_told_it() -> None:
-    assert not ChatCompletionEncoder("m", "1", AT, says_done=False).ended(answer(text="x")).endswith(b"[DONE]\n\n")
+    assert not ChatCompletionEncoder("m", "1", AT, ends_with_done=False).ended(answer(text="x")).endswith(b"[DONE]\n\n")

@@ -33,8 +33,8 @@ from tests.contract.test_bad_input import (
     JUNK,
     STORED,
     changed,
+    hosts_in,
     named,
-    places_in,
     written,
 )
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
@@ -245,7 +245,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
     source = inspect.getsource(module)
     read = re.findall(r"""\bquery(?:\.get\(|\[)"(\w+)\"""", source)
     read += [getattr(module, name) for name in re.findall(r"\bquery\.get\(([A-Z]+)", source)]
-    if "wanted_in_query(" in source:
+    if "list_query(" in source:
         read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
     if "named_in_query(request.query, *QUERY)" in source:
         read += module.QUERY
@@ -253,7 +253,7 @@ def test_every_parameter_is_declared(route: Route) -> None:
         read += COMPLETIONS_QUERY
     if "messages_in(wire, request.query)" in source:
         read += MESSAGES_QUERY
-    if "heard_up_to(" in source:
+    if "last_event_received(" in source:
         read += EVENTS_QUERY
     if "mcp_endpoint_in(" in source:
         read.append("mcp_endpoint[uri]")
@@ -751,7 +751,7 @@ def test_the_document_takes_what_the_server_takes_and_refuses_what_it_refuses(ro
     validator_of_body = body_validator(route)
     for valid in BODIES[route.method, route.path].valid:
         assert validator_of_body.is_valid(valid)
-        for where, _ in enumerate(places_in({"body": valid})):
+        for where, _ in enumerate(hosts_in({"body": valid})):
             for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in VALUES)]:
                 check_body(route, validator_of_body, changed(valid, [(where, way, value)]))
 

@@ -133,7 +133,7 @@ def test_all_expressions_of_a_shield_together_have_their_memory() -> None:
 
 def test_nothing_is_looked_for_once_nobody_waits() -> None:
     stop = StopSignal()
-    stop.give()
+    stop.set()
     with pytest.raises(ShieldFailed, match="was cancelled"):
         found({"patterns": ["a"]}, "a", stop=stop)
 

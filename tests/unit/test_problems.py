@@ -10,7 +10,7 @@ from turnstone.dialects.llama_stack.requests import CreateAgent
 from turnstone.dialects.llama_stack.turns.requests import CreateTurn, ResumeTurn
 from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.domain.agents.agents import MAX_TOOLS
-from turnstone.domain.errors.problems import MOST_TOLD
+from turnstone.domain.errors.problems import MAX_PROBLEMS
 from turnstone.domain.values.model import Frozen, Many
 from turnstone.http.routes import InvalidBody, checked
 
@@ -132,10 +132,10 @@ def test_only_the_first_problems_are_told() -> None:
     class Names(Frozen):
         names: tuple[str, ...]
 
-    class Wanted(Frozen):
+    class ListQuery(Frozen):
         names: Many[Names]
 
-    assert len(told({"names": [{"names": [1] * 50}]}, Wanted)) == MOST_TOLD
+    assert len(told({"names": [{"names": [1] * 50}]}, ListQuery)) == MAX_PROBLEMS
 
 
 class Nested(Frozen):

@@ -15,7 +15,7 @@ from turnstone.domain.messages.messages import (
     UserMessage,
 )
 from turnstone.domain.models.requests import InferenceRequest
-from turnstone.domain.sessions.context import tokens_of, told_afterwards
+from turnstone.domain.sessions.context import ended_messages, tokens_of
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.prompt import fixed_tokens
@@ -70,7 +70,7 @@ def test_context_of_a_user_message_is_shown_in_its_turn_and_never_after() -> Non
     ending = engine.run(with_context("the shop is open"))
     shown = UserMessage(content="hello", context="the shop is open")
     assert [shown, shown] == [request.messages[1] for request in engine.inference.requests]
-    told = told_afterwards(ending.state)
+    told = ended_messages(ending.state)
     assert [UserMessage(content="hello")] == [message for message in told if isinstance(message, UserMessage)]
 
 

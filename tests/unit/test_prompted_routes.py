@@ -32,7 +32,7 @@ def test_the_operators_file_says_it_of_a_model_and_its_aliases_and_lists_it() ->
     file = Catalogue.model_validate(
         {"providers": {"p": {"type": "offline"}}, "models": {"m": entry, "n": {"provider": "p"}}}
     )
-    routes = file.known().routes
+    routes = file.configured_models().routes
     assert {name: route.tools for name, route in routes.items()} == {
         "m": "prompted",
         "small": "prompted",

@@ -38,7 +38,7 @@ from turnstone.domain.turns.failures import Failure
 from turnstone.domain.turns.turns import TurnState, TurnStatus
 from turnstone.engine.steps import AwaitClientTools
 from turnstone.services.streams.replay import replayed
-from turnstone.services.turns.transitions import Answered, answered_by_client, given_up, paused, resumed
+from turnstone.services.turns.transitions import Answered, answered_by_client, ended_unanswered, paused, resumed
 
 LATER = NOW + timedelta(hours=1)
 SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")
@@ -140,7 +140,7 @@ def test_a_failed_turn_is_told_without_the_step_that_broke_and_with_its_failure(
     engine = Engine(PRICE, Says(("half an ans",), error=ModelFailed("overheated")))
     with pytest.raises(ModelFailed):
         engine.run(new_turn())
-    failed = engine.stored.given_up(TurnStatus.FAILED, OVERHEATED, NOW)
+    failed = engine.stored.ended_unanswered(TurnStatus.FAILED, OVERHEATED, NOW)
     finished = {step.step_id for step in failed.turn.steps}
     heard = [event for event in engine.told if event.step_id in finished]
     failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed")
@@ -150,7 +150,7 @@ def test_a_failed_turn_is_told_without_the_step_that_broke_and_with_its_failure(
 @pytest.mark.parametrize("status", [TurnStatus.EXPIRED, TurnStatus.CANCELLED])
 def test_a_turn_ended_while_it_waited_is_told_with_its_end_in_place_of_the_pause(status: TurnStatus) -> None:
     waiting = lived(ASK)
-    ended = given_up(waiting.state, status, NOW)
+    ended = ended_unanswered(waiting.state, status, NOW)
     assert ended.failure is not None
     assert (
         *coalesced(waiting.heard[:-1]),

@@ -104,7 +104,7 @@ def test_nobody_else_is_asked_once_nobody_wants_the_answer() -> None:
     stop = StopSignal()
 
     def stopped(_: InferenceRequest) -> ModelFailed:
-        stop.give()
+        stop.set()
         return ModelFailed("cut")
 
     inference = routed(a=[stopped], b=["never"])
@@ -184,12 +184,12 @@ def test_the_lines_of_a_provider_that_fails_in_a_turn_have_the_turn_s_ids(caplog
 def test_a_question_that_nobody_wants_any_more_is_no_outage() -> None:
     def cut(request: InferenceRequest) -> ModelFailed:
         assert request.stop is not None
-        request.stop.give()
+        request.stop.set()
         return AWAY
 
     def half(request: InferenceRequest) -> Says:
         assert request.stop is not None
-        request.stop.give()
+        request.stop.set()
         return Says(("half",), error=AWAY)
 
     inference = routed(a=[cut] * FAILURES + [half] * FAILURES + ["yes"], b=["never"])
@@ -220,4 +220,4 @@ def test_names_do_not_pile_up_while_a_provider_is_away() -> None:
     for name in ("first", *range(MOST_KEPT), "last"):
         for _ in range(FAILURES):
             breaker.failed(name)
-    assert [breaker.may_ask(name) for name in ("first", 0, 1, "last")] == [True, True, False, False]
+    assert [breaker.allows_request(name) for name in ("first", 0, 1, "last")] == [True, True, False, False]

@@ -13,15 +13,15 @@ from tests.harness import CountingStore, FakeClock, attempt
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.models.routing import MODELS, KnownModels, Target
+from turnstone.domain.models.routing import MODELS, ConfiguredModels, Target
 from turnstone.domain.registry.registry import Model
 from turnstone.services.models.registry import Models
 from turnstone.services.models.routing import Routing
 from turnstone.store.registry.directory import Directory
 from turnstone.store.registry.registry import RegistryStore
 
-OPEN = KnownModels({"here": "offline", "there": "openai"}, "here")
-CLOSED = KnownModels(OPEN.providers, None)
+OPEN = ConfiguredModels({"here": "offline", "there": "openai"}, "here")
+CLOSED = ConfiguredModels(OPEN.providers, None)
 TENANT = LOCAL_CALLER.tenant
 
 
@@ -31,12 +31,12 @@ def store(tmp_path: Path) -> Iterator[CountingStore]:
         yield CountingStore(sqlite)
 
 
-def routing(store: CountingStore, known: KnownModels) -> Routing:
+def routing(store: CountingStore, known: ConfiguredModels) -> Routing:
     """Return the routing of a process of its own."""
     return Routing(known, Directory(store, FakeClock()))
 
 
-def register(store: CountingStore, known: KnownModels, provider_id: str = "there") -> Model:
+def register(store: CountingStore, known: ConfiguredModels, provider_id: str = "there") -> Model:
     """Register the model `new` in another process than those that route."""
     model = Model(identifier="new", provider_resource_id="new", provider_id=provider_id)
     models = Models(RegistryStore(store, "model", Model), known, ScriptedInference([]), FakeClock())
@@ -58,10 +58,10 @@ def test_an_open_registry_reads_once_in_ten_seconds_what_was_registered(store: C
 
 
 @pytest.mark.parametrize(
-    ("known", "provider_id"), [(OPEN, "here"), (KnownModels({**OPEN.providers, MODELS: "openai"}, "here"), MODELS)]
+    ("known", "provider_id"), [(OPEN, "here"), (ConfiguredModels({**OPEN.providers, MODELS: "openai"}, "here"), MODELS)]
 )
 def test_who_names_no_provider_means_the_default_one(
-    store: CountingStore, known: KnownModels, provider_id: str
+    store: CountingStore, known: ConfiguredModels, provider_id: str
 ) -> None:
     assert register(store, known, MODELS).provider_id == provider_id
     assert routing(store, known).route(TENANT, "new").targets == (Target(provider_id, "new"),)

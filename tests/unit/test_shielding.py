@@ -171,7 +171,7 @@ def test_a_shield_that_takes_too_long_has_failed_and_is_told_to_stop(store: Sqli
     assert 0.05 <= time.monotonic() - began < PATIENCE_S
     assert "too long" in violation_of(verdict).metadata["failure"]
     assert violation_of(verdict).violation_level == "error"
-    assert heard[0].is_given
+    assert heard[0].is_set
     gate.open()
 
 
@@ -191,10 +191,10 @@ def test_a_run_that_has_to_end_waits_for_no_shield(store: SqliteRangeStore) -> N
     for name in gates:
         place.register(name)
     question = ShieldQuestion(judged=QUESTION.judged, touchpoint="user-input", stop=stop)
-    threading.Thread(target=lambda: (gates["a"].wait(), gates["b"].wait(), stop.give())).start()
+    threading.Thread(target=lambda: (gates["a"].wait(), gates["b"].wait(), stop.set())).start()
     verdicts = place.judge("a", "b", question=question)
     assert [violation_of(verdict).violation_level for verdict in verdicts] == ["error", "error"]
-    assert all(signal is not None and signal.is_given for signal in heard.values())
+    assert all(signal is not None and signal.is_set for signal in heard.values())
     for gate in gates.values():
         gate.open()
 
@@ -215,7 +215,7 @@ def test_who_stops_listening_has_the_others_told_to_stop(store: SqliteRangeStore
         assert violation_of(next(verdicts)).user_message == "stopped"
         gate.wait()
     assert heard[0] is not None
-    assert heard[0].is_given
+    assert heard[0].is_set
     gate.open()
 
 

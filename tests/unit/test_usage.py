@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.usage.prices import Prices
 from turnstone.domain.usage.usage import SpentToday, Tokens, TokenUsage, added, factor_of, spent_by
-from turnstone.domain.usage.usage_report import MOST_DAYS, MOST_LISTED, UsageCount, UsageReport, UsageWanted
+from turnstone.domain.usage.usage_report import MOST_DAYS, MOST_LISTED, UsageCount, UsageQuery, UsageReport
 
 TODAY = date(2026, 5, 4)
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -101,16 +101,16 @@ def test_a_factor_is_what_the_last_long_prompt_tells(counted: int, estimated: in
     ],
 )
 def test_days_that_are_not_named_are_todays(first: date | None, last: date | None, expected: list[date]) -> None:
-    assert list(UsageWanted(first_day=first, last_day=last).days(TODAY)) == expected
+    assert list(UsageQuery(first_day=first, last_day=last).days(TODAY)) == expected
 
 
 def test_days_in_the_wrong_order_and_too_many_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="must not be after"):
-        UsageWanted(first_day=TODAY, last_day=TODAY - timedelta(days=1)).days(TODAY)
-    most = UsageWanted(first_day=TODAY - timedelta(days=MOST_DAYS - 1), last_day=TODAY)
+        UsageQuery(first_day=TODAY, last_day=TODAY - timedelta(days=1)).days(TODAY)
+    most = UsageQuery(first_day=TODAY - timedelta(days=MOST_DAYS - 1), last_day=TODAY)
     assert len(most.days(TODAY)) == MOST_DAYS
     with pytest.raises(InvalidRequest, match="at most 31 days"):
-        UsageWanted(first_day=TODAY - timedelta(days=MOST_DAYS), last_day=TODAY).days(TODAY)
+        UsageQuery(first_day=TODAY - timedelta(days=MOST_DAYS), last_day=TODAY).days(TODAY)
 
 
 # ---- what is answered

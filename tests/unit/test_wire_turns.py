@@ -28,7 +28,7 @@ def ended(status: TurnStatus, failure: Failure | None) -> Record:
     if status is TurnStatus.COMPLETED:
         state = state.completed(silent_output("end_of_turn"), NOW)
     else:
-        state = state.given_up(status, failure or Failure(kind="ended", message="so"), NOW)
+        state = state.ended_unanswered(status, failure or Failure(kind="ended", message="so"), NOW)
         state = state.model_copy(update={"failure": failure})
     put = put_turn(REF, state)
     return Record(put.key, put.body, put.attributes, 1)

@@ -22,7 +22,7 @@ from functions.command.chat.screen import JsonScreen, Screen, TextScreen, visibl
 from functions.command.chat.session import ChatSession, open_session
 from functions.command.chat.wire import Json
 from turnstone.settings.client_settings import load_client_settings
-from turnstone.settings.config import InvalidSettings, wants_plain_text
+from turnstone.settings.config import InvalidSettings, prefers_plain_text
 
 if TYPE_CHECKING:
     from functions.command.chat.tools import ClientTool
@@ -80,7 +80,7 @@ def _message(asked: argparse.Namespace, misuse: Misuse, note: Callable[[str], No
 def _screen(asked: argparse.Namespace) -> Screen:
     if asked.json:
         return JsonScreen(sys.stdout, sys.stderr)
-    return TextScreen(sys.stdout, sys.stderr, is_dim=sys.stderr.isatty() and not wants_plain_text())
+    return TextScreen(sys.stdout, sys.stderr, is_dim=sys.stderr.isatty() and not prefers_plain_text())
 
 
 def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:

@@ -39,7 +39,7 @@ def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise:
         from turnstone.settings.setting_problems import problems_in_file  # only where a start fails
 
         raise InvalidFile(problems_in_file(Catalogue, error)) from None
-    if catalogue.known().default not in (None, *catalogue.providers):
+    if catalogue.configured_models().default not in (None, *catalogue.providers):
         raise InvalidFile(
             "no provider is set for models that it does not list; set default_provider, "
             "TURNSTONE_MODEL_URL, or registry to closed"

@@ -37,7 +37,7 @@ class NoEmbeddings:
 def build_embeddings(catalogue: Catalogue, means: Means) -> RoutedEmbeddings:
     """Return all providers of the catalogue as one."""
     made = {name: _maker(name, entry, means) for name, entry in catalogue.providers.items()}
-    return RoutedEmbeddings(made, catalogue.known().default)
+    return RoutedEmbeddings(made, catalogue.configured_models().default)
 
 
 def build_only_embeddings(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedEmbeddings:

@@ -57,7 +57,7 @@ class Means(NamedTuple):
 def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
     """Return all providers of the catalogue as one."""
     made = {name: partial(_build_provider, name, entry, means) for name, entry in catalogue.providers.items()}
-    return RoutedInference(made, catalogue.known().default)
+    return RoutedInference(made, catalogue.configured_models().default)
 
 
 def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:

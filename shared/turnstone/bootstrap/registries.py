@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from turnstone.bootstrap.adapters import AnyPorts
-    from turnstone.domain.models.routing import KnownModels
+    from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
     from turnstone.services.shields.known_shields import KnownShields
@@ -79,7 +79,7 @@ class Registries:
         from turnstone.services.tools.known_toolgroups import KnownToolgroups
 
         catalogue = self._ports.catalogue
-        configured = catalogue.known_toolgroups() if catalogue is not None else {}
+        configured = catalogue.configured_toolgroups() if catalogue is not None else {}
         return KnownToolgroups(self.directory, self._ports.tools, configured)
 
     @cached_property
@@ -110,7 +110,7 @@ class Registries:
         """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
         from turnstone.services.shields.known_shields import KnownShields
 
-        configured = self._ports.catalogue.known_shields() if self._ports.catalogue is not None else {}
+        configured = self._ports.catalogue.configured_shields() if self._ports.catalogue is not None else {}
         for name, shield in configured.items():
             try:
                 self._ports.shields.build(shield)
@@ -131,13 +131,13 @@ class Registries:
         return Directory(self._ports.store, self._ports.clock)
 
     @cached_property
-    def _known(self) -> KnownModels:
-        from turnstone.domain.models.routing import MODELS, KnownModels
+    def _known(self) -> ConfiguredModels:
+        from turnstone.domain.models.routing import MODELS, ConfiguredModels
 
         if self._ports.catalogue is None:
             kind = "offline" if self._settings.model_url == OFFLINE else "openai"
-            return KnownModels({MODELS: kind}, MODELS)
-        return self._ports.catalogue.known()
+            return ConfiguredModels({MODELS: kind}, MODELS)
+        return self._ports.catalogue.configured_models()
 
 
 def _in_file(wrong: InvalidRequest) -> str:

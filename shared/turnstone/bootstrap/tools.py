@@ -8,7 +8,7 @@ from functools import cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
 
-from turnstone.adapters.tools.kinds import EveryToolKind, ToolMeans
+from turnstone.adapters.tools.kinds import EveryToolKind, ToolDependencies
 from turnstone.domain.errors import FetchRefused
 from turnstone.settings.config import InvalidFile, text_of_variable
 
@@ -93,8 +93,8 @@ def build_tool_kinds(place: ToolPlace) -> EveryToolKind:
         if told.code_interpreter.runs != "off":
             code_interpreter = _code_interpreter(place, told.code_interpreter)
         _refuse_wrong_addresses(place.catalogue, allowed)
-    mcp = _McpServers(allowed, place.catalogue.known_toolgroups() if place.catalogue is not None else {})
-    means = ToolMeans(
+    mcp = _McpServers(allowed, place.catalogue.configured_toolgroups() if place.catalogue is not None else {})
+    means = ToolDependencies(
         settings=partial(_settings_of, place.catalogue),
         clock=place.clock,
         keys=place.keys,

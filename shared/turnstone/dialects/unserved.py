@@ -1,7 +1,7 @@
-"""Methods that clients have and this server does not: what each is called, and the request that it makes.
+"""Methods of clients that this server does not have, each with its name and its request.
 
-The rows are written in two kinds of lines: `METHOD /path name[,name…]` for one method, and `/path name: verb …` for
-what a resource that is read and changed as all of them are has of the usual five methods.
+The rows have two forms: `METHOD /path name[,name…]` for one method, and `/path name: verb …` for the usual five methods
+of a resource that is read and changed as all of them are.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ CRUD = {
     "update": ("POST", "/{id}"),
     "delete": ("DELETE", "/{id}"),
 }
-# prefixes of the paths, what to do instead, and lines
+# path prefixes, alternatives, and lines
 Group = tuple[tuple[str, ...], str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """A method of the clients, as it is called there, and the request it makes."""
+    """A method of the clients under its name there, and its request."""
 
     method: str
     path: str
@@ -30,8 +30,8 @@ class Unserved:
     instead: str
 
     def refusal(self) -> NotServed:
-        said = f"this server does not have {self.called} ({self.method} {self.path})"
-        return NotServed(f"{said}; {self.instead}" if self.instead else said)
+        message = f"this server does not have {self.called} ({self.method} {self.path})"
+        return NotServed(f"{message}; {self.instead}" if self.instead else message)
 
 
 def rows_of(groups: tuple[Group, ...]) -> Iterator[Unserved]:

@@ -1,4 +1,4 @@
-"""Work that a request leaves behind: to remove what was deleted, or to end what lived long enough."""
+"""Background jobs of requests: delete content, or end expired resources."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,13 +10,13 @@ JobKind = Literal["clean_session", "clean_agent", "end_session", "clean_completi
 
 
 class Job(Frozen):
-    """A piece of work, done when its record is gone. It names things by their ids, and is one whatever its process.
+    """A job, done when its record is gone. It refers to resources by id, and works in any process.
 
     Attributes:
-        agent_id: empty where the work is about no agent.
-        order: the place of what it is about, an agent, a session or a stored chat completion, in its list.
-        since: when there was reason for it first.
-        due_at: when it is to be looked at next.
+        agent_id: empty if the job concerns no agent.
+        order: the order key of its agent, session or stored chat completion in their list.
+        since: the time of its first cause.
+        due_at: the time of its next run.
     """
 
     kind: JobKind
@@ -32,5 +32,5 @@ class Job(Frozen):
         return SessionRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id)
 
     def again_at(self, due_at: datetime) -> "Job":
-        """Return the same work, to be looked at next at that time."""
+        """Return the same job, due at that time."""
         return self.model_copy(update={"due_at": due_at})

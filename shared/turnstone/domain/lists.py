@@ -1,4 +1,4 @@
-"""What a reader wants of a list, and where a list goes on."""
+"""Query of a list, and its cursor."""
 
 import re
 
@@ -10,13 +10,13 @@ ORDER_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 BEGINNING = "00000000-0000-0000-0000-000000000000"  # the cursor before a list's first entry, whose key has a time
 
 
-class Wanted(Frozen):
-    """Which part of a list.
+class ListQuery(Frozen):
+    """The requested part of a list.
 
     Attributes:
-        start_index: how many entries to leave out, of those that the reader may see.
-        limit: how many at most; None for all.
-        cursor: continue behind this place, given by an earlier answer.
+        start_index: the number of visible entries to skip.
+        limit: the maximum number; None for all.
+        cursor: the position to continue after, from an earlier answer.
         name: only entries of that name.
     """
 
@@ -27,7 +27,7 @@ class Wanted(Frozen):
 
 
 def checked_cursor(text: str) -> str:
-    """Return the place in a list that a cursor names. Raises InvalidRequest if no answer can have given it."""
+    """Return the cursor's position in a list. Raises InvalidRequest for a cursor that no answer can contain."""
     if not ORDER_KEY.fullmatch(text):
         raise InvalidRequest("cursor: not issued by this API", ("cursor",))
     return text

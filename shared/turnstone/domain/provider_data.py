@@ -1,4 +1,4 @@
-"""What a caller hands on to providers with one request: keys of its own. Never stored, never logged."""
+"""Provider data: a caller's own keys for providers, for one request. Never stored, never logged."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MCP_HEADERS = "mcp_headers"
 
 
 class ProviderData:
-    """The caller's keys by their names. Neither its text nor a copy of it by any serializer tells them."""
+    """The caller's keys by name. Neither `repr` nor any serializer reveals them."""
 
     __slots__ = ("_values",)
 
@@ -20,12 +20,12 @@ class ProviderData:
         self._values = dict(values)
 
     def key(self, name: str) -> str | None:
-        """Return the text of that name, None if none was sent."""
+        """Return the text of that name, None without one."""
         value = self._values.get(name)
         return value if isinstance(value, str) and value else None
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return the object of that name, an empty one if none was sent."""
+        """Return the object of that name, empty without one."""
         value = self._values.get(name)
         return value if isinstance(value, dict) else {}
 
@@ -40,12 +40,12 @@ NO_PROVIDER_DATA = ProviderData({})
 
 
 def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
-    """Return what the header hands on. Its older name counts where the newer is not sent.
+    """Return the header's data. The older header name applies if the newer is not sent.
 
     Source: the Llama Stack contract; the value is a JSON object.
 
     Raises:
-        InvalidRequest: it is no such object, or one of its keys can't be sent to anybody. No value is repeated.
+        InvalidRequest: not such an object, or a key that no header can carry. No value is repeated.
     """
     name = next((name for name in HEADERS if name in headers), None)
     if name is None:
@@ -57,12 +57,12 @@ def provider_data_in(headers: Mapping[str, str]) -> ProviderData:
     if not isinstance(values, dict):
         raise InvalidRequest(f"{name}: must be a JSON object of provider keys", (name,))
     if not isinstance(values.get(MCP_HEADERS) or {}, dict):
-        said = f"{name}: {MCP_HEADERS!r} must be an object of headers by MCP server URL"
-        raise InvalidRequest(said, (name, MCP_HEADERS))
+        message = f"{name}: {MCP_HEADERS!r} must be an object of headers by MCP server URL"
+        raise InvalidRequest(message, (name, MCP_HEADERS))
     for key_name, key in values.items():
         if key_name.endswith(KEYS_END_IN) and not (key is None or (isinstance(key, str) and is_sendable(key.strip()))):
-            said = f"{name}: {key_name!r} must be a string that is valid in an HTTP header"
-            raise InvalidRequest(said, (name, key_name))
+            message = f"{name}: {key_name!r} must be a string that is valid in an HTTP header"
+            raise InvalidRequest(message, (name, key_name))
     return ProviderData(values)
 
 

@@ -1,4 +1,4 @@
-"""Which session, and which turn: what a path names, before anything of it is read."""
+"""References to sessions and turns, as a path names them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from turnstone.domain.values.model import Frozen
 
 
 class SessionRef(Frozen):
-    """Which session: the address of its partition."""
+    """Reference to a session: the address of its partition."""
 
     tenant: str
     agent_id: str
     session_id: str
 
     def turn(self, turn_id: str) -> TurnRef:
-        """Return the address of one of its turns."""
+        """Return the reference to one of its turns."""
         return TurnRef(tenant=self.tenant, agent_id=self.agent_id, session_id=self.session_id, turn_id=turn_id)
 
 
 class TurnRef(SessionRef):
-    """Which turn of which session."""
+    """Reference to a turn of a session."""
 
     turn_id: str
 

@@ -17,12 +17,12 @@ class TurnWorker(EventFunction):
         super().__init__(module, loads="recovery")
 
     def __call__(self, event: dict[str, Any], context: Any) -> dict[str, Any]:
-        """Return when the machine shall look at the turn again, see `NextLook`. Raises StoreUnavailable."""
+        """Return when the machine shall look at the turn again, see `NextCheck`. Raises StoreUnavailable."""
         from turnstone.domain.refs import TurnRef
-        from turnstone.domain.turns.supervision import next_look
+        from turnstone.domain.turns.supervision import next_check
 
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         outlook = self.core.recovery.see_through(
             TurnRef.model_validate(event), datetime.now(UTC) + left - LEFT_FOR_HAND_OVER
         )
-        return next_look(outlook.status, outlook.look_again_at, datetime.now(UTC)).model_dump()
+        return next_check(outlook.status, outlook.check_at, datetime.now(UTC)).model_dump()

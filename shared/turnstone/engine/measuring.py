@@ -1,4 +1,4 @@
-"""What an inference took: tokens as its provider counted them, else as we estimate them."""
+"""Usage of an inference: tokens as its provider counted them, else our estimates."""
 
 from turnstone.domain.errors import TurnLimitReached
 from turnstone.domain.models.requests import InferenceRequest, Inferred
@@ -10,25 +10,25 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def measured(request: InferenceRequest, answer: Inferred) -> TokenUsage:
-    """Return the tokens of the answered request, with our estimate of the prompt beside what was counted."""
+    """Return the tokens of the answered request, with our estimate of the prompt next to the provider's count."""
     estimated = prompt_tokens_of(request)
-    told = answer.usage
-    if told is None or told.prompt_tokens + told.completion_tokens == 0:
-        said = tokens_of((answer.message,))
+    reported = answer.usage
+    if reported is None or reported.prompt_tokens + reported.completion_tokens == 0:
+        estimate = tokens_of((answer.message,))
         return TokenUsage(
-            prompt_tokens=estimated, completion_tokens=said, total_tokens=estimated + said, is_estimated=True
+            prompt_tokens=estimated, completion_tokens=estimate, total_tokens=estimated + estimate, is_estimated=True
         )
-    return told.model_copy(update={"estimated_prompt_tokens": estimated})
+    return reported.model_copy(update={"estimated_prompt_tokens": estimated})
 
 
 def prompt_tokens_of(request: InferenceRequest) -> int:
-    """Return an estimate of the tokens that the request takes."""
+    """Return an estimate of the request's tokens."""
     tools = sum(len(str(definition)) for definition in request.tools) // CHARACTERS_PER_TOKEN
     return tokens_of(request.messages) + tools
 
 
 def refuse_over_limit(state: TurnState, limit_tokens: int | None) -> None:
-    """Raise TurnLimitReached if the turn has spent what it may before the model is asked again."""
+    """Raise TurnLimitReached if the turn has used its limit before another inference."""
     spent_tokens = sum(tokens.total_tokens for tokens in state.spent.values())
     if limit_tokens is not None and spent_tokens >= limit_tokens:
         raise TurnLimitReached(spent_tokens, limit_tokens)

@@ -1,17 +1,17 @@
-"""What the model is asked: the system message, the turns before, this turn so far, and the tools on offer."""
+"""Build the model's request: the system message, earlier turns, this turn so far, and the offered tools."""
 
 from collections.abc import Sequence
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import InferenceRequest
-from turnstone.domain.sessions.context import tokens_of, told_now
+from turnstone.domain.sessions.context import current_messages, tokens_of
 from turnstone.domain.turns.turns import TurnState
 from turnstone.engine.steps import EngineDeps
 
 
 def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
-    """Return the next question to the model.
+    """Return the next request to the model.
 
     A required or named tool is forced in the turn's first inference only: forced again after its answer, the model
     could never finish.
@@ -20,7 +20,7 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
     is_forced = choice not in ("auto", "none")
     return InferenceRequest(
         model=deps.config.model,
-        messages=(*system_message(deps.config), *deps.history, *told_now(state.turn)),
+        messages=(*system_message(deps.config), *deps.history, *current_messages(state.turn)),
         tools=deps.offer.definitions,
         tool_choice="auto" if is_forced and state.inference_count else deps.offer.name_offered(choice) or choice,
         sampling=deps.config.sampling_params,
@@ -35,14 +35,14 @@ def build_request(state: TurnState, deps: EngineDeps) -> InferenceRequest:
 
 
 def system_message(config: AgentConfig) -> tuple[Message, ...]:
-    """Return the agent's instructions as a message, nothing if there are none."""
+    """Return the agent's instructions as a message, nothing without any."""
     return (SystemMessage(content=config.instructions),) if config.instructions else ()
 
 
 def fixed_tokens(state: TurnState, config: AgentConfig, definitions: Sequence[object]) -> int:
-    """Return the tokens that are sent whatever the history: instructions, tools and the turn itself."""
+    """Return the tokens independent of the history: instructions, tools and the turn itself."""
     return (
         tokens_of(system_message(config))
-        + tokens_of(told_now(state.turn))
+        + tokens_of(current_messages(state.turn))
         + sum(len(str(definition)) for definition in definitions) // 4
     )

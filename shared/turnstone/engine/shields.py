@@ -1,6 +1,6 @@
-"""Having shields judge: what the client sent before the model sees it, each output before it is one.
+"""Run shields: on the client's input before the model sees it, on each output before it is emitted.
 
-Which shields have judged already is told by the steps that are stored, so that none is asked twice after a crash.
+The stored steps record the finished shields, so that none runs twice after a crash.
 """
 
 from collections.abc import Generator, Sequence
@@ -30,18 +30,18 @@ Judging = Generator[TurnEvent, None, NextStep]
 
 
 def input_shields_left(state: TurnState, shield_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the shields that have still to judge what the client sent last, each once; none once the model saw it."""
+    """Return the shields that have yet to judge the client's last input, each once; none once the model saw it."""
     since = newest_from_client(state.turn.steps, state.traces)
     return () if since is None else shields_left(shield_ids, state.traces[since:], "user-input")
 
 
 def output_shields_left(state: TurnState, shield_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the shields that have still to judge what the model said last, before a pause as at the end."""
+    """Return the shields that have yet to judge the model's last output, before a pause or at the end."""
     return shields_left(shield_ids, state.traces[first_after_inference(state) :], "assistant-output")
 
 
 def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -> Judging:
-    """Have judged what the client sent last; the turn goes on unless one of the shields stops it."""
+    """Judge the client's last input; the turn continues unless a shield stops it."""
     answers = _answers_of_client(state)
     question = ShieldQuestion(
         judged=answers or state.turn.input_messages,
@@ -54,9 +54,9 @@ def judge_input(shield_ids: Sequence[str], state: TurnState, deps: EngineDeps) -
 
 
 def _answers_of_client(state: TurnState) -> tuple[Message, ...]:
-    """Return the answers that resumed the turn last, as the model will see them; none if its messages are newer.
+    """Return the answers of the last resume, as the model will see them; none if the turn's messages are newer.
 
-    Of calls that the client read out of the model's text, the names are the client's own, too.
+    The names of calls parsed by the client from the model's text are the client's own, too.
     """
     since = newest_from_client(state.turn.steps, state.traces)
     step = state.turn.steps[since - 1] if since else None
@@ -76,7 +76,7 @@ def _named(answer: ToolResponse) -> Content:
 
 
 def judge_kept(shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps) -> Judging:
-    """Have that judged and every step of it stored; the turn goes on unless one of the shields stops it."""
+    """Judge the messages and store every step; the turn continues unless a shield stops it."""
     state, stopped = yield from _judged(shield_ids, question, state, deps)
     if stopped is not None:
         return stopped
@@ -85,7 +85,7 @@ def judge_kept(shield_ids: Sequence[str], question: ShieldQuestion, state: TurnS
 
 
 def judge_output(shield_ids: Sequence[str], ending: Ending, deps: EngineDeps) -> Judging:
-    """Have the output judged; the turn comes to this ending unless one of the shields stops it."""
+    """Judge the output; the turn ends with it unless a shield stops it."""
     question = ShieldQuestion(
         judged=(ending.output,),
         touchpoint="assistant-output",
@@ -100,7 +100,7 @@ def judge_output(shield_ids: Sequence[str], ending: Ending, deps: EngineDeps) ->
 def _judged(
     shield_ids: Sequence[str], question: ShieldQuestion, state: TurnState, deps: EngineDeps
 ) -> Generator[TurnEvent, None, tuple[TurnState, Blocked | None]]:
-    """Tell each shield's step in order; every one but the last is stored, and told when it is complete."""
+    """Emit each shield's step in order; every one but the last is stored, and reported when it is complete."""
     started_at, ended_at = state.next_moment(deps.clock.now()), state.last_moment
     with closing(deps.shields.judge(shield_ids, question)) as verdicts:
         for index, shield_id in enumerate(shield_ids):
@@ -127,23 +127,23 @@ def _judged(
             started_at = strictly_after(started_at, started_at)
             state = state.with_step(step, trace)
             if verdict.violation is not None and step.has_stopped:
-                return state, Blocked(state, said_of(verdict.violation), unsaved=step)
+                return state, Blocked(state, stop_message(verdict.violation), unsaved=step)
     return state, None
 
 
 def first_after_inference(state: TurnState) -> int:
-    """Return the place of the first step after the model spoke last; ids of calls are told apart behind it only."""
+    """Return the index of the first step after the last inference; call ids are unique only from there on."""
     return 1 + max(index for index, step in enumerate(state.turn.steps) if isinstance(step, InferenceStep))
 
 
 def keep_newest(state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, None]:
-    """Store the newest step and tell that it is complete."""
+    """Store the newest step and emit its completion."""
     deps.recorder.save_step(state)
     yield step_completed(state.turn.steps[-1])
 
 
-def said_of(violation: SafetyViolation) -> CompletionMessage:
-    """Return what a turn comes to that was stopped."""
+def stop_message(violation: SafetyViolation) -> CompletionMessage:
+    """Return the outcome of a stopped turn."""
     return CompletionMessage(content=violation.user_message or "", stop_reason="end_of_turn")
 
 

@@ -1,4 +1,4 @@
-"""What the engine is given, and what it answers."""
+"""Dependencies of the engine, and its results."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,17 +26,17 @@ class StepRecorder(Protocol):
 
 class Shielding(Protocol):
     def judge(self, shield_ids: Sequence[str], question: ShieldQuestion) -> Generator[Verdict, None, None]:
-        """Yield the verdict of each shield, in this order, while all of them work at the same time.
+        """Yield the verdict of each shield, in this order; all of them run in parallel.
 
-        A shield that can't judge yields what it is told to do then. Raises StoreUnavailable.
+        A failing shield yields the verdict of its `on_failure` setting. Raises StoreUnavailable.
         """
 
 
 class Tools(Protocol):
-    """The server's tools, as one turn may use them.
+    """The server's tools for one turn.
 
     Attributes:
-        max_characters: how much of an answer's text a model is shown.
+        max_characters: the limit of an answer's text for the model.
     """
 
     max_characters: int
@@ -45,35 +45,35 @@ class Tools(Protocol):
         """Return the tools of the groups (`group` or `group/tool`).
 
         Raises:
-            Unsupported: names a group that there is not.
-            ToolgroupUnavailable: whoever has a group's tools can't be asked now.
+            Unsupported: a group does not exist.
+            ToolgroupUnavailable: a group's tools cannot be listed now.
         """
 
     def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
-        """Yield the answer to each call, in this order, while all of them are run at the same time.
+        """Yield the answer to each call, in this order; all of them run in parallel.
 
-        A tool that fails, or takes too long, answers that.
+        A failed or overdue tool yields an answer that reports it.
         """
 
     def keep(
         self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
     ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
-        """Store the files of an answer, and it itself if it is too long for a model; return what the turn keeps.
+        """Store an answer's files, and the answer itself if it is too long for a model; return the turn's form of it.
 
-        The same run's files take each other's place. Raises StoreUnavailable.
+        Repeating the same run replaces its files. Raises StoreUnavailable.
         """
 
 
 class EngineDeps(NamedTuple):
-    """All the engine works with, and nothing that is stored.
+    """Dependencies and settings of a run, none of which are stored.
 
     Attributes:
         config: the agent's configuration with the turn's overrides.
         offer: the tools of that configuration.
         history: messages of earlier turns, oldest first.
-        max_turn_tokens: after how many spent tokens the model is asked no more, None for any number.
-        stop: given when the run has no right to go on.
-        targets: who is asked for the configuration's model, in this order.
+        max_turn_tokens: the limit of tokens before another inference, None for no limit.
+        stop: set when the run has lost its lease.
+        targets: the targets of the configuration's model, in order.
         provider_data: keys of the caller, for this run only.
         about: ids of the turn, for the log.
     """
@@ -103,7 +103,7 @@ class RunAgain:
 
 @dataclass(frozen=True, slots=True)
 class AtRest:
-    """The run is over, and what it came to is to be stored. `unsaved` is the newest step if that is not stored yet."""
+    """The run is over, and its outcome is to be stored. `unsaved` is the newest step if that is not stored yet."""
 
     state: TurnState
     output: CompletionMessage

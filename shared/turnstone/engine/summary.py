@@ -1,4 +1,4 @@
-"""The model's own summary of turns that its window has no room for any more."""
+"""Summarise turns that no longer fit the model's context window, by the model itself."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ TASK = (
 def summarized(
     earlier: str | None, messages: Iterable[Message], state: TurnState, deps: EngineDeps
 ) -> tuple[str, TokenUsage]:
-    """Return the text and what it took, nothing if the model says nothing. Raises ModelError and InvalidRequest."""
+    """Return the summary and its usage, None for an empty answer. Raises ModelError and InvalidRequest."""
     transcript = "\n\n".join(_line(message) for message in messages)
     if earlier is not None:
         transcript = f"Summary of what came before:\n{earlier}\n\n{transcript}"
@@ -45,11 +45,11 @@ def summarized(
 
 
 def _line(message: Message) -> str:
-    said = _text(message.content)
+    summary_text = _text(message.content)
     if isinstance(message, CompletionMessage):
         calls = (f"{call.tool_name}({call.arguments_json or call.arguments})" for call in message.tool_calls)
-        said = "\n".join(filter(None, (said, *(f"[calls {call}]" for call in calls))))
-    return f"{message.role}: {said}"
+        summary_text = "\n".join(filter(None, (summary_text, *(f"[calls {call}]" for call in calls))))
+    return f"{message.role}: {summary_text}"
 
 
 def _text(content: Content) -> str:

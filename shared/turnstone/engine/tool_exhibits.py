@@ -1,4 +1,4 @@
-"""What shields are shown of a tool's answer: whatever its turn would keep of it that can be read or seen."""
+"""Excerpt a tool's answer for moderation: every readable or visible part that its turn would keep."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ MOST_BYTES_OF_A_CHARACTER = 4
 TEXT_TYPE = re.compile(r"text/|[^;]+[/+](?:json|xml|yaml)\b")
 
 
-def exhibited(response: ToolResponse, files: Sequence[ProducedFile], max_characters: int) -> Content:
-    """Return the answer's content, and after it the texts in its metadata, and its files that are texts or images.
+def excerpted(response: ToolResponse, files: Sequence[ProducedFile], max_characters: int) -> Content:
+    """Return the answer's content, followed by the texts in its metadata, and its files that are texts or images.
 
     Args:
-        max_characters: how much of each file is shown; more of one may be longer than a shield can judge.
+        max_characters: the limit for each file; shields may not judge a longer one.
     """
-    # how metadata names things on its first level is up to this server's adapters
+    # the first-level names of metadata are set by this server's adapters
     found = [text for value in (response.metadata or {}).values() for text in _texts_in(value)]
     items: list[ContentItem] = [TextItem(text="\n".join(found))] if found else []
     for file in files:
-        # it may be both, made so to be taken for the one that nobody looks at
+        # a file may be both, crafted to pass as the form that no shield checks
         if text := _text_of(file, max_characters):
             items.append(TextItem(text=text))
         if find_image_kind(file.body) is not None:
@@ -53,7 +53,7 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _text_of(file: ProducedFile, max_characters: int) -> str:
-    """Return the beginning of a file that is a text, by its bytes or, as these may lie, by its type; else nothing."""
+    """Return the beginning of a text file, recognised by its bytes or, if they deceive, by its type; else nothing."""
     begins = file.body[: max_characters * MOST_BYTES_OF_A_CHARACTER]
     with suppress(UnicodeDecodeError):
         return getincrementaldecoder("utf-8")().decode(begins)[:max_characters]

@@ -1,4 +1,4 @@
-"""Who answers each call of an inference: a server tool, the client, or we ourselves if it can't be run. Pure."""
+"""Assign each call of an inference to a server tool, to the client, or to an immediate refusal. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ QUOTED_CHARACTERS = 200
 
 
 class ToolOffer(NamedTuple):
-    """The tools a model may call in this turn. A client's tool hides a server tool of its name."""
+    """The tools that a model may call in this turn. A client's tool hides a server tool of the same name."""
 
     client: Mapping[str, ToolDef]
     server: Mapping[str, OfferedTool]
@@ -22,7 +22,7 @@ class ToolOffer(NamedTuple):
         return (*self.client.values(), *(tool.definition for tool in self.server.values()))
 
     def name_offered(self, name: str) -> str | None:
-        """Return under which name the model is offered what a client calls so, None if there is no such tool.
+        """Return the model's name of the tool that a client names so, None without one.
 
         A tool that runs under another name than the model's is listed to clients under that one.
         """
@@ -32,7 +32,7 @@ class ToolOffer(NamedTuple):
 
 
 class RunOnServer(NamedTuple):
-    """A call for one of the server's tools, with the arguments its toolgroup fixes laid over the model's."""
+    """A call of a server tool, with the model's arguments overridden by the toolgroup's fixed ones."""
 
     call: ToolCall
     tool: OfferedTool
@@ -40,32 +40,32 @@ class RunOnServer(NamedTuple):
 
 
 class AnswerAtOnce(NamedTuple):
-    """A call that can't be run; the model is told why."""
+    """A call that cannot be run; the model receives the reason."""
 
     call: ToolCall
     answer: str
 
 
 class ToolPlan(NamedTuple):
-    """What to do about the calls: those on our side first, in the order called, then the client's."""
+    """The plan for the calls: the server's first, in the order called, then the client's."""
 
     ours: tuple[RunOnServer | AnswerAtOnce, ...]
     client: tuple[ToolCall, ...]
 
 
 def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOffer:
-    """Return the tools of the configuration: those of its toolgroups, which are told, and those it defines itself.
+    """Return the configuration's tools: those of its toolgroups, which are passed in, and its own definitions.
 
     Raises:
-        InvalidRequest: two tools have the same name, and nothing says which one is meant.
+        InvalidRequest: two tools have the same name, and the choice is ambiguous.
     """
     client = {tool.name: tool for tool in config.client_tools}
     server: dict[str, OfferedTool] = {}
     for tool in of_groups:
         name = tool.definition.name
         if name in server and server[name].toolgroup != tool.toolgroup:
-            said = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
-            raise InvalidRequest(f"{said}; name the tools you want, as group/tool", ("toolgroups",))
+            message = f"toolgroups: {server[name].toolgroup!r} and {tool.toolgroup!r} both have a tool {name!r}"
+            raise InvalidRequest(f"{message}; name the tools you want, as group/tool", ("toolgroups",))
         server[name] = tool
     if config.tools:
         from turnstone.domain.agents.defined_tools import translated_tools  # few agents have any
@@ -77,7 +77,7 @@ def build_offer(config: AgentConfig, of_groups: Sequence[OfferedTool]) -> ToolOf
 
 
 def plan_tools(calls: Iterable[ToolCall], offer: ToolOffer) -> ToolPlan:
-    """Return who answers which call."""
+    """Return the assignment of the calls."""
     ours: list[RunOnServer | AnswerAtOnce] = []
     client: list[ToolCall] = []
     for call in calls:

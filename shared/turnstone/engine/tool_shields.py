@@ -1,7 +1,7 @@
-"""Having shields judge tools: a call before it is run, an answer before it is stored.
+"""Run shields on tools: on a call before it runs, on an answer before it is stored.
 
-What shields find of an answer is stored with it, and told by steps of its own when all answers of an inference are
-there. So an answer that was stopped is never stored, whatever crashes, and calls that ran beside it are.
+Findings about an answer are stored with it, and emitted as steps of their own after all answers of an inference. So a
+stopped answer is never stored, even after a crash, and the answers of parallel calls are.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ from turnstone.domain.turns.turns import (
 )
 from turnstone.domain.values.content import Content
 from turnstone.domain.values.moments import strictly_after
-from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, said_of, shields_left
+from turnstone.engine.shields import first_after_inference, judge_kept, keep_newest, shields_left, stop_message
 from turnstone.engine.steps import Blocked, EngineDeps, NextStep, RunAgain
-from turnstone.engine.tool_exhibits import exhibited
+from turnstone.engine.tool_exhibits import excerpted
 from turnstone.engine.tool_plan import RunOnServer
 
 STOPPED = "The answer of this tool was stopped by a safety check."
-Untold = tuple[str, ToolVerdict]
+PendingVerdict = tuple[str, ToolVerdict]
 Answer = tuple[ToolResponse, Sequence[ProducedFile]]
 
 
 def judge_call(planned: RunOnServer, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
-    """Have the call judged by the shields of its tool that have not yet; the turn goes on unless one stops it."""
+    """Judge the call by the pending shields of its tool; the turn continues unless one stops it."""
     since = state.traces[first_after_inference(state) :]
     left = shields_left(planned.tool.input_shields, since, "tool-input", planned.call.call_id)
     if not left:
         return RunAgain(state)
-    asked = CompletionMessage(content=_told(planned), stop_reason="end_of_turn")
-    return (yield from judge_kept(left, _question(asked, "tool-input", planned.call, state, deps), state, deps))
+    call_message = CompletionMessage(content=_call_text(planned), stop_reason="end_of_turn")
+    return (yield from judge_kept(left, _question(call_message, "tool-input", planned.call, state, deps), state, deps))
 
 
 def judged_answer(planned: RunOnServer, answer: Answer, state: TurnState, deps: EngineDeps) -> tuple[ToolVerdict, ...]:
-    """Return what the tool's shields say of its answer and its files, up to the first one that stops them."""
+    """Return the findings of the tool's shields about its answer and its files, up to the first one that stops them."""
     shield_ids = tuple(dict.fromkeys(planned.tool.output_shields))
     if not shield_ids:
         return ()
     response, files = answer
-    content = exhibited(response, files, deps.tools.max_characters)
+    content = excerpted(response, files, deps.tools.max_characters)
     answered = ToolResponseMessage(call_id=response.call_id, content=content)
     question = _question(answered, "tool-output", planned.call, state, deps)
     found: list[ToolVerdict] = []
@@ -70,25 +70,25 @@ def has_stopped(verdict: ToolVerdict) -> bool:
     return verdict.violation is not None and verdict.violation.violation_level == "error"
 
 
-def untold_verdicts(state: TurnState) -> tuple[Untold, ...]:
-    """Return what was found of answers since the model spoke last and no step tells yet, with the calls, in order."""
+def pending_verdicts(state: TurnState) -> tuple[PendingVerdict, ...]:
+    """Return the findings since the last inference without a step yet, with the calls, in order."""
     if not state.inference_count:
         return ()
     first = first_after_inference(state)
     steps, traces = state.turn.steps[first:], state.traces[first:]
-    told = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}
+    emitted = {(trace.call_id, trace.shield_id) for trace in traces if trace.touchpoint == "tool-output"}
     return tuple(
         (step.tool_calls[0].call_id, verdict)
         for step, trace in zip(steps, traces, strict=True)
         if trace.verdicts and isinstance(step, ToolExecutionStep)
         for verdict in trace.verdicts
-        if (step.tool_calls[0].call_id, verdict.shield_id) not in told
+        if (step.tool_calls[0].call_id, verdict.shield_id) not in emitted
     )
 
 
-def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
-    """Tell what was found of an answer by a step; the turn goes on unless it was stopped."""
-    call_id, verdict = untold
+def emit_verdict(pending: PendingVerdict, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
+    """Emit a finding about an answer as a step; the turn continues unless it was stopped."""
+    call_id, verdict = pending
     step_id, now = deps.ids.new_id(), deps.clock.now()
     started_at = state.next_moment(now)
     yield StepStarted(step_type="shield_call", step_id=step_id, metadata={"touchpoint": "tool-output"})
@@ -108,13 +108,13 @@ def tell_verdict(untold: Untold, state: TurnState, deps: EngineDeps) -> Generato
     )
     state = state.with_step(step, trace)
     if verdict.violation is not None and has_stopped(verdict):
-        return Blocked(state, said_of(verdict.violation), unsaved=step)
+        return Blocked(state, stop_message(verdict.violation), unsaved=step)
     yield from keep_newest(state, deps)
     return RunAgain(state)
 
 
 def stopped_response(response: ToolResponse) -> ToolResponse:
-    """Return what the turn keeps in the place of an answer that was stopped."""
+    """Return the replacement of a stopped answer in the turn."""
     content: Content = STOPPED
     return response.model_copy(update={"content": content, "metadata": {"error": True, "stopped": True}})
 
@@ -132,5 +132,5 @@ def _question(
     )
 
 
-def _told(planned: RunOnServer) -> str:
+def _call_text(planned: RunOnServer) -> str:
     return f"{planned.call.tool_name}({to_json(planned.arguments).decode()})"

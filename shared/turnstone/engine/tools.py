@@ -1,4 +1,4 @@
-"""Running the calls that are ours to answer: all at the same time, one step each, stored before it is told."""
+"""Run the server's calls of an inference: in parallel, one step each, stored before it is emitted."""
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -18,7 +18,7 @@ from turnstone.engine.tool_shields import has_stopped, judge_call, judged_answer
 
 
 def run_tools(plan: ToolPlan, state: TurnState, deps: EngineDeps) -> Generator[TurnEvent, None, NextStep]:
-    """Answer the calls on our side, with steps in the order called. A tool that fails is an answer, not an end."""
+    """Answer the server's calls, with steps in the order called. A failed tool is an answer, not the end."""
     for planned in plan.ours:
         if isinstance(planned, RunOnServer):
             following = yield from judge_call(planned, state, deps)
@@ -61,7 +61,7 @@ def _answered(
     results: Iterator[ToolResult],
     within: tuple[TurnState, EngineDeps],
 ) -> tuple[ToolResponse, StepTrace]:
-    """Return the answer as the turn keeps it. What shields stop is not kept."""
+    """Return the answer as stored in the turn. Content stopped by shields is not stored."""
     state, deps = within
     match planned:
         case AnswerAtOnce():

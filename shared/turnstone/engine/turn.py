@@ -1,7 +1,7 @@
-"""The turn loop. One call of `advance` makes the next move of a turn: ask shields or the model, or run its tools.
+"""The turn loop. One call of `advance` makes the next move of a turn: run shields, the model, or its tools.
 
-It is a generator of what happens, and returns what to do next. Nothing here knows who listens, whether the turn was
-resumed, or where it is stored: pausing is a value, resuming is a call with the state that was stored.
+A generator of events that returns the next action. It is independent of subscribers, resumes and storage: pausing is
+a value, resuming is a call with the stored state.
 """
 
 from collections.abc import Generator
@@ -26,7 +26,7 @@ from turnstone.engine.prompt import build_request
 from turnstone.engine.shields import Ending, input_shields_left, judge_input, judge_output, output_shields_left
 from turnstone.engine.steps import AwaitClientTools, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import plan_tools
-from turnstone.engine.tool_shields import tell_verdict, untold_verdicts
+from turnstone.engine.tool_shields import emit_verdict, pending_verdicts
 from turnstone.engine.tools import run_tools
 
 Move = Generator[TurnEvent, None, NextStep]
@@ -43,8 +43,8 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
     calls = unanswered_calls(state.turn) if ending is None else ()
     if calls:
         return (yield from run_tools(plan_tools(calls, deps.offer), state, deps))
-    if untold := untold_verdicts(state):
-        return (yield from tell_verdict(untold[0], state, deps))
+    if pending := pending_verdicts(state):
+        return (yield from emit_verdict(pending[0], state, deps))
     if ending is not None:
         left = output_shields_left(state, deps.config.output_shields)
         return (yield from judge_output(left, ending, deps)) if left else ending
@@ -52,14 +52,14 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
 
 
 def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
-    """Return what the turn comes to now, None if there is more to ask or to run. All its steps are stored."""
-    said = [step for step in state.turn.steps if isinstance(step, InferenceStep | ToolExecutionStep)]
-    answer = next((step.model_response for step in reversed(said) if isinstance(step, InferenceStep)), None)
+    """Return the turn's outcome, None if there is more to infer or to run. All its steps are stored."""
+    judged_steps = [step for step in state.turn.steps if isinstance(step, InferenceStep | ToolExecutionStep)]
+    answer = next((step.model_response for step in reversed(judged_steps) if isinstance(step, InferenceStep)), None)
     if answer is None:
         return None
     is_cut_off = answer.stop_reason == "out_of_tokens"
     is_last = state.inference_count >= deps.config.max_infer_iters
-    if isinstance(said[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
+    if isinstance(judged_steps[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
         stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
         output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
         return Finish(state, output, unsaved=None)

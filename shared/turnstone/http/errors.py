@@ -114,10 +114,10 @@ def reason_of(problem: BaseException) -> str:
     return "the server stops" if isinstance(problem, CancelledError) else type(problem).__name__
 
 
-def told_of(error: BaseException) -> dict[str, Any]:
+def summary_message(error: BaseException) -> dict[str, Any]:
     """Return what the log tells of an error: its class, and who provides the model, never what was said."""
     told: dict[str, Any] = {"error": type(error).__name__}
-    return {**told, **error.told} if isinstance(error, errors.ModelError) else told
+    return {**told, **error.log_fields} if isinstance(error, errors.ModelError) else told
 
 
 def caller_or_error(look_up: Callable[[], Caller], envelope: ErrorEnvelope = DETAIL) -> Caller | Reply:
@@ -143,7 +143,7 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:
     """Return the reply for an error: a true status, and what a person can do about it."""
-    return _reply_to(error, envelope)._replace(about=told_of(error))
+    return _reply_to(error, envelope)._replace(about=summary_message(error))
 
 
 def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:

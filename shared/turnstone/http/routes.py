@@ -15,7 +15,7 @@ from turnstone.domain.errors.problems import problems_of
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.values.model import place_of_infinity
+from turnstone.domain.values.model import infinity_path
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 
 if TYPE_CHECKING:  # a function loads what its own routes need
@@ -162,7 +162,7 @@ class AnswerEncoder(Protocol):
 
     def begun(self) -> bytes: ...
 
-    def said(self, part: Any, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
+    def encoded(self, part: Any, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes: ...
 
     def ended(self, answer: Any, /) -> bytes: ...
 
@@ -304,7 +304,7 @@ def json_of(body: bytes) -> object:
         value: object = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidBody([{"loc": (), "msg": f"Invalid JSON: {error}", "type": "json_invalid"}]) from error
-    if (place := place_of_infinity(value)) is not None:
+    if (place := infinity_path(value)) is not None:
         raise InvalidBody([{"loc": place, "msg": "Input should be a finite number", "type": "finite_number"}])
     return value
 

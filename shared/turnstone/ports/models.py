@@ -1,11 +1,11 @@
-"""What answers questions and makes vectors: models and their providers."""
+"""Models and embeddings, and their providers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
-if TYPE_CHECKING:  # a caller that only names the port needs none of these
+if TYPE_CHECKING:  # needless for a caller that only names the port
     from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Inferred, TextChunk
     from turnstone.domain.models.routing import Target
 
@@ -19,32 +19,32 @@ class Inference(Protocol):
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives; the last item, and only that, is Inferred.
 
-        Closing the generator early breaks off the request.
+        Closing the generator early cancels the request.
 
         Raises:
-            InvalidRequest: it asks for what its provider does not offer.
-            ModelFailed: the provider refused the request or broke off.
-            ModelTimedOut: it was silent for too long.
+            InvalidRequest: the provider does not support a field of the request.
+            ModelFailed: the provider refused the request or aborted the answer.
+            ModelTimedOut: the provider sent nothing within the timeout.
         """
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids of the models that can be asked. Raises ModelError."""
+        """Return the ids of the models. Raises ModelError."""
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
-        """Return what each of these targets can do, without asking them; where none is named, whoever would be asked.
+        """Return the capabilities of each of these targets, without a request; if none, of the default provider.
 
-        What is not among them is refused before a turn opens.
+        Any other capability is refused before a turn opens.
         """
 
 
 class Embeddings(Protocol):
-    """A model that makes vectors of texts, or a provider of many."""
+    """An embedding model, or a provider of many."""
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
-        """Return a vector for each text. One that can't make them as long as asked makes them as it can.
+        """Return a vector for each text. A model without a choice of dimensions ignores the requested number.
 
         Raises:
             Unsupported: the provider makes no embeddings.
-            ModelFailed: it refused the request or broke off.
-            ModelTimedOut: it was silent for too long.
+            ModelFailed: the provider refused the request or aborted the answer.
+            ModelTimedOut: the provider sent nothing within the timeout.
         """

@@ -1,4 +1,4 @@
-"""The words in which records are read and written: keys, conditions, operations, ranges. Every store speaks them.
+"""Vocabulary of records for every store: keys, conditions, operations, ranges.
 
 They are tuples, except for three that would equal others: `Absent` the empty tuple, `Delete` and `Check` each other.
 """
@@ -17,26 +17,26 @@ LAST_SORT_KEY = "\U0010ffff"
 
 
 class Key(NamedTuple):
-    """A record's address: what is scanned by, and what is scanned over. Neither part is empty."""
+    """A record's address: partition key and sort key. Neither is empty."""
 
     pk: str
     sk: str
 
 
 class Pieces(Protocol):
-    """Reads a body in pieces, as often as is wanted, and the same one each time.
+    """Reads a body in pieces, any number of times, with the same content each time.
 
-    The first reading raises ContentLost if the body is not the one that was stored, NotFound if the record is gone by
-    then, and both before it yields anything. Later ones raise StoreUnavailable if the body can't be read any more.
+    The first reading raises ContentLost if the body differs from the stored one, NotFound if the record is gone,
+    and both before it yields anything. Later ones raise StoreUnavailable if the body can no longer be read.
     """
 
     def __call__(self) -> Iterator[bytes]:
         """Yield the body from its start."""
 
     def read_by(self, consume: Callable[[Iterator[bytes]], Result]) -> Result:
-        """Return what the consumer makes of the whole body, for a first reading of which nothing is passed on.
+        """Return the consumer's result for the whole body, for a first reading whose pieces are not passed on.
 
-        If the body can't be read to its end, the consumer may be called again, or what it made is dropped.
+        If the body cannot be read to its end, the consumer may be called again, or its result is dropped.
         """
 
 
@@ -45,9 +45,9 @@ class Record(NamedTuple):
 
     Attributes:
         body: the record itself, opaque to the store.
-        attributes: the few values that conditions, the open index and time-to-live need; never None.
+        attributes: the few values for conditions, the open index and time-to-live; never None.
         rev: 1 when first put, one more with each put or update that names a revision.
-        pieces: what reads the body; `body` is empty then. Only where the reader names `held_bytes`, and the store keeps
+        pieces: reads the body; `body` is empty then. Only if the reader sets `held_bytes`, and the store keeps
             the body in another form.
     """
 
@@ -60,17 +60,17 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Holds when there is no record."""
+    """Holds if the record does not exist."""
 
 
 class RevIs(NamedTuple):
-    """Holds when the record exists in this revision."""
+    """Holds if the record exists in this revision."""
 
     rev: int
 
 
 class AttributeIs(NamedTuple):
-    """Holds when the record exists and the attribute has this value."""
+    """Holds if the record exists and the attribute has this value."""
 
     name: str
     value: Scalar
@@ -83,7 +83,7 @@ class Put(NamedTuple):
     """Store the whole record. Its revision is one above `RevIs`, else 1.
 
     Attributes:
-        is_apart: whether the body is kept with large payloads, whatever its size: records are dear to write.
+        is_apart: whether the body is stored as a large payload, whatever its size: writes of records are expensive.
     """
 
     key: Key
@@ -103,7 +103,7 @@ class Update(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove the record; nothing happens if there is none and no condition."""
+    """Delete the record; without a condition, a missing record is no error."""
 
     key: Key
     when: tuple[Condition, ...] = ()
@@ -111,7 +111,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Write nothing, but let the whole write fail unless the conditions hold."""
+    """Write nothing, but fail the whole write unless the conditions hold."""
 
     key: Key
     when: tuple[Condition, ...]
@@ -131,8 +131,8 @@ class Range(NamedTuple):
     """Read the records of a partition whose sort key lies between `start` and `end`, both included.
 
     Attributes:
-        after: continues behind that sort key, in the direction of reading.
-        held_bytes: about how much the reader wants to hold of the records at a time. A page may end there, and bodies
+        after: continues after that sort key, in the direction of reading.
+        held_bytes: roughly the limit of record bytes that the reader holds at a time. A page may end there, and bodies
             may come as `Record.pieces`.
     """
 
@@ -146,21 +146,21 @@ class Range(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some records in the order asked for. `after` continues, None when nothing follows; an empty page may follow."""
+    """Some records in the requested order. `after` continues, None at the end; an empty page may follow."""
 
     records: tuple[Record, ...]
     after: str | None = None
 
 
 class KeyPage(NamedTuple):
-    """Keys of an index. `after` continues, None when nothing follows."""
+    """Keys of an index. `after` continues, None at the end."""
 
     keys: tuple[Key, ...]
     after: Key | None = None
 
 
 def check_operations(operations: Sequence[Operation]) -> None:
-    """Raise ValueError for operations no store accepts: none, over 100, two on one key, an empty key, an odd `open`."""
+    """Raise ValueError for invalid operations: none, over 100, two on one key, an empty key, an invalid `open`."""
     if not 1 <= len(operations) <= MAX_OPERATIONS:
         raise ValueError(f"a write has 1 to {MAX_OPERATIONS} operations, not {len(operations)}")
     if len({operation.key for operation in operations}) < len(operations):

@@ -1,4 +1,4 @@
-"""Shields: what judges messages."""
+"""Shields, which judge messages."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 
 class Shield(Protocol):
-    """Judges what is said, before it is shown to the model or becomes a turn's output."""
+    """Judges messages before the model sees them or a turn emits them."""
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return the verdict. What the shield can't see, such as images for most, it does not judge.
+        """Return the verdict. Content that the shield does not support, such as images for most, is not judged.
 
         Raises:
-            ShieldFailed: it could not judge; the message tells nothing of what was said.
+            ShieldFailed: the shield could not judge; its message contains nothing of the judged content.
         """
 
 
 class ShieldKinds(Protocol):
-    """Makes shields of what was registered."""
+    """Creates shields from registry entries."""
 
     def build(self, registered: RegisteredShield) -> Shield:
-        """Return the shield; nothing outside is asked before it judges.
+        """Return the shield; no request is sent before it judges.
 
         Raises:
-            InvalidRequest: names what of the definition is wrong.
+            InvalidRequest: names the invalid part of the definition.
         """

@@ -1,4 +1,4 @@
-"""Where records and payloads are stored."""
+"""Storage of records and payloads."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class RangeStore(Protocol):
     """A transactional store of records in sorted partitions.
 
     Reads see every write that returned before them, except `open_keys`, which may lag.
-    Every method raises StoreUnavailable when the store can't be reached, is throttled, full or read-only.
+    Every method raises StoreUnavailable when the store is unreachable, throttled, full or read-only.
     """
 
     def get(self, key: Key) -> Record | None:
-        """Return the record, None if there is none."""
+        """Return the record, None if missing."""
 
     def range(self, query: Range) -> Page:
         """Return the next page of a range. A page may be shorter than `limit`; only `after` is None at the end."""
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
-        """Return the answers to several reads, made at the same time where the store allows it."""
+        """Return the results of several reads, in parallel where the store supports that."""
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
         """Apply all operations or none; at most MAX_OPERATIONS, each on a key of its own.
@@ -38,9 +38,9 @@ class RangeStore(Protocol):
         """Return keys of the records whose attribute `open` equals the shard, in the order of their partitions."""
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
-        """Remove records of a partition, about `limit` at most, and what is left of their bodies; tell if none is left.
+        """Delete records of a partition, about `limit` at most, with their payloads; return whether none is left.
 
-        Only that record where `sk` is named. Neither atomic nor conditional: for what nobody can write to any more.
+        Only that record if `sk` is given. Neither atomic nor conditional: for records without writers.
         """
 
 
@@ -51,16 +51,16 @@ class BlobStore(Protocol):
         """Store the payload durably under a name of ASCII letters, digits, `-`, `_` and `/`; again is harmless."""
 
     def get(self, name: str) -> bytes | None:
-        """Return the payload, None if it is missing. Raises StoreUnavailable if that can't be known now."""
+        """Return the payload, None if missing. Raises StoreUnavailable if that is undecided."""
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the payload, in pieces where it costs nothing more. Raises LookupError if it is missing."""
+        """Yield the payload, in pieces where that costs nothing more. Raises LookupError if it is missing."""
 
     def delete(self, name: str) -> None:
-        """Remove the payload; nothing happens if there is none."""
+        """Delete the payload; a missing payload is no error."""
 
     def clear(self, prefix: str, limit: int) -> bool:
-        """Remove `limit` payloads at most whose names begin like this; tell if none is left.
+        """Delete `limit` payloads at most whose names have the prefix; return whether none is left.
 
-        The prefix is a folder, with its `/`, and maybe the beginning of a name in it.
+        The prefix is a folder, with its `/`, and optionally the beginning of a name in it.
         """

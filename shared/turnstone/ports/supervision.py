@@ -1,4 +1,4 @@
-"""What continues turns and jobs outside of requests."""
+"""Continuation of turns and jobs outside requests."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 
 class Supervisor(Protocol):
-    """Looks after turns that nobody's request looks after: paused ones, and those whose process died."""
+    """Supervises turns without a live request: paused ones, and those of dead processes."""
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
-        """See to it that the turn is attended to soon after its lock's time is over, and from then on until it ends.
+        """Reconcile the turn soon after its lock expires, and from then on until it ends.
 
-        The lock is the last known one. Watching a turn that is watched already only brings the time forward. Returns
+        The lock is the last one read. Watching an already watched turn only moves the time forward. Returns
         when that is durable. Raises StoreUnavailable.
         """
 
     def wake(self, token: str) -> None:
-        """Tell whoever waits with a turn, and left this token in it, that it moves on. Raises StoreUnavailable."""
+        """Wake the waiter that stored this token in a turn, because the turn continues. Raises StoreUnavailable."""
 
 
 class Jobs(Protocol):
-    """Has clean-up jobs done, outside of requests. What a job is about stands in the store."""
+    """Runs clean-up jobs outside requests. The store holds the details of a job."""
 
     def send(self, job: Job) -> None:
-        """Have the job run soon after it is due; it may run more than once. Raises StoreUnavailable.
+        """Run the job soon after it is due; it may run more than once. Raises StoreUnavailable.
 
-        One that is due much later may be left to whoever sends what is due. So may one whose sending fails.
+        A job due much later, or one that could not be sent, is left to the sweeper.
         """
 
     def send_all(self, jobs: Sequence[Job]) -> None:

@@ -1,4 +1,4 @@
-"""Toolgroups: what lists and runs their tools."""
+"""Toolgroups: list and run their tools."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Toolbox(Protocol):
     """The tools of one toolgroup."""
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
-        """Return the tools there are, for this asker.
+        """Return the tools, for this caller.
 
         Raises:
-            ToolgroupUnavailable: whoever has them can't be asked now.
+            ToolgroupUnavailable: the tools cannot be listed now.
         """
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
@@ -25,18 +25,18 @@ class Toolbox(Protocol):
 
 
 class ToolKinds(Protocol):
-    """Makes toolboxes: of the groups that come with the server, and of what was registered."""
+    """Creates toolboxes: of builtin groups, and of registry entries."""
 
     def builtin(self) -> tuple[str, ...]:
-        """Return the names of the groups that come with this server."""
+        """Return the names of this server's builtin groups."""
 
     def build(self, group: Toolgroup) -> Toolbox:
-        """Return the toolbox; nothing outside is asked before its tools are.
+        """Return the toolbox; no request is sent before its tools are listed.
 
         Raises:
-            InvalidRequest: names what of the definition is wrong.
-            Unsupported: this server does not run such tools, and why.
+            InvalidRequest: names the invalid part of the definition.
+            Unsupported: this server does not run such tools, with the reason.
         """
 
     def remote(self) -> Toolbox:
-        """Return what runs calls where their agent's own definition says (`options.remote_execution`)."""
+        """Return the toolbox of calls to the address in their agent's own definition (`options.remote_execution`)."""

@@ -1,4 +1,4 @@
-"""Settings of those who know callers by their tokens; apart, because most functions leave that to the gateway."""
+"""Settings of servers that verify tokens; separate, because most functions leave that to the gateway."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -10,10 +10,10 @@ from turnstone.settings.setting_values import claims_in, keys_url
 
 
 class AuthSettings(Settings):
-    """How callers prove who they are.
+    """Authentication of callers.
 
     Attributes:
-        jwt_claims: which claim holds a field of the caller, by the field's name.
+        jwt_claims: the claim of each field of the caller, by the field's name.
         jwt_tenant: the tenant of all callers, where no claim names one.
     """
 
@@ -26,11 +26,11 @@ class AuthSettings(Settings):
 
     @property
     def tenant_turns(self) -> int:
-        """Places that one tenant may take: all of them where all callers are the same."""
+        """Slots for one tenant: all of them if all callers are the same."""
         return self.max_running_turns if self.auth == "off" else super().tenant_turns
 
     def contradictions(self) -> list[str]:
-        """Return what else is wrong: with the way callers prove who they are."""
+        """Return the problems of the authentication settings."""
         wrong = super().contradictions()
         if self.auth != "jwt":
             given = sorted(name for name in self.model_fields_set if name.startswith("jwt_"))
@@ -50,6 +50,6 @@ class AuthorizerSettings(LambdaSettings, AuthSettings):
 
 
 class TableSettings(LambdaSettings, AuthSettings):
-    """The settings of a command that works on a table. It takes what a function has, and needs the table only."""
+    """The settings of a command for a table: a function's settings, of which only the table is required."""
 
     bucket: str | None = None  # type: ignore[assignment] # needed where payloads may be large

@@ -1,4 +1,4 @@
-"""The settings of a client on this machine. Apart from the others, because no server needs them."""
+"""The settings of a client on this machine. Separate from the others, because no server needs them."""
 
 from typing import Annotated
 
@@ -11,13 +11,13 @@ from turnstone.settings.config import (
     InvalidSettings,
     has_host,
     in_environment,
-    told,
+    problem_text,
     variable_of,
 )
 
 
 class ClientSettings(BaseModel):
-    """Where a client finds the server, and the key it shows there."""
+    """The server's address, and the client's key."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
@@ -26,9 +26,9 @@ class ClientSettings(BaseModel):
 
 
 def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings:
-    """Return what options gave, and what the environment has where they gave nothing.
+    """Return the options' values, with the environment's values in place of missing ones.
 
-    Raises InvalidSettings, which names the option or the variable.
+    Raises InvalidSettings, naming the option or the variable.
     """
     given = {name: value for name, value in in_environment().items() if name in ClientSettings.model_fields}
     given |= {name: value for name, value in (("url", url), ("api_key", api_key)) if value is not None}
@@ -40,7 +40,7 @@ def load_client_settings(url: str | None, api_key: str | None) -> ClientSettings
     try:
         settings = ClientSettings.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(ClientSettings, error, named)) from None
+        raise InvalidSettings(problem_text(ClientSettings, error, named)) from None
     if not has_host(settings.url):
         raise InvalidSettings(f"{named('url')}: must be a URL with a host and a valid port")
     return settings

@@ -1,4 +1,4 @@
-"""Settings, read from the environment once and validated. The only place that reads the environment."""
+"""Settings, read from the environment once and validated. The only module that reads the environment."""
 
 import os
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from turnstone.settings.setting_values import none_in, places_in, upper_case, without_end_slashes
+from turnstone.settings.setting_values import hosts_in, none_in, upper_case, without_end_slashes
 
 PREFIX = "TURNSTONE_"
 OFFLINE = "offline"
 DAY_S = 86_400
 YEAR_S = 365 * DAY_S
-OF_CLIENTS = frozenset({"api_key", "url"})  # whose variables may be exported in the shell that a server is started in
-VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # what an HTTP header can carry
+OF_CLIENTS = frozenset({"api_key", "url"})  # variables of clients, which may be exported in a server's shell
+VISIBLE_ASCII = r"^[\x21-\x7e]+$"  # the characters of an HTTP header
 URL = "a URL that begins with http:// or https:// and names a host"
 KEY = "a key of visible ASCII characters without spaces"
 ModelUrl = Annotated[
@@ -40,11 +40,11 @@ LogLevel = Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidat
 
 
 class InvalidSettings(Exception):
-    """A setting can't be used; the message names the variable."""
+    """An invalid setting; the message names the variable."""
 
 
 class InvalidFile(InvalidSettings):
-    """The operator's file can't be used; the message begins with the variable that names it.
+    """An invalid operator's file; the message begins with the variable that names it.
 
     Attributes:
         reason: the message without that.
@@ -55,30 +55,30 @@ class InvalidFile(InvalidSettings):
         self.reason = reason
 
     def of(self, file: object) -> str:
-        """Return the message with the file's path in front, and the variable where it names the file."""
+        """Return the message prefixed with the file's path, and the variable if it names the file."""
         return (
             f"{PREFIX}CONFIG={file}: {self.reason}" if text_of_variable(f"{PREFIX}CONFIG") else f"{file}: {self.reason}"
         )
 
 
 class Settings(BaseModel):
-    """What both places to run in have in common. A field is named as its variable without the prefix, in lower case.
+    """Common settings of both environments. A field has its variable's name in lower case, without the prefix.
 
     Attributes:
-        context_tokens: what a model is sent at most, in estimated tokens, where its window is not known.
-        summaries: have the model sum up the turns that its window has no room for any more.
-        stored_completion_ttl_s: how long a chat completion is kept that was to be stored.
-        max_running_turns: places for turns and direct questions to models, tools and shields.
-        max_tenant_turns: places that one tenant may take; None for three quarters of them.
-        max_infer_iters: bound of what an agent or a turn may ask for under this name.
-        max_turn_tokens: tokens after which a turn asks the model no more, None for any number.
-        max_turn_seconds: running time after which a turn fails, waits for its client apart; None for any time.
-        tool_timeout_seconds: how long a tool of the server may take.
-        max_tool_output: how many characters of a tool's answer a model is shown; all of it is kept.
-        public_url: what the addresses of attachments begin with, up to and without /v1; none: paths of this server.
-        max_day_tokens: after how many tokens of a day (UTC) a tenant begins no turn, None for any number.
-        fetch_allow: hosts and ports that may be fetched from although they are private, by http, too.
-        log_level: the least of a log line of ours.
+        context_tokens: the limit of a prompt, in estimated tokens, for a model without a configured context window.
+        summaries: let the model summarise turns that no longer fit its context window.
+        stored_completion_ttl_s: the lifetime of a stored chat completion.
+        max_running_turns: slots for turns and direct requests to models, tools and shields.
+        max_tenant_turns: slots for one tenant; None for three quarters of them.
+        max_infer_iters: the upper limit of the field of this name in agents and turns.
+        max_turn_tokens: tokens after which a turn makes no further inference, None for no limit.
+        max_turn_seconds: running time after which a turn fails, waits for its client excluded; None for no limit.
+        tool_timeout_seconds: the time limit of a server tool.
+        max_tool_output: how many characters of a tool's answer a model receives; all of it is stored.
+        public_url: the prefix of attachment URLs, up to and without /v1; none: paths of this server.
+        max_day_tokens: the tokens of a day (UTC) after which a tenant begins no turn, None for no limit.
+        fetch_allow: private hosts and ports that may be fetched, by http, too.
+        log_level: the lowest level of our log lines.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -101,20 +101,20 @@ class Settings(BaseModel):
     public_url: PublicUrl | None = None
     max_body_bytes: int = Field(default=6_000_000, ge=1_000, le=100_000_000)
     owner_only: bool = False
-    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(places_in)] = ()
+    fetch_allow: Annotated[tuple[tuple[str, int], ...], BeforeValidator(hosts_in)] = ()
     model_url: ModelUrl | None = None
     log_level: LogLevel = "INFO"
 
     def contradictions(self) -> list[str]:
-        """Return what is wrong with settings that are right by themselves, each time naming a variable."""
+        """Return the problems of settings that are valid one by one, each naming a variable."""
         if self.max_tenant_turns is not None and self.max_tenant_turns > self.max_running_turns:
-            places = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
-            return [f"{variable_of('max_tenant_turns')}: must not be above {places}", *self._wrong_model_url()]
+            slots = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
+            return [f"{variable_of('max_tenant_turns')}: must not be above {slots}", *self._wrong_model_url()]
         return self._wrong_model_url()
 
     @property
     def tenant_turns(self) -> int:
-        """Places that one tenant may take."""
+        """Slots for one tenant."""
         return self.max_tenant_turns or max(1, self.max_running_turns * 3 // 4)
 
     def _wrong_model_url(self) -> list[str]:
@@ -127,13 +127,13 @@ class LambdaSettings(Settings):
     """The settings of a Lambda, as the template sets them.
 
     Attributes:
-        model_url: needed where turns run; nothing stands in for it, the offline model must be asked for by name.
-        jobs_queue_url: the queue of clean-up jobs; needed where something is deleted.
-        config: name of the parameter, of the Systems Manager, that holds the operator's file of models.
-        model_api_key_secret: name of the secret that holds the model's key.
-        state_machine_arn: the machine that looks after turns which wait for their clients.
-        auth_scheme: how callers prove who they are, for a function that the gateway passes requests of anybody to.
-        route_module: whose route the streaming server serves, such as `turns.create_turn`.
+        model_url: required where turns run; without a default, so the offline model must be configured explicitly.
+        jobs_queue_url: the queue of clean-up jobs; required where resources are deleted.
+        config: the parameter, of the Systems Manager, with the operator's file of models.
+        model_api_key_secret: the secret with the model's key.
+        state_machine_arn: the machine that supervises turns which await their clients.
+        auth_scheme: the authentication scheme, for a function whose gateway passes unauthenticated requests on.
+        route_module: the module of the streaming server's route, such as `turns.create_turn`.
     """
 
     table: str
@@ -146,28 +146,28 @@ class LambdaSettings(Settings):
     auth_scheme: Literal["bearer", "sigv4"] | None = None
 
 
-def wants_plain_text() -> bool:
-    """Tell whether whoever sits at the terminal asked for no colours. Source: https://no-color.org."""
+def prefers_plain_text() -> bool:
+    """Return whether the user's terminal is configured without colours. Source: https://no-color.org."""
     return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def text_of_variable(name: str) -> str | None:
-    """Return what a variable says whose name an operator's file tells, None if it says nothing."""
+    """Return the value of a variable that an operator's file names, None if it is empty."""
     return os.environ.get(name) or None
 
 
 def names_a_table() -> bool:
-    """Tell whether the environment names a table of DynamoDB, and so a place that is not this machine."""
+    """Return whether the environment names a table of DynamoDB, so that data is not on this machine."""
     return bool(os.environ.get(f"{PREFIX}TABLE"))
 
 
 def chosen_log_level() -> str:
-    """Return the level of log lines, where settings of another kind have checked it."""
+    """Return the log level, for settings validated elsewhere."""
     return in_environment().get("log_level", "INFO").upper()
 
 
 def is_function(module: str) -> bool:
-    """Tell whether this process is the Lambda whose handler is in that module."""
+    """Return whether this process is the Lambda whose handler is in that module."""
     return os.environ.get("_HANDLER") == f"{module}.handler"
 
 
@@ -180,19 +180,19 @@ def load_settings(kind: type[Kind]) -> Kind:
     try:
         settings = kind.model_validate(given)
     except ValidationError as error:
-        raise InvalidSettings(told(kind, error)) from None
+        raise InvalidSettings(problem_text(kind, error)) from None
     if contradictions := settings.contradictions():
         raise InvalidSettings("; ".join(contradictions))
     return settings
 
 
 def variable_of(field: str) -> str:
-    """Return the name of the variable that a field of the settings is read from."""
+    """Return the name of a field's variable."""
     return f"{PREFIX}{field.upper()}"
 
 
 def in_environment() -> dict[str, str]:
-    """Return what our variables say, by the names of their fields."""
+    """Return our variables' values, by the names of their fields."""
     return {
         name.removeprefix(PREFIX).lower(): value
         for name, value in os.environ.items()
@@ -200,12 +200,12 @@ def in_environment() -> dict[str, str]:
     }
 
 
-def told(kind: type[BaseModel], error: ValidationError, named: Callable[[str], str] = variable_of) -> str:
-    """Return what is wrong with settings, by their variables, or as they are `named`, and without their values."""
-    from turnstone.settings.setting_problems import problems_in_settings  # only where a start fails
+def problem_text(kind: type[BaseModel], error: ValidationError, named: Callable[[str], str] = variable_of) -> str:
+    """Return the problems of settings, by their variables, or by their `named` names, without values."""
+    from turnstone.settings.setting_problems import problems_in_settings  # imported only where a start fails
 
     elsewhere = () if issubclass(kind, LambdaSettings) else LambdaSettings.model_fields
-    return problems_in_settings(kind, error, lambda place: named(str(place[0])), elsewhere)
+    return problems_in_settings(kind, error, lambda loc: named(str(loc[0])), elsewhere)
 
 
 def shown_url(url: str) -> str:
@@ -215,7 +215,7 @@ def shown_url(url: str) -> str:
 
 
 def has_host(url: str) -> bool:
-    """Tell whether the URL names a host, and a port that there can be."""
+    """Return whether the URL names a host, and a valid port."""
     try:
         parts = urlsplit(url)
         return bool(parts.hostname) and parts.port != 0

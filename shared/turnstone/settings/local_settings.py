@@ -1,4 +1,4 @@
-"""The settings of a server on one machine. Apart from the others, because no function needs what checks an address."""
+"""The settings of a server on one machine. Separate from the others, because no function checks addresses."""
 
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -27,17 +27,17 @@ class LocalSettings(AuthSettings):
     """The settings of a server on one machine.
 
     Attributes:
-        allow_open: without authentication, answer whoever reaches the server, by whatever name.
-        config: the operator's file of models; turnstone.toml of the folder it is started in, if there is one.
-        auth_cache_seconds: for how long a key or token may be good after it was taken back.
-        payload_grace_seconds: for how long a payload is kept that no record names.
+        allow_open: without authentication, answer any client that reaches the server, under any host name.
+        config: the operator's file of models; default: turnstone.toml of the working directory, if it exists.
+        auth_cache_seconds: how long a key or token may stay valid after it was revoked.
+        payload_grace_seconds: how long a payload is kept without a record.
         store_wait_seconds: how long a write waits for other writes before it fails.
-        place_wait_seconds: how long a request waits for one of the `max_running_turns` before it is refused; 0 for not.
-        max_waiting_requests: requests that wait for one at most.
-        max_tenant_waiting_requests: those of one tenant among them; None for a quarter.
-        unread_seconds: how long a client may read nothing of what waits for it before its connection is ended.
-        processes: how many serve; each runs `max_running_turns` at most.
-        max_head_bytes: size limit of a request's head, and of all of a body that is not data, such as a trailer.
+        place_wait_seconds: how long a request queues for one of the `max_running_turns` slots; 0 for no queue.
+        max_waiting_requests: the maximum number of queued requests.
+        max_tenant_waiting_requests: the maximum of one tenant; None for a quarter.
+        unread_seconds: how long a client may leave pending data unread before its connection is closed.
+        processes: the number of server processes; each runs `max_running_turns` at most.
+        max_head_bytes: size limit of a request's head, and of a body's framing, such as a trailer.
         max_head_fields: limit of the number of fields of a head, and of a trailer.
         head_seconds: time for a head, from its first byte or the start of the connection.
         body_seconds: period in which a body has to bring at least 500 bytes for each second.
@@ -69,20 +69,20 @@ class LocalSettings(AuthSettings):
 
     @property
     def models_file(self) -> Path | None:
-        """The file of models, None if there is none."""
+        """The file of models, None without one."""
         return self.config or (USUAL_FILE if USUAL_FILE.is_file() else None)
 
     @property
     def tenant_waiting_requests(self) -> int:
-        """Requests of one tenant that wait for a place at most: all of them where all callers are the same."""
+        """Maximum of queued requests of one tenant: all of them if all callers are the same."""
         if self.auth == "off":
             return self.max_waiting_requests
         return self.max_tenant_waiting_requests or max(1, self.max_waiting_requests // 4)
 
     def refuse_unused_key(self) -> None:
-        """Raise InvalidSettings if a key is set that no caller of this server would have to send.
+        """Raise InvalidSettings if a key is set although this server requires none.
 
-        For the start of a server: commands that work on its data may run where a client's key is exported.
+        For the start of a server: commands on its data may run where a client's key is exported.
         """
         if self.auth == "off" and "api_key" in in_environment():
             key = variable_of("api_key")
@@ -94,7 +94,7 @@ class LocalSettings(AuthSettings):
             )
 
     def contradictions(self) -> list[str]:
-        """Return what else is wrong: a server is open to others only if somebody says so."""
+        """Return the remaining problems: an open server requires an explicit setting."""
         wrong = super().contradictions()
         if self.auth == "off" and not self.host.is_loopback and not self.allow_open:
             how = f"set {PREFIX}AUTH, or {PREFIX}ALLOW_OPEN=true to serve everyone who can reach it"

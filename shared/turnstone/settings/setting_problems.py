@@ -1,6 +1,6 @@
-"""What is wrong with settings, in words: which one, what it may be, and the nearest name that there is.
+"""Explain problems of settings: the name, the allowed values, and the nearest existing name.
 
-Loaded by a start that fails only. What may be is read from the JSON schema of the settings.
+Imported only by a failing start. The allowed values come from the JSON schema of the settings.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -15,43 +15,43 @@ SHORT = {"missing": "must be set", "dict_type": "must be a table", "model_type":
 OF_NAME = "[key]"  # pydantic's last part of a location where the name itself is wrong
 UNION_TAGS = ("union_tag_invalid", "union_tag_not_found")
 Schema = dict[str, Any]
-Place = Sequence[str | int]
-NameOf = Callable[[Place], str]
+Location = Sequence[str | int]
+NameOf = Callable[[Location], str]
 
 
 def problems_in_settings(
     kind: type[BaseModel], error: ValidationError, name_of: NameOf, elsewhere: Container[str] = ()
 ) -> str:
-    """Return what is wrong with settings that were read from variables, without their values.
+    """Return the problems of settings from variables, without their values.
 
-    `elsewhere` has the fields that functions on AWS have, where these settings are of a server on one machine.
+    `elsewhere` has the fields of functions on AWS, if these settings are of a server on one machine.
     """
 
-    def unknown(place: Place, known: Sequence[str]) -> str:
-        field = str(place[-1])
+    def unknown(loc: Location, candidates: Sequence[str]) -> str:
+        field = str(loc[-1])
         if field in elsewhere:
             return "there is no such setting of a server on one machine, only of functions on AWS; unset it"
-        return "there is no such setting" + _nearest(field, known, lambda near: name_of((near,)))
+        return "there is no such setting" + _nearest(field, candidates, lambda near: name_of((near,)))
 
     return "; ".join(_problems(kind, error, name_of, unknown))
 
 
 def problems_in_file(kind: type[BaseModel], error: ValidationError) -> str:
-    """Return what is wrong with an operator's file, by its dotted keys."""
+    """Return the problems of an operator's file, by its dotted keys."""
 
-    def unknown(place: Place, known: Sequence[str]) -> str:
-        return f"there is no such key{_nearest(str(place[-1]), known, str)} (known: {', '.join(sorted(known))})"
+    def unknown(loc: Location, candidates: Sequence[str]) -> str:
+        return f"there is no such key{_nearest(str(loc[-1]), candidates, str)} (known: {', '.join(sorted(candidates))})"
 
-    return "; ".join(_problems(kind, error, lambda place: ".".join(map(str, place)), unknown))
+    return "; ".join(_problems(kind, error, lambda loc: ".".join(map(str, loc)), unknown))
 
 
 def allowed(node: Schema) -> str | None:
-    """Return what a value may be by its schema, None if the schema does not tell."""
+    """Return the allowed values by the schema, None if the schema does not state them."""
     if "description" in node and "properties" not in node:
         return str(node["description"])
     if options := [option for option in node.get("anyOf", ()) if option.get("type") != "null"]:
-        told = [words for option in options if (words := allowed(option))]
-        return " or ".join(told) if len(told) == len(options) else None
+        alternatives = [words for option in options if (words := allowed(option))]
+        return " or ".join(alternatives) if len(alternatives) == len(options) else None
     if "enum" in node or "const" in node:
         return _listed([str(value) for value in node.get("enum", (node.get("const"),))])
     match node.get("type"):
@@ -67,39 +67,39 @@ def allowed(node: Schema) -> str | None:
 
 
 def _problems(
-    kind: type[BaseModel], error: ValidationError, name_of: NameOf, unknown: Callable[[Place, Sequence[str]], str]
+    kind: type[BaseModel], error: ValidationError, name_of: NameOf, unknown: Callable[[Location, Sequence[str]], str]
 ) -> Iterator[str]:
     schema = kind.model_json_schema()
     for problem in error.errors(include_input=False, include_url=False):
-        place, node, parent = _found(schema, problem["loc"])
+        loc, node, parent = _found(schema, problem["loc"])
         reason = SHORT.get(problem["type"], problem["msg"].removeprefix("Value error, "))
         if problem["type"] == "extra_forbidden":
-            reason = unknown(place, list(parent.get("properties", ())))
+            reason = unknown(loc, list(parent.get("properties", ())))
         elif problem["type"] in UNION_TAGS and "discriminator" in node:
             tagged_by, tags = node["discriminator"]["propertyName"], node["discriminator"]["mapping"]
-            place, reason = (*place, tagged_by), f"must be {_listed(list(tags))}"
-        elif place and place[-1] == OF_NAME:
-            place, reason = place[:-1], f"this name can't be used: {reason}"
+            loc, reason = (*loc, tagged_by), f"must be {_listed(list(tags))}"
+        elif loc and loc[-1] == OF_NAME:
+            loc, reason = loc[:-1], f"this name can't be used: {reason}"
         elif problem["type"] not in (*OWN_WORDS, *SHORT) and (words := allowed(node)):
             reason = f"must be {words}"
-        yield f"{name_of(place)}: {reason}" if place else reason
+        yield f"{name_of(loc)}: {reason}" if loc else reason
 
 
-def _found(schema: Schema, location: Place) -> tuple[Place, Schema, Schema]:
-    """Return the place as its author wrote it, its schema, and that of the table it is in; {} for what is unknown.
+def _found(schema: Schema, location: Location) -> tuple[Location, Schema, Schema]:
+    """Return the position as written, its schema, and the schema of its table; {} for an unrecognised one.
 
-    A location names the kind of a table, too, where there are several.
+    A location may also name the kind of a table, where there are several.
     """
     definitions = schema.get("$defs", {})
-    place: list[str | int] = []
+    loc: list[str | int] = []
     node, parent = schema, schema
     for part in location:
         if part in (tags := node.get("discriminator", {}).get("mapping", {})):
             node = _resolved({"$ref": tags[part]}, definitions)
             continue
-        place.append(part)
+        loc.append(part)
         parent, node = node, _resolved(_inner(node, part), definitions)
-    return place, node, parent
+    return loc, node, parent
 
 
 def _inner(node: Schema, part: str | int) -> Schema:
@@ -133,6 +133,6 @@ def _listed(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _nearest(name: str, known: Sequence[str], shown: Callable[[str], str]) -> str:
-    near = get_close_matches(name, known, 1, NEAR)
+def _nearest(name: str, candidates: Sequence[str], shown: Callable[[str], str]) -> str:
+    near = get_close_matches(name, candidates, 1, NEAR)
     return f"; did you mean {shown(near[0])}?" if near else ""

@@ -1,4 +1,4 @@
-"""What is read out of the texts of single settings."""
+"""Parsers of settings values: JWT claims, JWKS URL, host:port lists."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
@@ -7,40 +7,40 @@ from urllib.parse import urlsplit
 from pydantic_core import PydanticCustomError
 
 LABEL = r"(?!-)[a-z0-9_-]{1,63}(?<!-)"
-# both are compiled when they are looked for: most functions never do
-PLACE = rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})"
+# both are compiled on demand: most functions never use them
+HOST_PORT = rf"(\[[0-9a-f:.]+\]|{LABEL}(?:\.{LABEL})*):([0-9]{{1,5}})"
 NUMBER = r"0x[0-9a-f]*|[0-9]+"
 CALLER_FIELDS = ("tenant", "principal", "roles", "teams", "projects", "namespaces")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def none_in(given: object) -> object:
-    """Return None for the text `none`, which turns a limit off, and everything else as it is."""
+    """Return None for the text `none`, which turns a limit off, and any other value unchanged."""
     return None if given == "none" else given
 
 
 def without_end_slashes(given: object) -> object:
-    """Return a URL without slashes at its end, and everything else as it is."""
+    """Return a URL without trailing slashes, and any other value unchanged."""
     return given.rstrip("/") if isinstance(given, str) else given
 
 
 def upper_case(given: object) -> object:
-    """Return a text in upper case, and everything else as it is."""
+    """Return a text in upper case, and any other value unchanged."""
     return given.upper() if isinstance(given, str) else given
 
 
 def claims_in(given: object) -> dict[str, str]:
-    """Return which claim holds a field of the caller, as `field=claim` pairs tell it."""
+    """Return the claim of each field of the caller, from `field=claim` pairs."""
     pairs = [pair.strip().partition("=") for pair in given.split(",")] if isinstance(given, str) else []
     claims = {field: claim for field, _, claim in pairs if field in CALLER_FIELDS and claim}
     if not pairs or len(claims) != len(pairs):
-        told = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
-        raise PydanticCustomError("claims", told)
+        reason = f"must be field=claim pairs, parted by commas; the fields are {', '.join(CALLER_FIELDS)}, each once"
+        raise PydanticCustomError("claims", reason)
     return {"principal": "sub", **claims}
 
 
 def keys_url(url: str) -> str:
-    """Return the URL if nobody on the way to it can change what it answers."""
+    """Return the URL if its answer cannot be changed in transit."""
     try:
         parts = urlsplit(url)
         is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK_NAMES)
@@ -52,17 +52,17 @@ def keys_url(url: str) -> str:
     return url
 
 
-def places_in(given: object) -> tuple[tuple[str, int], ...]:
-    """Return the hosts and ports that a list of `host:port` names."""
+def hosts_in(given: object) -> tuple[tuple[str, int], ...]:
+    """Return the hosts and ports of a list of `host:port` texts."""
     try:
-        return tuple(place(each.strip()) for each in str(given).split(","))
+        return tuple(host_port(each.strip()) for each in str(given).split(","))
     except ValueError as problem:
-        told = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
-        raise PydanticCustomError("places", told) from problem
+        reason = "must be host:port pairs, parted by commas, such as intranet.example:8443, 10.0.0.5:80 or [::1]:8080"
+        raise PydanticCustomError("places", reason) from problem
 
 
-def place(text: str) -> tuple[str, int]:
-    found = re.fullmatch(PLACE, text, re.IGNORECASE | re.ASCII)
+def host_port(text: str) -> tuple[str, int]:
+    found = re.fullmatch(HOST_PORT, text, re.IGNORECASE | re.ASCII)
     if found is None or not 0 < int(found[2]) < 65_536:
         raise ValueError(text)
     host = found[1].lower()

@@ -197,7 +197,7 @@ class Process(Server):
 
     def _attend(self, turn: TurnRef) -> datetime | None:
         try:
-            return self.core.recovery.attend(turn).look_again_at
+            return self.core.recovery.attend(turn).check_at
         except StoreUnavailable:
             return self.clock.now() + timedelta(seconds=SOON_S)
 
@@ -207,7 +207,7 @@ class Process(Server):
         except StoreUnavailable:
             return self.clock.now() + timedelta(seconds=SOON_S)
         is_waiting = outlook.status is TurnStatus.AWAITING_INPUT
-        return None if is_waiting else outlook.look_again_at
+        return None if is_waiting else outlook.check_at
 
 
 def word_of(content: object) -> str:

@@ -17,7 +17,7 @@ from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, 
 from tests.integration.crash_matrix.processes import ALSO, KINDS, SPILT, Process, word_of
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Operation
 from turnstone.store.layout.keys import agent_key, session_key, session_partition
@@ -130,9 +130,9 @@ class World:
     def _created(self) -> list[int]:
         """Return how many sessions each agent has that was created under a key."""
         agents, sessions = self.reader.core.agents, self.reader.core.sessions
-        listing, _ = agents.list(LOCAL_CALLER, Wanted(name=CREATED))
+        listing, _ = agents.list(LOCAL_CALLER, ListQuery(name=CREATED))
         ids = [entry.fields["agent_id"] for entry in listing]
-        return [len(list(sessions.list(LOCAL_CALLER, agent_id, Wanted()))) for agent_id in ids]
+        return [len(list(sessions.list(LOCAL_CALLER, agent_id, ListQuery()))) for agent_id in ids]
 
     def _assert_told(self, reader: Process, client: Client, where: str) -> None:
         reader.assert_whole(client.ref)
@@ -162,7 +162,7 @@ class World:
             with pytest.raises(NotFound):
                 use()
         with suppress(NotFound):  # the agent, too
-            listed = core.sessions.list(LOCAL_CALLER, ref.agent_id, Wanted())
+            listed = core.sessions.list(LOCAL_CALLER, ref.agent_id, ListQuery())
             assert ref.session_id not in [entry.fields["session_id"] for entry in listed]
 
     def _assert_nothing_left(self, client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Clients of AWS, made when first used: a function pays only for the services that its request needs."""
+"""Lazy AWS clients: a function creates only the clients that its request needs."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ SERVICES = (
 
 
 class DescriptionFiles(JSONFileLoader):  # type: ignore[misc] # botocore has no types
-    """Reads descriptions into plain dicts. Its own reader asks for ordered ones, which take several times as long."""
+    """Load service descriptions into plain dicts; botocore's own loader builds ordered ones, several times slower."""
 
     def load_file(self, file_path: str) -> dict[str, Any] | None:
-        """Return what a file says, packed or not, None if there is none; the path is without its ending."""
+        """Return the parsed file, compressed or plain, None if missing; the path has no extension."""
         for ending, opened in ((".json", open), (".json.gz", gzip.open)):
             try:
                 with opened(file_path + ending, "rb") as file:
@@ -51,26 +51,26 @@ class DescriptionFiles(JSONFileLoader):  # type: ignore[misc] # botocore has no 
         return None
 
 
-class KnownServices(Loader):  # type: ignore[misc] # botocore has no types
-    """Finds the descriptions of our services without a look at those of all others, a tenth of the time to start."""
+class OurServices(Loader):  # type: ignore[misc] # botocore has no types
+    """Locate the descriptions of our services without scanning all others: a tenth of the time to start."""
 
     def list_available_services(self, _: str) -> list[str]:
-        """Return the services there are clients for."""
+        """Return the names of the services that have a client."""
         return list(SERVICES)
 
 
 class AwsClients:
-    """Makes clients with the credentials and the region of this process: all from one session of boto3."""
+    """Creates clients with this process's credentials and region, all from one boto3 session."""
 
     def __init__(self) -> None:
         core = botocore.session.get_session()
-        core.register_component("data_loader", KnownServices(file_loader=DescriptionFiles()))
+        core.register_component("data_loader", OurServices(file_loader=DescriptionFiles()))
         self._core = core
         self._session = Session(botocore_session=core)
         self._lock = Lock()
 
     def client(self, service: str, region: str | None = None, config: botocore.config.Config = CONFIG) -> Any:
-        """Return a new client. Raises StoreUnavailable if the region or something else it needs isn't known."""
+        """Return a new client. Raises StoreUnavailable if the region or another setting is missing."""
         try:
             with self._lock:  # sessions are not safe to share between threads
                 return self._session.client(service, region, config=config)
@@ -78,8 +78,8 @@ class AwsClients:
             raise StoreUnavailable(f"AWS can't be used: {error}") from error
 
     def signer(self, service: str, region: str | None) -> SigV4:
-        """Return what signs requests to a service. Raises StoreUnavailable if the region isn't known."""
-        from turnstone.adapters.aws.sigv4 import SigV4  # only where requests are signed that no client makes
+        """Return a request signer for a service. Raises StoreUnavailable if the region is not configured."""
+        from turnstone.adapters.aws.sigv4 import SigV4  # imported only for requests signed without a client
 
         region = region or self._core.get_config_variable("region")
         if region is None:
@@ -87,12 +87,12 @@ class AwsClients:
         return SigV4(self._core, service, region)
 
     def lazy_client(self, service: str) -> LazyClient:
-        """Return what becomes a client when it is first used."""
+        """Return a proxy that creates the client on first use."""
         return LazyClient(self, service)
 
 
 class LazyClient:
-    """A client that is made when its first method is asked for."""
+    """Proxy of a client, created on first access to an attribute."""
 
     def __init__(self, clients: AwsClients, service: str) -> None:
         self._clients = clients

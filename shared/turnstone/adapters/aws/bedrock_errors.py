@@ -1,4 +1,4 @@
-"""What Bedrock's refusals and failures mean, and which of them may pass."""
+"""Map Bedrock's refusals and failures to errors, and decide which of them may be retried."""
 
 import math
 import re
@@ -29,27 +29,27 @@ from urllib3.exceptions import ReadTimeoutError as SilentStream
 from turnstone.adapters.outgoing.quoting import REDACTED
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelRefused, ModelTimedOut
 
-# everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
+# all exceptions of a call to Bedrock or of reading its answer: botocore lets some of urllib3's errors through
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
-# what a stream tells of failures by, which has no status of HTTP for each
+# error members of an event stream, which carry no HTTP status
 BUSY = "ThrottlingException"
 BROKEN = frozenset({"InternalServerException", "ModelStreamErrorException", "ServiceUnavailableException"})
 TIMED_OUT = "ModelTimeoutException"
 INVALID = "ValidationException"
 LONGEST_WAIT_S = 5.0
 LONGEST_RETRY_AFTER_S = 21_600.0
-# whose account and which role asks is the operator's to know, not a caller's
+# the account and the role of the request are the operator's data, not the caller's
 IDENTITIES = re.compile(r"arn:[\w-]+:(?:iam|sts)::\S+|(?<!\d)\d{12}(?!\d)")
 Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An attempt without an answer, or with a part of one.
+    """A failed attempt, before or within the answer.
 
     Attributes:
-        wait_s: the least to wait before the next attempt, None if there shall be none.
-        cause: None where its text repeats what was asked.
+        wait_s: the minimum wait before the next attempt, None for no further attempt.
+        cause: None where its text repeats the request.
     """
 
     error: ModelError
@@ -58,101 +58,101 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Who was asked for what, and how what was said is made fit to be shown."""
+class BedrockCall:
+    """The model and action of a request, and the quoting of the provider's messages."""
 
     model: str
     region: str
     quote: Quote
 
     @property
-    def place(self) -> str:
+    def endpoint(self) -> str:
         return f"Bedrock in {self.region}"
 
 
-def refusal_of(failure: Exception, asked: Asked) -> Refusal:
-    """Return what a failure means that came before the answer began."""
+def refusal_of(failure: Exception, call: BedrockCall) -> Refusal:
+    """Return the refusal for a failure before the answer began."""
     match failure:
         case ClientError():
-            return _refused(failure, asked)
+            return _refused(failure, call)
         case ParamValidationError():
             error_text = "the question can't be put as Bedrock takes it; check the model's id and the tools"
             return Refusal(ModelFailed(error_text))
         case ConnectTimeoutError():
-            return Refusal(ModelTimedOut(f"no connection to {asked.place} in time"), None, failure)
+            return Refusal(ModelTimedOut(f"no connection to {call.endpoint} in time"), None, failure)
         case ReadTimeoutError() | SilentStream():
-            return Refusal(ModelTimedOut(f"{asked.place} did not answer in time"), None, failure)
+            return Refusal(ModelTimedOut(f"{call.endpoint} did not answer in time"), None, failure)
         case EndpointConnectionError():
-            error_text = f"can't connect to {asked.place}; is there a way to it from here, and is it there at all?"
+            error_text = f"can't connect to {call.endpoint}; is there a way to it from here, and is it there at all?"
             return Refusal(ModelFailed(error_text, is_outage=True), 0.0, failure)
         case ConnectionClosedError():
-            return Refusal(ModelFailed(f"{asked.place} hung up before it answered", is_outage=True), 0.0, failure)
+            return Refusal(ModelFailed(f"{call.endpoint} hung up before it answered", is_outage=True), 0.0, failure)
         case NoCredentialsError() | PartialCredentialsError() | CredentialRetrievalError() | NoAuthTokenError():
-            return _without_credentials(failure, asked)
+            return _without_credentials(failure, call)
         case SSOError() | TokenRetrievalError():
-            return _without_credentials(failure, asked)
+            return _without_credentials(failure, call)
         case _:
-            error_text = f"can't talk to {asked.place} ({type(failure).__name__})"
+            error_text = f"can't talk to {call.endpoint} ({type(failure).__name__})"
             return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
 
 
-def broken_off(failure: Exception, asked: Asked) -> Refusal:
-    """Return what a failure means that came when the answer had begun."""
+def broken_off(failure: Exception, call: BedrockCall) -> Refusal:
+    """Return the refusal for a failure after the answer began."""
     match failure:
         case ClientError():
-            refused = _refused(failure, asked).error
+            refused = _refused(failure, call).error
             if isinstance(refused, ModelTimedOut):
                 return Refusal(refused)
-            error_text = f"{asked.place} failed while it answered: {refused}"
+            error_text = f"{call.endpoint} failed while it answered: {refused}"
             broken = ModelFailed(error_text, is_outage=refused.is_outage, status=refused.status, code=refused.code)
             return Refusal(broken)
         case ReadTimeoutError() | SilentStream():
-            return Refusal(ModelTimedOut(f"{asked.place} fell silent while it answered"), None, failure)
+            return Refusal(ModelTimedOut(f"{call.endpoint} fell silent while it answered"), None, failure)
         case _:
-            error_text = f"the answer of {asked.place} broke off ({type(failure).__name__})"
+            error_text = f"the answer of {call.endpoint} broke off ({type(failure).__name__})"
             return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
 
 
-def _without_credentials(failure: Exception, asked: Asked) -> Refusal:
-    error_text = f"the server has no AWS credentials for {asked.place} ({type(failure).__name__})"
+def _without_credentials(failure: Exception, call: BedrockCall) -> Refusal:
+    error_text = f"the server has no AWS credentials for {call.endpoint} ({type(failure).__name__})"
     return Refusal(ModelFailed(error_text), None, failure)
 
 
-def _refused(failure: ClientError, asked: Asked) -> Refusal:
-    told: dict[str, Any] = failure.response.get("Error", {})
+def _refused(failure: ClientError, call: BedrockCall) -> Refusal:
+    error_fields: dict[str, Any] = failure.response.get("Error", {})
     status = failure.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    code = str(told.get("Code") or "unknown")
-    code = code[0].upper() + code[1:]  # those in a stream begin with a small letter
-    said = asked.quote(IDENTITIES.sub(REDACTED, str(told.get("Message") or "")))
-    error_text = f"{_meaning(code, status, asked)} ({code})"
+    code = str(error_fields.get("Code") or "unknown")
+    code = code[0].upper() + code[1:]  # error members of a stream begin with a lower-case letter
+    shown = call.quote(IDENTITIES.sub(REDACTED, str(error_fields.get("Message") or "")))
+    error_text = f"{_meaning(code, status, call)} ({code})"
     if code == TIMED_OUT:
-        return Refusal(ModelTimedOut(f"{error_text}: {said}" if said else error_text))
+        return Refusal(ModelTimedOut(f"{error_text}: {shown}" if shown else error_text))
     wait_s = _retry_after_s(failure)
     soon_s = wait_s if wait_s <= LONGEST_WAIT_S else None
     named: dict[str, Any] = {"status": status or None, "code": code}
     if code == BUSY or status == 429:
         retry_after_s = math.ceil(wait_s) or None
-        return Refusal(ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=said, **named), soon_s)
+        return Refusal(ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=shown, **named), soon_s)
     may_pass = code in BROKEN or status >= 500
     kind = ModelRefused if code == INVALID else ModelFailed
-    return Refusal(kind(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
+    return Refusal(kind(error_text, is_outage=may_pass, quote=shown, **named), soon_s if may_pass else None)
 
 
-def _meaning(code: str, status: int, asked: Asked) -> str:
+def _meaning(code: str, status: int, call: BedrockCall) -> str:
     if code == TIMED_OUT:
-        return f"model {asked.model!r} of {asked.place} did not answer in time"
+        return f"model {call.model!r} of {call.endpoint} did not answer in time"
     if code == BUSY or status == 429:
-        return f"{asked.place} takes no more requests for model {asked.model!r} now"
+        return f"{call.endpoint} takes no more requests for model {call.model!r} now"
     if status in (401, 403):
         remedy = "check its credentials, rights and access to the model"
-        return f"{asked.place} does not let this server use model {asked.model!r}; {remedy}"
+        return f"{call.endpoint} does not let this server use model {call.model!r}; {remedy}"
     if status == 404:
-        return f"model {asked.model!r} not found: {asked.place} does not have it; check the agent's model"
-    return f"{asked.place} refused or failed"
+        return f"model {call.model!r} not found: {call.endpoint} does not have it; check the agent's model"
+    return f"{call.endpoint} refused or failed"
 
 
 def _retry_after_s(failure: ClientError) -> float:
-    """Return the seconds to wait that were asked for, 0 if none were."""
+    """Return the requested delay in seconds, 0 without one."""
     headers = failure.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    told = str(headers.get("retry-after", ""))
-    return min(float(told), LONGEST_RETRY_AFTER_S) if told.isdecimal() else 0.0
+    error_fields = str(headers.get("retry-after", ""))
+    return min(float(error_fields), LONGEST_RETRY_AFTER_S) if error_fields.isdecimal() else 0.0

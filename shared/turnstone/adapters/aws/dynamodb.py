@@ -1,6 +1,6 @@
-"""The RangeStore over one DynamoDB table, through botocore's client.
+"""RangeStore over one DynamoDB table, through botocore's client.
 
-A record is one item: the key, `rev`, `nonce`, `body` as bytes, and the promoted attributes beside them. One sparse
+A record is one item: the key, `rev`, `nonce`, `body` as bytes, and the promoted attributes next to them. One sparse
 index holds the keys of items that have the attribute `open`.
 """
 
@@ -43,7 +43,7 @@ BATCH_KEYS = 100
 BATCH_DELETES = 25
 ATTEMPTS = 6
 BACKOFF_S = 0.02
-SERVER_ERROR = 500  # after which nobody knows whether a write was applied
+SERVER_ERROR = 500  # errors after which it is undecided whether a write was applied
 PASSING_REASONS = {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}
 
 
@@ -57,14 +57,14 @@ class DynamoRangeStore:
         self._pool = ThreadPoolExecutor(GATHER_THREADS, thread_name_prefix="reads")
 
     def get(self, key: Key) -> Record | None:
-        """Return the record, None if there is none."""
+        """Return the record, None if missing."""
         answer = _called(self._client.get_item, TableName=self._table_name, Key=encoded_key(key), ConsistentRead=True)
         return decoded_record(answer["Item"]) if "Item" in answer else None
 
     def range(self, query: Range) -> Page:
         """Return the next page of a range."""
         if query.start > query.end:
-            return Page(())  # such bounds are refused
+            return Page(())  # DynamoDB rejects such bounds
         after = query.after
         if after is not None and not query.start <= after <= query.end:
             is_behind = after > query.end if not query.reverse else after < query.start
@@ -89,7 +89,7 @@ class DynamoRangeStore:
         return Page(tuple(map(decoded_record, answer["Items"])), decoded_key(last).sk if last else None)
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
-        """Return the answers to several reads, made at the same time: one batch of gets beside the ranges."""
+        """Return the results of several reads made in parallel: one batch of gets, next to the ranges."""
         beside: list[Future[Page]] = []
         own_ranges = list(ranges)
         if gets:
@@ -130,7 +130,7 @@ class DynamoRangeStore:
         return KeyPage(tuple(map(decoded_key, answer["Items"])), decoded_key(last) if last else None)
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
-        """Remove records of a partition, or that one record; tell if none is left."""
+        """Delete records of a partition, or one record; return whether none is left."""
         if sk is not None:
             _called(self._client.delete_item, TableName=self._table_name, Key=encoded_key(Key(pk, sk)))
             return True
@@ -158,7 +158,7 @@ class DynamoRangeStore:
         raise StoreUnavailable("the table is too busy for this clean-up, try again")
 
     def close(self) -> None:
-        """End the threads that read."""
+        """Shut down the reader threads."""
         self._pool.shutdown()
 
     def _get_all(self, keys: Sequence[Key]) -> list[Record | None]:
@@ -168,25 +168,25 @@ class DynamoRangeStore:
         return [decoded_record(items[key]) if key in items else None for key in keys]
 
     def _items(self, keys: Sequence[Key]) -> dict[Key, Mapping[str, Any]]:
-        """Return the items of the keys that have one, read in batches."""
+        """Return the existing items of the keys, read in batches."""
         found: dict[Key, Mapping[str, Any]] = {}
         distinct = list(dict.fromkeys(keys))
         for first in range(0, len(distinct), BATCH_KEYS):
-            wanted = [encoded_key(key) for key in distinct[first : first + BATCH_KEYS]]
+            encoded = [encoded_key(key) for key in distinct[first : first + BATCH_KEYS]]
             for attempt in range(ATTEMPTS):
                 _back_off(attempt)
-                request = {self._table_name: {"Keys": wanted, "ConsistentRead": True}}
+                request = {self._table_name: {"Keys": encoded, "ConsistentRead": True}}
                 answer = _called(self._client.batch_get_item, RequestItems=request)
                 found |= {decoded_key(item): item for item in answer["Responses"].get(self._table_name, [])}
-                wanted = answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
-                if not wanted:
+                encoded = answer.get("UnprocessedKeys", {}).get(self._table_name, {}).get("Keys", [])
+                if not encoded:
                     break
             else:
                 raise StoreUnavailable("the table is too busy for this read, try again")
         return found
 
     def _try_write(self, operations: Sequence[Operation], nonce: str) -> bool:
-        """Write once; tell whether it is done, False if it may work the next time."""
+        """Write once; return whether it is done, False if a retry may succeed."""
         items = [transact_item(operation, self._table_name, nonce) for operation in operations]
         try:
             if len(operations) == 1 and not isinstance(operations[0], Check):
@@ -223,7 +223,7 @@ class DynamoRangeStore:
         _raise_unavailable(error)
 
     def _was_applied(self, operations: Sequence[Operation], reasons: Sequence[Mapping[str, Any]], nonce: str) -> bool:
-        """Tell whether a record of the write has its nonce: it was applied before, and its answer was lost."""
+        """Return whether a record carries the write's nonce: the write was applied before, and its answer was lost."""
         marked = [index for index, operation in enumerate(operations) if isinstance(operation, Put | Update)]
         if any(decoded_nonce(reasons[index].get("Item")) == nonce for index in marked):
             return True
@@ -233,7 +233,7 @@ class DynamoRangeStore:
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:
-    """Return why each operation failed, one reason per operation."""
+    """Return the reason of each operation's failure, one per operation."""
     response: Mapping[str, Any] = error.response
     code = response.get("Error", {}).get("Code")
     if code == "TransactionCanceledException":
@@ -246,7 +246,7 @@ def _reasons(error: ClientError) -> list[dict[str, Any]]:
 
 
 def _back_off(attempt: int) -> None:
-    """Wait before an attempt that is not the first, for a random time: writers that met once must not meet again."""
+    """Sleep for a random time before a retry, so that colliding writers do not collide again."""
     if attempt:
         time.sleep(random.uniform(0, BACKOFF_S * 2**attempt))  # noqa: S311 - no secret
 

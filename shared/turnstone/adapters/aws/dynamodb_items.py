@@ -1,4 +1,4 @@
-"""Records as DynamoDB items, and operations as members of a transaction. Pure."""
+"""Convert records to DynamoDB items, and operations to members of a transaction. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Item = dict[str, dict[str, Any]]
 
 
 class _Expression:
-    """An expression being written: hands out placeholders, because attribute names may be reserved words."""
+    """Builder of an expression with placeholders, because attribute names may be reserved words."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -97,7 +97,7 @@ def decoded_record(item: Mapping[str, Any]) -> Record:
 
 
 def decoded_nonce(item: Mapping[str, Any] | None) -> str | None:
-    """Return the nonce of the write that made the item, None if there is no item."""
+    """Return the nonce of the write that created the item, None without an item."""
     return None if item is None else item.get("nonce", {}).get("S")
 
 
@@ -126,5 +126,5 @@ def _changes(expression: _Expression, attributes: Mapping[str, Scalar | None], r
 
 
 def _revision(when: tuple[Condition, ...]) -> int | None:
-    """Return the revision a write under these conditions makes, None if they name none."""
+    """Return the revision that a write under these conditions creates, None if the conditions name none."""
     return next((condition.rev + 1 for condition in when if isinstance(condition, RevIs)), None)

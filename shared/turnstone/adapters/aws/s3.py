@@ -1,4 +1,4 @@
-"""The BlobStore in an S3 bucket."""
+"""BlobStore in an S3 bucket."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MOST_AT_ONCE = 1_000
 
 
 class S3BlobStore:
-    """A BlobStore with one object per payload, under `blobs/`."""
+    """BlobStore with one object per payload, under `blobs/`."""
 
     def __init__(self, client: Any, bucket: str) -> None:
         self._client = client
         self._bucket = bucket
 
     def put(self, name: str, body: bytes) -> None:
-        """Store the payload. Putting it again makes the object new."""
+        """Store the payload. Storing it again renews the object's age."""
         self._call("put_object", name, Body=body)
 
     def get(self, name: str) -> bytes | None:
-        """Return the payload, None if it is missing; S3 tells that only a role that may list the bucket."""
-        with _failures_told(name):
+        """Return the payload, None if missing; S3 reports a missing key only to a role that may list the bucket."""
+        with _failures_converted(name):
             try:
                 answer = self._client.get_object(Bucket=self._bucket, Key=f"{FOLDER}{name}")
                 body: bytes = answer["Body"].read()
@@ -45,29 +45,29 @@ class S3BlobStore:
         yield payload
 
     def delete(self, name: str) -> None:
-        """Remove the payload; nothing happens if there is none."""
+        """Delete the payload; a missing payload is no error."""
         self._call("delete_object", name)
 
     def clear(self, prefix: str, limit: int) -> bool:
-        """Remove payloads whose names begin like this, `limit` at most; tell if none is left."""
-        found = self._asked("list_objects_v2", prefix, Prefix=f"{FOLDER}{prefix}", MaxKeys=min(limit, MOST_AT_ONCE))
+        """Delete payloads whose names have the prefix, `limit` at most; return whether none is left."""
+        found = self._requested("list_objects_v2", prefix, Prefix=f"{FOLDER}{prefix}", MaxKeys=min(limit, MOST_AT_ONCE))
         keys = [{"Key": entry["Key"]} for entry in found.get("Contents", [])]
         if keys:
-            answer = self._asked("delete_objects", prefix, Delete={"Objects": keys, "Quiet": True})
+            answer = self._requested("delete_objects", prefix, Delete={"Objects": keys, "Quiet": True})
             if refused := answer.get("Errors"):
                 raise StoreUnavailable(f"payloads of {prefix!r} can't be removed: {refused[0].get('Code')}")
         return not found["IsTruncated"]
 
     def _call(self, verb: str, name: str, **more: Any) -> Any:
-        return self._asked(verb, name, Key=f"{FOLDER}{name}", **more)
+        return self._requested(verb, name, Key=f"{FOLDER}{name}", **more)
 
-    def _asked(self, verb: str, name: str, **request: Any) -> Any:
-        with _failures_told(name):
+    def _requested(self, verb: str, name: str, **request: Any) -> Any:
+        with _failures_converted(name):
             return getattr(self._client, verb)(Bucket=self._bucket, **request)
 
 
 @contextmanager
-def _failures_told(name: str) -> Iterator[None]:
+def _failures_converted(name: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Texts that AWS keeps by their names: secrets, and parameters."""
+"""Read secrets of Secrets Manager and parameters of the Systems Manager."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from turnstone.domain.errors import StoreUnavailable
 
 
 def secret_text(client: Any, secret_id: str) -> str:
-    """Return the text of a secret in Secrets Manager, white space around it left out. Raises StoreUnavailable."""
-    with _failures_told(f"the secret {secret_id!r}"):
+    """Return a secret's text without surrounding white space. Raises StoreUnavailable."""
+    with _failures_converted(f"the secret {secret_id!r}"):
         answer = client.get_secret_value(SecretId=secret_id)
     text: str | None = answer.get("SecretString")
     if text is None:
@@ -22,14 +22,14 @@ def secret_text(client: Any, secret_id: str) -> str:
 
 
 def parameter_text(client: Any, name: str) -> str:
-    """Return the text of a parameter of the Systems Manager. Raises StoreUnavailable."""
-    with _failures_told(f"the parameter {name!r}"):
+    """Return a parameter's text. Raises StoreUnavailable."""
+    with _failures_converted(f"the parameter {name!r}"):
         text: str = client.get_parameter(Name=name, WithDecryption=True)["Parameter"]["Value"]
     return text
 
 
 @contextmanager
-def _failures_told(what: str) -> Iterator[None]:
+def _failures_converted(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""Requests signed as AWS wants them, with the credentials of this process."""
+"""Sign requests with AWS Signature Version 4 and the credentials of this process."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from turnstone.domain.errors import ModelFailed
 
 
 class SigV4:
-    """Signs requests for one service of AWS in one region."""
+    """Signer for one AWS service in one region."""
 
     def __init__(self, session: Any, service: str, region: str) -> None:
-        """Take a session of botocore, whose credentials may change from time to time."""
+        """Take a botocore session, whose credentials may be refreshed."""
         self._session = session
         self._service = service
         self.region = region
 
     def __call__(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Mapping[str, str]:
-        """Return the headers that sign the request. Raises ModelFailed if there are no credentials."""
+        """Return the headers of the signature. Raises ModelFailed without credentials."""
         try:
             credentials = self._session.get_credentials()
             if credentials is None:

@@ -1,4 +1,4 @@
-"""Clean-up jobs on AWS: messages in a queue, which hold ids and times only."""
+"""Clean-up jobs on AWS: messages of ids and times in an SQS queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BATCHES_AT_ONCE = 8
 
 
 class SqsJobs:
-    """Jobs that a function does which the queue invokes. One due later than a message can wait is not sent."""
+    """Sends jobs to the queue that invokes the clean-up function; skips jobs due later than SQS's longest delay."""
 
     def __init__(self, client: Any, queue_url: str, clock: Clock) -> None:
         self._client = client
@@ -27,16 +27,16 @@ class SqsJobs:
         self._clock = clock
 
     def send(self, job: Job) -> None:
-        """Have the job run soon after it is due. Raises StoreUnavailable."""
+        """Send a job, to run soon after it is due. Raises StoreUnavailable."""
         self.send_all((job,))
 
     def send_all(self, jobs: Sequence[Job]) -> None:
-        """Send the jobs in batches. Raises StoreUnavailable if the queue did not take all of them."""
+        """Send jobs in batches. Raises StoreUnavailable unless the queue accepted all of them."""
         messages = [message for job in jobs if (message := self._message(job)) is not None]
         if not messages:
             return
         if len(messages) == 1:
-            _asked(lambda: self._client.send_message(QueueUrl=self._queue_url, **messages[0]))
+            _requested(lambda: self._client.send_message(QueueUrl=self._queue_url, **messages[0]))
             return
         batches = [messages[first : first + BATCH] for first in range(0, len(messages), BATCH)]
         with ThreadPoolExecutor(min(BATCHES_AT_ONCE, len(batches)), thread_name_prefix="jobs") as pool:
@@ -49,12 +49,12 @@ class SqsJobs:
 
     def _send_batch(self, messages: Sequence[dict[str, Any]]) -> None:
         entries = [{"Id": str(number), **message} for number, message in enumerate(messages)]
-        answer = _asked(lambda: self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries))
+        answer = _requested(lambda: self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries))
         if refused := answer.get("Failed"):
             raise StoreUnavailable(f"the queue of jobs refused {len(refused)} messages: {refused[0].get('Code')}")
 
 
-def _asked(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _requested(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return call()
     except ClientError as error:

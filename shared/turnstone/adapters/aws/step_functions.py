@@ -1,7 +1,7 @@
-"""The supervisor on AWS: an execution of the state machine TurnSupervisor per turn that has to be looked after.
+"""Supervisor on AWS: one execution of the state machine TurnSupervisor per watched turn.
 
-The machine is `functions/turn_supervisor/state_machine.asl.json`. It only waits and wakes things up: what is true
-stands in the table, and every act on it is guarded there.
+The machine is `functions/turn_supervisor/state_machine.asl.json`. It only waits and wakes functions: the truth
+stands in the table, whose conditions guard each action.
 """
 
 from __future__ import annotations
@@ -17,65 +17,65 @@ from botocore.exceptions import BotoCoreError, ClientError
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
-from turnstone.domain.turns.supervision import next_look
+from turnstone.domain.turns.supervision import next_check
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Key
 from turnstone.ports.system import Clock
 
-NOBODY_WAITS = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
+NO_WAITER = {"TaskTimedOut", "TaskDoesNotExist", "InvalidToken"}
 OUR_ID = re.compile(r"[0-9a-f]{8}(-?)[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}")
 
 
 class StepFunctionsSupervisor:
-    """A Supervisor that starts executions named by the turn: a second start of the same turn is none."""
+    """Supervisor whose executions are named by the turn: a second start of the same turn has no effect."""
 
     def __init__(self, client: Any, state_machine_arn: str, clock: Clock, key_of: Callable[[TurnRef], Key]) -> None:
-        """Take a botocore client of Step Functions; `key_of` tells where a turn's record is."""
+        """Take a botocore client of Step Functions; `key_of` returns the key of a turn's record."""
         self._client = client
         self._state_machine_arn = state_machine_arn
         self._clock = clock
         self._key_of = key_of
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
-        """Have the turn looked after. Raises StoreUnavailable.
+        """Supervise the turn. Raises StoreUnavailable.
 
-        An execution that there is already looks again by itself. But one that waits for the client of a turn whose
-        lease is over was left waiting by a process that died before it could wake it, and one may have ended in vain:
-        so a run whose time is over gets an execution of its own, at most one an hour.
+        A running execution polls by itself. But an execution that still waits for the client of a turn whose lease has
+        expired was left by a process that died before waking it, and another may have ended without result: such a run
+        gets an execution of its own, at most one an hour.
         """
         if lock.state is LockState.IDLE:
             return
         status = TurnStatus.AWAITING_INPUT if lock.state is LockState.AWAITING else TurnStatus.IN_PROGRESS
-        look = next_look(status, lock.look_again_at() or self._clock.now(), self._clock.now())
+        check = next_check(status, lock.check_at() or self._clock.now(), self._clock.now())
         name, key = _name_of(turn), self._key_of(turn)
-        if lock.reopened:  # the execution of its first life may have seen that end, and its name is taken for 90 days
+        if lock.reopened:  # the first execution may have seen that end, and its name is reserved for 90 days
             name = f"{name}-again-{lock.reopened}"
-        # the fence, because a start that equals the one which runs is taken for it, instead of being refused
-        given = {
+        # the fence, because Step Functions treats a start equal to a running one as the same execution
+        inputs = {
             "turn": turn.model_dump(),
             "key": {"pk": key.pk, "sk": key.sk},
             "fence": lock.fence,
-            **look.model_dump(),
+            **check.model_dump(),
         }
-        if not self._start(name, given) and look.next == "attend":
+        if not self._start(name, inputs) and check.next == "attend":
             hour = int(self._clock.now().timestamp() // 3_600)
-            self._start(f"{name}-{lock.fence}-{hour}", given)
+            self._start(f"{name}-{lock.fence}-{hour}", inputs)
 
     def wake(self, token: str) -> None:
-        """Tell the execution that waits under this token that it need not. Raises StoreUnavailable."""
+        """Send success to the execution that waits with this token. Raises StoreUnavailable."""
         try:
             self._client.send_task_success(taskToken=token, output="{}")
         except ClientError as error:
             code = _code(error)
-            if code not in NOBODY_WAITS:
+            if code not in NO_WAITER:
                 raise StoreUnavailable(f"the state machine can't be notified: {code}") from error
         except BotoCoreError as error:
             raise StoreUnavailable(f"the state machine can't be reached: {error}") from error
 
-    def _start(self, name: str, given: Mapping[str, Any]) -> bool:
-        """Tell whether an execution of that name was started; False if there is, or was, another."""
+    def _start(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        """Return whether an execution of that name was started; False if the name is taken."""
         try:
-            self._client.start_execution(stateMachineArn=self._state_machine_arn, name=name, input=json.dumps(given))
+            self._client.start_execution(stateMachineArn=self._state_machine_arn, name=name, input=json.dumps(inputs))
         except ClientError as error:
             code = _code(error)
             if code == "ExecutionAlreadyExists":
@@ -87,7 +87,7 @@ class StepFunctionsSupervisor:
 
 
 def _name_of(turn: TurnRef) -> str:
-    """Return the turn's id if no other turn can have it, else a hash: names have 80 characters at most, and not any."""
+    """Return the turn's id if it is unique as a name, else a hash: names are limited to 80 characters of some kinds."""
     if OUR_ID.fullmatch(turn.turn_id):
         return turn.turn_id
     return sha256(turn.model_dump_json().encode()).hexdigest()[:48]

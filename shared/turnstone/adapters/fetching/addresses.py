@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet, and which to a machine, its network or its cloud."""
+"""Classify addresses: public internet, or a machine, its network or its cloud."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 Address = IPv4Address | IPv6Address
 
-# Written out, as the standard library's own lists change with its version.
+# Listed here because the standard library's own lists change with its version.
 # Source: the IANA registries of special-purpose addresses of IPv4 and IPv6.
 NOT_PUBLIC_V4 = tuple(
     IPv4Network(network)
@@ -15,7 +15,7 @@ NOT_PUBLIC_V4 = tuple(
         "10.0.0.0/8",
         "100.64.0.0/10",  # shared by customers of a carrier; some clouds keep their metadata here
         "127.0.0.0/8",
-        "168.63.129.16/32",  # a public number by which Azure's machines reach their own host
+        "168.63.129.16/32",  # a public address through which Azure's machines reach their own host
         "169.254.0.0/16",  # link-local: the metadata of most clouds
         "172.16.0.0/12",
         "192.0.0.0/24",  # protocols; Oracle's metadata
@@ -39,15 +39,15 @@ NOT_PUBLIC_V6 = tuple(
         "3fff::/20",  # documentation
     )
 )
-# credentials of the machine, at numbers that are not link-local: of Amazon, Google, Alibaba, Oracle, and Azure's host
+# credentials of the machine at addresses that are not link-local: Amazon, Google, Alibaba, Oracle, Azure's host
 METADATA = frozenset(
     map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192", "168.63.129.16"))
 )
-NAT64 = IPv6Network("64:ff9b::/96")  # what a network without IPv4 reaches the whole of IPv4 by
+NAT64 = IPv6Network("64:ff9b::/96")  # NAT64: all of IPv4 for a network without IPv4
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether the address is one of the public internet."""
+    """Return whether the address belongs to the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in NOT_PUBLIC_V4)
     if address in NAT64:
@@ -56,7 +56,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_of_one_machine(address: Address) -> bool:
-    """Tell whether no machine but this one and its next can have the address: the cloud's metadata, or no target."""
+    """Return whether the address is link-local to this machine: the cloud's metadata, or no valid target."""
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or (IPv4Address(int(address) & 0xFFFF_FFFF) if address in NAT64 else None)
         if inner is not None:
@@ -65,7 +65,7 @@ def is_of_one_machine(address: Address) -> bool:
 
 
 def to_address(text: str) -> Address | None:
-    """Return the address that a look-up or a URL's brackets tell, None if it is none."""
+    """Return the address from a resolver's answer or a URL's brackets, None if invalid."""
     try:
         return ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The hosts and ports that an operator has fetched from although they are not public."""
+"""The operator's allow list of hosts and ports that are not public."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from turnstone.adapters.fetching.targets import Target, to_target
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may be reached although it is private, by http, too. A host is only ever allowed together with a port.
+    """Private hosts that may be fetched, by http, too. A host is allowed only together with a port.
 
-    A name is allowed as the name: another one for the same machine is not, so that whoever owns names gains nothing.
+    An allowed name covers only that name: another name of the same machine is refused, so owning a name gains nothing.
     """
 
-    places: frozenset[tuple[str | Address, int]] = frozenset()
+    endpoints: frozenset[tuple[str | Address, int]] = frozenset()
 
     @classmethod
-    def of(cls, places: Iterable[tuple[str, int]]) -> Self:
-        """Return what the operator's hosts, IPv6 ones in brackets, and ports allow. Raises ValueError: no host."""
-        return cls(frozenset((to_host(host), port) for host, port in places))
+    def of(cls, endpoints: Iterable[tuple[str, int]]) -> Self:
+        """Return the rules of `host:port` texts, IPv6 in brackets. Raises ValueError for an invalid host."""
+        return cls(frozenset((to_host(host), port) for host, port in endpoints))
 
     def with_url(self, url: str) -> Self:
-        """Return this and the place of a URL that the operator has set. Raises FetchRefused: it is none."""
+        """Return these rules plus the host and port of an operator's URL. Raises FetchRefused for an invalid URL."""
         target = to_target(url)
-        return type(self)(self.places | {(target.host, target.port)})
+        return type(self)(self.endpoints | {(target.host, target.port)})
 
     def has(self, target: Target) -> bool:
-        return (target.host, target.port) in self.places
+        return (target.host, target.port) in self.endpoints
 
 
 NOTHING_ALLOWED = Allowed()

@@ -1,4 +1,4 @@
-"""The bytes of an answer as they were before they were compressed, never more of them than were asked for."""
+"""Decompress an answer's body within a size limit."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from turnstone.domain.errors import FetchFailed
 
 GZIP = 16 + zlib.MAX_WBITS
 ENCODINGS = ("gzip", "x-gzip", "deflate")
-OVERHEAD_BYTES = 64 * 1024  # of a compressed body over what it holds, where that can't be made smaller
+OVERHEAD_BYTES = 64 * 1024  # the overhead of a compressed body over incompressible content
 
 
 class Body:
-    """Takes an answer's parts as they arrive and gives what they hold."""
+    """Decoder of an answer's body, part by part."""
 
     def __init__(self, encoding: str | None, max_bytes: int, shown: str) -> None:
-        """Begin.
+        """Start a body.
 
         Args:
             encoding: the answer's `Content-Encoding`.
-            max_bytes: how many bytes the whole may hold.
-            shown: what errors tell of where it is from.
+            max_bytes: the limit of the decoded body.
+            shown: the source, as errors name it.
 
         Raises:
-            FetchFailed: what the encoding is like is not known here.
+            FetchFailed: the encoding is not supported.
         """
         self._encoding = (encoding or "").strip().lower()
         self._left_bytes = max_bytes
@@ -36,13 +36,13 @@ class Body:
             raise FetchFailed(shown, "its answer is compressed in a way that was not requested")
 
     def announce(self, length_bytes: int | None) -> None:
-        """Take note of how long the body is said to be. Raises FetchFailed: that is too long."""
+        """Check the announced length. Raises FetchFailed if it is over the limit."""
         limit = self._left_raw_bytes if self._is_compressed else self._left_bytes
         if length_bytes is not None and length_bytes > limit:
             raise self._too_long()
 
     def feed(self, part: bytes) -> bytes:
-        """Return what the part holds. Raises FetchFailed: with it there is too much, or it can't be read."""
+        """Return the decoded part. Raises FetchFailed if the body grows over the limit, or is corrupt."""
         if not self._is_compressed:
             return self._counted(part)
         self._left_raw_bytes -= len(part)
@@ -51,7 +51,7 @@ class Body:
         return self._counted(self._inflated(part))
 
     def end(self) -> None:
-        """Take note that nothing follows. Raises FetchFailed: something should."""
+        """Finish the body. Raises FetchFailed if it is incomplete."""
         if self._begun or (self._inflating is not None and not self._inflating.eof):
             raise self._broken()
 
@@ -67,7 +67,7 @@ class Body:
             part, self._begun = bytes(self._begun), bytearray()
             self._inflating = zlib.decompressobj(self._window(part))
         try:
-            # one byte more than there may be tells the two apart
+            # one byte over the limit distinguishes a full body from one too long
             inflated = self._inflating.decompress(part, self._left_bytes + 1)
         except zlib.error as error:
             raise self._broken() from error
@@ -76,7 +76,7 @@ class Body:
         return inflated
 
     def _window(self, begun: bytes) -> int:
-        """Return how zlib reads it: what HTTP calls deflate is sent with zlib's header and without."""
+        """Return zlib's `wbits`: HTTP's deflate is sent both with zlib's header and without."""
         if self._encoding != "deflate":
             return GZIP
         has_header = begun[0] & 0x0F == 8 and int.from_bytes(begun[:2], "big") % 31 == 0

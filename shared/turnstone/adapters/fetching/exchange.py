@@ -1,4 +1,4 @@
-"""What is asked of somebody elsewhere, and what came of it."""
+"""Request and response of a guarded fetch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from turnstone.domain.values.stopping import StopSignal
 MAX_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 20.0
 MAX_REDIRECTS = 3
-# Python has codecs that texts of the web are never in, some of them slow enough to be a trap
+# Python has codecs that no web text uses, some of them slow enough for an attack
 OF_THE_WEB = re.compile(
     r"utf-?8|utf-16(le|be)?|us-ascii|iso-8859-[0-9]{1,2}|windows-[0-9]{3,4}|koi8-[ru]|shift_jis|euc-(jp|kr)"
     r"|iso-2022-jp|gbk|gb2312|gb18030|big5"
@@ -23,15 +23,15 @@ CHARSET = re.compile(r"(?i);\s*charset\s*=\s*\"?([a-z0-9_.:-]{1,40})")
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A question to a URL that a stranger may have had a hand in.
+    """A request to a URL that an untrusted party may have chosen.
 
     Attributes:
-        headers: sent to the URL's own origin only, not to where it redirects.
-        params: come into the query.
-        timeout_s: how long all of it may take: looking up the name, redirects and the last byte included.
-        max_bytes: how long the answer may be, as it is before it is compressed.
-        accepts: the media types an answer may have, such as `text/*`, unless it tells of an error; None for any.
-        stop: given when nobody wants the answer any more.
+        headers: sent to the URL's own origin only, not to redirect targets.
+        params: appended to the query.
+        timeout_s: the limit for the whole fetch: name resolution, redirects and last byte included.
+        max_bytes: the limit of the decoded body.
+        accepts: the accepted media types of a successful answer, such as `text/*`; None for any.
+        stop: cancels the fetch.
     """
 
     method: str
@@ -48,12 +48,12 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An answer of whatever status, whole.
+    """A complete response of any status.
 
     Attributes:
-        media_type: in lower case and without parameters, empty if none was told.
-        charset: in lower case, a name that `decode` takes; None if none was told that texts of the web are in.
-        url: where it is from after all redirects.
+        media_type: in lower case and without parameters, empty without one.
+        charset: in lower case, a name that `decode` accepts; None without a supported one.
+        url: the final URL after all redirects.
     """
 
     status: int
@@ -64,18 +64,18 @@ class Fetched:
 
     @property
     def text(self) -> str:
-        """The body as text; what can't be read is marked as such."""
+        """The body as text, with replacement characters for undecodable bytes."""
         return self.body.decode(self.charset or "utf-8", "replace")
 
 
 def media_type_of(content_type: str | None) -> str:
-    """Return the media type that a `Content-Type` header tells, empty if it tells none."""
-    told = (content_type or "").partition(";")[0].strip().lower()
-    return told if MEDIA_TYPE.fullmatch(told) else ""
+    """Return the media type of a `Content-Type` header, empty without one."""
+    essence = (content_type or "").partition(";")[0].strip().lower()
+    return essence if MEDIA_TYPE.fullmatch(essence) else ""
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """Return the charset that a `Content-Type` header tells, None if it is none that a text may be read with."""
+    """Return the charset of a `Content-Type` header, None unless it is a supported text encoding."""
     found = CHARSET.search(content_type or "")
     charset = found[1].lower() if found else ""
     try:
@@ -86,6 +86,6 @@ def charset_of(content_type: str | None) -> str | None:
 
 
 def is_accepted(media_type: str, accepts: Sequence[str] | None) -> bool:
-    """Tell whether the type is one of those, which may end in `/*`."""
+    """Return whether the media type matches one of the patterns, which may end in `/*`."""
     kind = media_type.partition("/")[0]
     return accepts is None or bool({media_type, f"{kind}/*", "*/*"} & set(accepts))

@@ -1,4 +1,4 @@
-"""Fetches what URLs name that agents, documents, tool definitions or models have a hand in."""
+"""Fetch URLs chosen by agents, documents, tool definitions or models."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from functools import cached_property, partial
 from http.client import HTTPException, HTTPResponse, IncompleteRead
 
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
-from turnstone.adapters.fetching.asking import Asking
 from turnstone.adapters.fetching.bodies import Body
+from turnstone.adapters.fetching.deadline import Deadline
 from turnstone.adapters.fetching.exchange import Fetched, FetchRequest, charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.headers import callers_headers, headers_to_send
 from turnstone.adapters.fetching.pinned import PinnedConnection
 from turnstone.adapters.fetching.redirects import Hop, next_hop
-from turnstone.adapters.fetching.rules import Resolver, checked, looked_up, system_resolver
+from turnstone.adapters.fetching.rules import Resolver, checked, resolve_host, system_resolver
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
 READ_BYTES = 64 * 1024
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
-UNTOLD = "of no type"
+UNTYPED = "of no type"
 BROKEN_OFF = "its answer broke off"
 WITH_BODY = ("POST", "PUT", "PATCH")
 
 
 class GuardedFetcher:
-    """Asks public places over https, and what the operator allows, past the environment's proxies."""
+    """Fetches from public hosts over https, and from hosts the operator allows, bypassing the environment's proxies."""
 
     def __init__(
         self,
@@ -33,27 +33,27 @@ class GuardedFetcher:
         resolver: Resolver = system_resolver,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Create the fetcher without connecting.
 
         Args:
-            resolver: what looks names up.
-            tls: whose certificates are trusted; this machine's trust where it is left out.
+            resolver: the name resolver.
+            tls: the TLS context; default: this machine's trust store.
         """
         self._allowed = allowed
         self._resolver = resolver
-        self._given_tls = tls
+        self._tls_context = tls
 
     def fetch(self, request: FetchRequest) -> Fetched:
-        """Return the whole answer, of whatever status.
+        """Return the complete response, of any status.
 
         Raises:
-            FetchRefused: this URL, or one it redirects to, is not fetched; nobody there was asked.
-            FetchFailed: nothing came of it in time that can be used.
+            FetchRefused: this URL or a redirect is not allowed; no request reached that host.
+            FetchFailed: no usable answer arrived in time.
         """
         hop = self._first_hop(request)
-        with Asking(request.timeout_s, request.stop) as asking:
+        with Deadline(request.timeout_s, request.stop) as deadline:
             for _ in range(request.max_redirects + 1):
-                answer = self._asked(hop, request, asking)
+                answer = self._requested(hop, request, deadline)
                 if isinstance(answer, Fetched):
                     return answer
                 hop = answer
@@ -61,8 +61,8 @@ class GuardedFetcher:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        if self._given_tls is not None:
-            return self._given_tls
+        if self._tls_context is not None:
+            return self._tls_context
         tls = ssl.create_default_context()
         tls.set_alpn_protocols(["http/1.1"])
         return tls
@@ -73,29 +73,29 @@ class GuardedFetcher:
             raise FetchRefused(target.origin, f"the methods are {', '.join(METHODS)}")
         return Hop(request.method, target, callers_headers(request.headers, target), request.body)
 
-    def _asked(self, hop: Hop, request: FetchRequest, asking: Asking) -> Fetched | Hop:
-        """Return the answer, or what to ask instead. Raises FetchRefused, FetchFailed."""
+    def _requested(self, hop: Hop, request: FetchRequest, deadline: Deadline) -> Fetched | Hop:
+        """Return the response, or the next hop of a redirect. Raises FetchRefused, FetchFailed."""
         shown = hop.target.origin
-        asking.left_s(shown)
+        deadline.left_s(shown)
         try:
-            addresses = looked_up(hop.target, self._allowed, partial(asking.looked_up, self._resolver))
+            addresses = resolve_host(hop.target, self._allowed, partial(deadline.resolve_host, self._resolver))
         except FetchFailed:
-            asking.left_s(shown)  # no address is no news of a look-up that was ended
+            deadline.left_s(shown)  # a cancelled lookup yields no address, which proves nothing about the name
             raise
         tls = self._tls if hop.target.scheme == "https" else None
         try:
-            with closing(PinnedConnection(hop.target, addresses, asking, tls)) as connection:
+            with closing(PinnedConnection(hop.target, addresses, deadline, tls)) as connection:
                 _send(connection, hop, request)
                 with closing(connection.getresponse()) as response:
                     onward = next_hop(hop, response.status, response.getheader("location"), self._allowed)
                     answer = onward or _read(response, hop, request)
         except (OSError, HTTPException, FetchFailed) as error:
-            if asking.is_over and not isinstance(error, FetchRefused):
-                raise asking.ended(shown) from error
+            if deadline.is_over and not isinstance(error, FetchRefused):
+                raise deadline.ended(shown) from error
             if isinstance(error, FetchFailed):
                 raise
             raise FetchFailed(shown, _meaning(error)) from error
-        asking.left_s(shown)  # a line that was cut looks like the end of a body that tells no length
+        deadline.left_s(shown)  # a cut connection resembles the end of a body without a length
         return answer
 
 
@@ -109,7 +109,7 @@ def _send(connection: PinnedConnection, hop: Hop, request: FetchRequest) -> None
 
 
 def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
-    """Return the answer with its body. Raises FetchFailed, OSError, HTTPException."""
+    """Return the response with its body. Raises FetchFailed, OSError, HTTPException."""
     shown = hop.target.origin
     content_type = response.getheader("content-type")
     media_type = media_type_of(content_type)
@@ -117,11 +117,11 @@ def _read(response: HTTPResponse, hop: Hop, request: FetchRequest) -> Fetched:
         raise FetchFailed(shown, "it wants to switch from HTTP to another protocol")
     has_body = response.length != 0
     if has_body and response.status < 400 and not is_accepted(media_type, request.accepts):
-        raise FetchFailed(shown, f"its answer is {media_type or UNTOLD}, not {' or '.join(request.accepts or ())}")
+        raise FetchFailed(shown, f"its answer is {media_type or UNTYPED}, not {' or '.join(request.accepts or ())}")
     body = Body(response.getheader("content-encoding"), request.max_bytes, shown)
     body.announce(response.length)
     read = bytearray()
-    while part := response.read1(READ_BYTES):  # read() would take a chunk of length -1 for all that ever comes
+    while part := response.read1(READ_BYTES):  # read() would take a chunk of length -1 as unlimited
         read += body.feed(part)
     if response.length:
         raise FetchFailed(shown, BROKEN_OFF)

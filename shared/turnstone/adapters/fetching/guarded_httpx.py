@@ -1,6 +1,6 @@
-"""The guard for libraries that bring httpx: a transport whose connections keep to the rules of every other fetch.
+"""The fetch rules for libraries that use httpx: a guarded transport.
 
-It imports httpx2, which the `mcp` package uses, at once; whoever may do without imports this module where it is needed.
+It imports httpx2, used by the `mcp` package, at module level; import this module lazily.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import httpx2 as httpx
 from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.bodies import Body
-from turnstone.adapters.fetching.rules import Resolver, checked, looked_up
+from turnstone.adapters.fetching.rules import Resolver, checked, resolve_host
 from turnstone.adapters.fetching.targets import Target
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
@@ -29,18 +29,18 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 MAX_CONNECTIONS = 16
 MAX_REDIRECTS = 3
 TRIED_ADDRESSES = 4
-CONNECT_TIMEOUT_S = 5.0  # for each address
+CONNECT_TIMEOUT_S = 5.0  # seconds per address
 NOT_CONNECTED = "it can't be connected to"
 OURS = (b"host", b"accept-encoding")
-REPEATED_BY = (307, 308)  # redirects that want the same method and body again
+REPEATED_BY = (307, 308)  # redirects that keep method and body
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """Asks public https addresses and what is allowed, past the environment's proxies.
+    """Sends requests to public https addresses and allowed hosts, bypassing the environment's proxies.
 
-    Redirects 307 and 308 within an origin are followed, as servers answer a missing slash with them; any other
-    redirect is an answer like others. `FetchRefused` and `FetchFailed` come out of it as they are, what else goes
-    wrong as httpx's errors.
+    Follows redirects 307 and 308 within an origin, with which servers answer a missing slash; returns any other
+    redirect as a response. Passes `FetchRefused` and `FetchFailed` through unchanged, and converts other failures
+    to httpx's errors.
     """
 
     def __init__(self, allowed: Allowed, resolver: Resolver, tls: ssl.SSLContext) -> None:
@@ -55,7 +55,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         target = checked(str(request.url), self._allowed)
         for _ in range(MAX_REDIRECTS + 1):
             response = await self._answer(request, target)
-            again = self._same_place_again(target, response)
+            again = self._same_origin_redirect(target, response)
             if again is None or not isinstance(request.stream, httpx.ByteStream):
                 return response
             await response.aclose()
@@ -65,7 +65,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._pool.aclose()
 
-    def _same_place_again(self, target: Target, response: httpx.Response) -> Target | None:
+    def _same_origin_redirect(self, target: Target, response: httpx.Response) -> Target | None:
         location = response.headers.get("location")
         if response.status_code not in REPEATED_BY or not location:
             return None
@@ -84,23 +84,23 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             ),
             headers=[(b"Host", target.authority.encode()), *headers, (b"Accept-Encoding", b"identity")],
             content=request.stream,
-            extensions={"timeout": request.extensions.get("timeout", {})},  # others could name another host to TLS
+            extensions={"timeout": request.extensions.get("timeout", {})},  # extensions could name another host to TLS
         )
         with _errors_of_httpx():
             answer = await self._pool.handle_async_request(sent)
-        told = httpx.Headers(answer.headers)
+        fields = httpx.Headers(answer.headers)
         try:
-            body = Body(told.get("content-encoding"), MAX_ANSWER_BYTES, target.origin)
-            body.announce(_length(told))
+            body = Body(fields.get("content-encoding"), MAX_ANSWER_BYTES, target.origin)
+            body.announce(_length(fields))
         except FetchFailed:
             await answer.aclose()
             raise
-        told.pop("content-encoding", None)
-        return httpx.Response(answer.status, headers=told, stream=_Capped(answer, body), extensions=answer.extensions)
+        fields.pop("content-encoding", None)
+        return httpx.Response(answer.status, headers=fields, stream=_Capped(answer, body), extensions=answer.extensions)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Looks a host up once, and connects to an address it was found to have if all of them may be asked."""
+    """Resolves a host once, and connects to one of its addresses if all of them are allowed."""
 
     def __init__(self, allowed: Allowed, resolver: Resolver) -> None:
         self._allowed = allowed
@@ -119,7 +119,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         try:
             with anyio.fail_after(timeout):
                 addresses = await anyio.to_thread.run_sync(
-                    partial(looked_up, named, self._allowed, self._resolver), abandon_on_cancel=True
+                    partial(resolve_host, named, self._allowed, self._resolver), abandon_on_cancel=True
                 )
                 return await self._connected(addresses[:TRIED_ADDRESSES], port, socket_options)
         except TimeoutError as error:
@@ -138,7 +138,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class _Capped(httpx.AsyncByteStream):
-    """An answer's body as it was before it was compressed, ended by an error where it is too long."""
+    """A decompressed body that fails over its size limit."""
 
     def __init__(self, answer: httpcore.Response, body: Body) -> None:
         self._answer = answer
@@ -157,7 +157,7 @@ class _Capped(httpx.AsyncByteStream):
 
 @contextmanager
 def _errors_of_httpx() -> Iterator[None]:
-    """Have the errors below come out as those of httpx, which names them alike."""
+    """Convert errors of httpcore to the httpx errors of the same name."""
     try:
         yield
     except (
@@ -172,5 +172,5 @@ def _errors_of_httpx() -> Iterator[None]:
 
 
 def _length(headers: httpx.Headers) -> int | None:
-    said = headers.get("content-length", "")
-    return int(said) if said.isdecimal() and "transfer-encoding" not in headers else None
+    length = headers.get("content-length", "")
+    return int(length) if length.isdecimal() and "transfer-encoding" not in headers else None

@@ -1,4 +1,4 @@
-"""The headers that a request is sent with: a caller's, as far as they are a caller's to set, and the fetcher's own."""
+"""Request headers: the permitted ones of the caller, and the fetcher's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from turnstone.domain.errors import FetchRefused
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
 MAX_CHARACTERS = 32_000
-# where a message ends, whom it is for and how it is packed: two readers must not differ over them
+# framing, routing and encoding, which two readers must not interpret differently
 NOT_THE_CALLERS = frozenset(
     (
         "host",
@@ -31,7 +31,7 @@ NOT_THE_CALLERS = frozenset(
 
 
 def callers_headers(given: Mapping[str, str], target: Target) -> dict[str, str]:
-    """Return the caller's headers by their names in lower case. Raises FetchRefused: some can't be sent."""
+    """Return the caller's headers with names in lower case. Raises FetchRefused for headers that cannot be sent."""
     if sum(len(name) + len(value) for name, value in given.items()) > MAX_CHARACTERS:
         raise FetchRefused(target.origin, f"its headers are longer than {MAX_CHARACTERS} characters")
     for name, value in given.items():
@@ -45,7 +45,7 @@ def callers_headers(given: Mapping[str, str], target: Target) -> dict[str, str]:
 
 
 def headers_to_send(target: Target, callers: Mapping[str, str], accepts: Sequence[str] | None) -> dict[str, str]:
-    """Return all headers but the length of the body."""
+    """Return all headers except the body's length."""
     usual = {"user-agent": "turnstone", "accept": ", ".join(accepts) if accepts else "*/*"}
     fixed = {"host": target.authority, "accept-encoding": "identity", "connection": "close"}
     return {**fixed, **usual, **callers}

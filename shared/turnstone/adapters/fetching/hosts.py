@@ -1,4 +1,4 @@
-"""The host of a URL in its one spelling, whichever of the many it came in."""
+"""Normalise the host of a URL to its one canonical spelling."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from ipaddress import IPv4Address, IPv6Address
 
 from turnstone.adapters.fetching.addresses import Address, to_address
 
-MAX_HOST_CHARACTERS = 253  # of a name in the DNS
+MAX_HOST_CHARACTERS = 253  # of a DNS name
 NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 BRACKETED = re.compile(r"\[([0-9a-f:.]{2,45})\]")
 
 
 class BadHost(ValueError):
-    """The text names no host, or one in a way that only a trick needs; the message says which rule it breaks."""
+    """Not a valid host, or a spelling used only for tricks; the message names the broken rule."""
 
 
 def to_host(text: str) -> str | Address:
-    """Return the name in lower case and ASCII, or the address that the text is a spelling of. Raises BadHost."""
+    """Return the name in lower-case ASCII, or the address in canonical form. Raises BadHost."""
     if not text or len(text) > MAX_HOST_CHARACTERS + 1:
         raise BadHost("it names no host" if not text else "its host is too long")
     host = text.lower() if text.isascii() else _ascii(text)
@@ -33,8 +33,8 @@ def to_host(text: str) -> str | Address:
 
 
 def _ascii(text: str) -> str:
-    """Return the name as the DNS has it, look-alikes of letters, digits and dots replaced by what they look like."""
-    import idna  # 5 ms, for names in other scripts only
+    """Return the name in its DNS form, with look-alike characters normalised."""
+    import idna  # takes 5 ms; only for names in other scripts
 
     try:
         return idna.encode(text, uts46=True, std3_rules=True).decode("ascii").lower()
@@ -51,7 +51,7 @@ def _bracketed(host: str) -> IPv6Address:
 
 
 def _number(host: str) -> IPv4Address:
-    """Return the address of one to four numbers, decimal, octal or hexadecimal, the last of which fills what is left.
+    """Return the address of one to four numbers, decimal, octal or hexadecimal; the last one fills the remaining bytes.
 
     Source: inet_aton(3), and the URL standard's parser of IPv4 hosts.
     """
@@ -63,7 +63,7 @@ def _number(host: str) -> IPv4Address:
     *first, last = numbers
     if len(numbers) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(numbers)):
         raise BadHost("its host looks like an address, but is not a valid one")
-    return IPv4Address(sum(number << 8 * (3 - place) for place, number in enumerate(first)) + last)
+    return IPv4Address(sum(number << 8 * (3 - position) for position, number in enumerate(first)) + last)
 
 
 def _number_system(part: str) -> int:

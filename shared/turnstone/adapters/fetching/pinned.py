@@ -1,4 +1,4 @@
-"""Connections to the very addresses that were judged: the name is not looked up again."""
+"""Connections to the checked addresses only: the name is not resolved again."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from http.client import HTTPConnection
 from ipaddress import IPv6Address
 
 from turnstone.adapters.fetching.addresses import Address
-from turnstone.adapters.fetching.asking import Asking
+from turnstone.adapters.fetching.deadline import Deadline
 from turnstone.adapters.fetching.targets import Target
 
-CONNECT_TIMEOUT_S = 5.0  # for each address
+CONNECT_TIMEOUT_S = 5.0  # seconds per address
 TRIED_ADDRESSES = 4
 
 
 class PinnedConnection(HTTPConnection):
-    """A connection to one of the target's addresses, which proves by its certificate to be of the target's name."""
+    """A connection to one of the target's addresses; the certificate must match the target's name."""
 
-    def __init__(self, target: Target, addresses: Sequence[Address], asking: Asking, tls: ssl.SSLContext | None):
+    def __init__(self, target: Target, addresses: Sequence[Address], deadline: Deadline, tls: ssl.SSLContext | None):
         super().__init__(str(target.host), target.port)
         self._target = target
         self._addresses = addresses[:TRIED_ADDRESSES]
-        self._asking = asking
+        self._deadline = deadline
         self._tls = tls
 
     def connect(self) -> None:
-        """Connect. Raises OSError (no address answers, or TLS fails) and FetchFailed (it is too late)."""
+        """Connect. Raises OSError (no address answers, or TLS fails) and FetchFailed (past the deadline)."""
         self.sock = self._connected()
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._tls is not None:
@@ -43,13 +43,13 @@ class PinnedConnection(HTTPConnection):
         return self._connected_to(last)
 
     def _connected_to(self, address: Address) -> socket.socket:
-        left_s = self._asking.left_s(self._target.origin)
+        left_s = self._deadline.left_s(self._target.origin)
         sock = socket.socket(socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET)
         try:
             sock.settimeout(min(left_s, CONNECT_TIMEOUT_S))
-            self._asking.hold(sock)
+            self._deadline.hold(sock)
             sock.connect((str(address), self._target.port))
-            sock.settimeout(self._asking.left_s(self._target.origin))
+            sock.settimeout(self._deadline.left_s(self._target.origin))
         except BaseException:
             sock.close()
             raise

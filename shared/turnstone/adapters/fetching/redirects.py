@@ -1,4 +1,4 @@
-"""Where an answer sends the one who asked, and what of a question may be repeated there."""
+"""Redirects: the next hop, and the parts of a request that may be repeated there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_ASCII = range(0x80, 0x100)
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One of the questions that a fetch comes to."""
+    """One request of a redirect chain."""
 
     method: str
     target: Target
@@ -28,10 +28,10 @@ class Hop:
 
 
 def next_hop(hop: Hop, status: int, location: str | None, allowed: Allowed) -> Hop | None:
-    """Return what to ask next, None if the answer is no redirect.
+    """Return the next hop, None unless the response is a redirect.
 
     Raises:
-        FetchRefused: the place may not be asked, or not be told what this one was told.
+        FetchRefused: the target is not allowed, or must not receive this request's data.
     """
     if status not in REDIRECTS or not location:
         return None
@@ -46,9 +46,9 @@ def next_hop(hop: Hop, status: int, location: str | None, allowed: Allowed) -> H
 
 
 def _joined(target: Target, location: str) -> str:
-    """Return the location as a whole URL; its bytes beyond ASCII came as the characters of Latin-1."""
+    """Return the location as an absolute URL; non-ASCII bytes arrive as Latin-1 characters."""
     ascii_only = "".join(f"%{ord(char):02X}" if ord(char) in NOT_ASCII else char for char in location)
-    if any(char in ascii_only for char in "\t\r\n\\"):  # joining would take some of them out silently
+    if any(char in ascii_only for char in "\t\r\n\\"):  # urljoin would remove some of them silently
         raise FetchRefused(target.origin, "it redirects to an invalid URL")
     try:
         return urljoin(target.url, ascii_only)

@@ -1,4 +1,4 @@
-"""Which places may be asked: public ones over https, and those that the operator allows."""
+"""Permitted targets: public hosts over https, and hosts the operator allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Resolver = Callable[[str, int], Sequence[str]]
 
 
 def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
-    """Return where the URL points if its text breaks no rule; names have not been looked up. Raises FetchRefused."""
+    """Return the URL's target if its text breaks no rule; without name resolution. Raises FetchRefused."""
     target = to_target(url, params)
     if allowed.has(target):
         return target
@@ -30,13 +30,13 @@ def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]
     return target
 
 
-def looked_up(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
-    """Return the addresses to connect to, every one of which may be; the host is looked up once, here.
+def resolve_host(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
+    """Return the addresses to connect to, all of them allowed; the only lookup of the host.
 
-    Who reads the error can't tell a name of the private network from one that there is not.
+    The error does not reveal whether a private name exists.
 
     Raises:
-        FetchRefused: the host has an address that is not public, or has none.
+        FetchRefused: the host has a private address, or none.
     """
     if not isinstance(target.host, str):
         return (target.host,)
@@ -48,19 +48,19 @@ def looked_up(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Add
     is_allowed = allowed.has(target)
     if is_allowed and not addresses:
         raise FetchFailed(target.origin, "its name has no address")
-    may_be_asked = _may_be_asked_by_name if is_allowed else is_public
-    if not addresses or len(addresses) < len(found) or not all(may_be_asked(address) for address in addresses):
+    is_allowed_address = _is_allowed_by_name if is_allowed else is_public
+    if not addresses or len(addresses) < len(found) or not all(is_allowed_address(address) for address in addresses):
         raise _not_public(target)
     return addresses
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """Return the host's addresses as this machine looks them up. Raises OSError."""
+    """Return the host's addresses from this machine's resolver. Raises OSError."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def _may_be_asked_by_name(address: Address) -> bool:
-    """Tell whether an allowed name may mean the address: credentials of this machine are had by allowing a number."""
+def _is_allowed_by_name(address: Address) -> bool:
+    """Return whether an allowed name may resolve to the address: the machine's metadata must be allowed by number."""
     return not is_of_one_machine(address)
 
 

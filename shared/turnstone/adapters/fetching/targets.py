@@ -1,4 +1,4 @@
-"""Where a URL points, taken apart strictly: what two readers of URLs could understand differently is refused."""
+"""Parse a URL strictly: refuse every form that two parsers could read differently."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from turnstone.adapters.fetching.hosts import BadHost, to_host
 from turnstone.domain.errors import FetchRefused
 
 MAX_URL_CHARACTERS = 8_000
-MAX_SENT_CHARACTERS = 32_000  # with parameters, and with three characters for each byte that isn't ASCII
+MAX_SENT_CHARACTERS = 32_000  # parameters included, with three characters for each non-ASCII byte
 PORTS = {"https": 443, "http": 80}
 PARTS = re.compile(r"(?s)([A-Za-z][A-Za-z0-9+.-]*):(//)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?")
 AUTHORITY = re.compile(r"(?s)(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]{1,5}))?")
 UNSPEAKABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
-IN_PATHS = "/%:@!$&'()*+,;=~-._[]|^`{}\""  # what is sent as it was written
+IN_PATHS = "/%:@!$&'()*+,;=~-._[]|^`{}\""  # sent unchanged
 SOME_URL = "this URL"
 NO_CHARACTERS = "it holds characters that there aren't"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A place to ask, and what for.
+    """Scheme, host, port and path of a request.
 
     Attributes:
-        host: a name in ASCII, or an address.
-        request_target: path and query as a request line holds them.
+        host: an ASCII name, or an address.
+        request_target: path and query, as in a request line.
     """
 
     scheme: str
@@ -39,12 +39,12 @@ class Target:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port; it can be shown to anybody, as it holds neither credentials nor paths nor queries."""
+        """Scheme, host and port; free of credentials, paths and queries, so any error may show it."""
         return f"{self.scheme}://{self.authority}"
 
     @property
     def authority(self) -> str:
-        """Host and port as the `Host` header has them."""
+        """Host and port, as in the `Host` header."""
         host = f"[{self.host}]" if isinstance(self.host, IPv6Address) else str(self.host)
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -54,7 +54,7 @@ class Target:
 
 
 def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
-    """Return where the URL points, with further parameters in its query. Raises FetchRefused."""
+    """Return the URL's target, with further query parameters. Raises FetchRefused."""
     if len(url) > MAX_URL_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_URL_CHARACTERS} characters")
     if UNSPEAKABLE.search(url):
@@ -67,8 +67,8 @@ def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None)
     if scheme not in PORTS or not slashes:
         raise FetchRefused(SOME_URL, "it does not begin with https:// and a host")
     host, port = _host_and_port(authority, PORTS[scheme])
-    asked = "&".join(part for part in (_quoted(query, "?"), _encoded(params or {})) if part)
-    request_target = (_quoted(path) or "/") + (f"?{asked}" if asked else "")
+    whole_query = "&".join(part for part in (_quoted(query, "?"), _encoded(params or {})) if part)
+    request_target = (_quoted(path) or "/") + (f"?{whole_query}" if whole_query else "")
     if len(request_target) > MAX_SENT_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with its query")
     return Target(scheme, host, port, request_target)
@@ -97,8 +97,8 @@ def _encoded(params: Mapping[str, str | Sequence[str]]) -> str:
 
 
 def _quoted(text: str, more: str = "") -> str:
-    """Return what stands in a request line: everything that isn't ASCII as the bytes of UTF-8."""
+    """Return the text for a request line: non-ASCII characters as percent-encoded UTF-8."""
     try:
         return quote(text, safe=IN_PATHS + more)
-    except UnicodeEncodeError as error:  # half of a surrogate pair
+    except UnicodeEncodeError as error:  # a lone surrogate
         raise FetchRefused(SOME_URL, NO_CHARACTERS) from error

@@ -1,6 +1,6 @@
-"""Clean-up jobs of one machine: a thread that does what is due, one after the other.
+"""Clean-up jobs of one machine: one thread that runs due jobs in order.
 
-It keeps no list: what is to be done is in the store, also what a process before this one left.
+It keeps no list: the store holds all jobs, also those of an earlier process.
 """
 
 import logging
@@ -13,13 +13,13 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 
 log = logging.getLogger(__name__)
-LOOKS_EVERY_S = 60.0
+POLL_EVERY_S = 60.0
 
 
 class LocalJobs:
-    """Does jobs in this process. What tells those that are due, and what does one, come with `start`."""
+    """Runs jobs in this process. `start` supplies the functions that list and run due jobs."""
 
-    def __init__(self, every_s: float = LOOKS_EVERY_S) -> None:
+    def __init__(self, every_s: float = POLL_EVERY_S) -> None:
         self._every_s = every_s
         self._changed = Condition()
         self._is_nudged = True
@@ -28,24 +28,24 @@ class LocalJobs:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="job")
 
     def start(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
-        """Begin with what is due now, and look again whenever a job is sent, and from time to time."""
+        """Start with the jobs due now; poll again after each sent job and at intervals."""
         self._thread = Thread(target=self._run_forever, args=(due, run), name="jobs", daemon=True)
         self._thread.start()
 
     def send(self, job: Job) -> None:
-        """Look for what is due, of which the job is one or will be."""
+        """Poll the due jobs, now including this one."""
         log.debug("a %s was sent", job.kind)
         with self._changed:
             self._is_nudged = True
             self._changed.notify()
 
     def send_all(self, jobs: Sequence[Job]) -> None:
-        """Look for what is due, of which these jobs are some or will be."""
+        """Poll the due jobs, now including these."""
         for job in jobs[-1:]:
             self.send(job)
 
     def close(self) -> None:
-        """Do no more, after what is being done now."""
+        """Stop after the current job."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -55,7 +55,7 @@ class LocalJobs:
 
     def _run_forever(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         while self._wait():
-            # in a pool, because its futures catch what nobody expected: this thread must go on for the other jobs
+            # a pool, because its futures catch unexpected errors: this thread must continue with the other jobs
             found = self._pool.submit(due)
             if self._is_done(found):
                 for job in found.result():
@@ -64,14 +64,14 @@ class LocalJobs:
                     self._is_done(self._pool.submit(run, job))
 
     def _is_done(self, future: Future[Any]) -> bool:
-        """Wait for it; tell whether it went well."""
+        """Wait for the job; return whether it succeeded."""
         if (problem := future.exception()) is not None:
             expected = isinstance(problem, StoreUnavailable)
-            log.warning("a clean-up is left for later: %s", problem, exc_info=not expected)
+            log.warning("clean-up job failed, retried at the next poll: %s", problem, exc_info=not expected)
         return problem is None
 
     def _wait(self) -> bool:
-        """Wait until there may be something to do; False once closed."""
+        """Wait until the next poll; False once closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_nudged or self._is_closed, self._every_s)
             self._is_nudged = False

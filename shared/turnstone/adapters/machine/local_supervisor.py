@@ -1,6 +1,6 @@
-"""The supervisor of one machine: a thread that attends to each watched turn when it is due.
+"""Supervisor of one machine: one thread that reconciles each watched turn when it is due.
 
-It keeps nothing itself: what must survive a restart is in the store's open index, which is read again at start.
+It keeps no state: the store's open index survives a restart, and is read again at start.
 """
 
 import heapq
@@ -19,42 +19,42 @@ from turnstone.ports.system import Clock
 log = logging.getLogger(__name__)
 RETRY_AFTER = timedelta(seconds=5)
 
-Attend = Callable[[TurnRef], datetime | None]
+Reconciler = Callable[[TurnRef], datetime | None]
 
 
 class LocalSupervisor:
-    """Watches turns in this process. What attends to a turn, and says when to look again, comes with `start`."""
+    """Watches turns in this process. `start` supplies the function that reconciles a turn and returns its next run."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = Condition()
-        self._due: list[tuple[float, int, TurnRef]] = []  # by a clock that nobody sets
+        self._due: list[tuple[float, int, TurnRef]] = []  # a monotonic clock
         self._pushed = count()
         self._earliest: dict[TurnRef, float] = {}
         self._is_closed = False
         self._thread: Thread | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
 
-    def start(self, attend: Attend, open_turns: Iterable[TurnRef]) -> None:
-        """Begin to attend, to the turns that were open when the last process ended first of all."""
+    def start(self, reconcile: Reconciler, open_turns: Iterable[TurnRef]) -> None:
+        """Start to reconcile, first the turns left open by the last process."""
         now = self._clock.now()
         for ref in open_turns:
-            self._attend_at(ref, now)
-        self._thread = Thread(target=self._attend_forever, args=(attend,), name="supervisor", daemon=True)
+            self._schedule_at(ref, now)
+        self._thread = Thread(target=self._reconcile_forever, args=(reconcile,), name="supervisor", daemon=True)
         self._thread.start()
 
     def watch(self, turn: TurnRef, lock: SessionLock) -> None:
-        self._attend_at(turn, lock.look_again_at() or self._clock.now())
+        self._schedule_at(turn, lock.check_at() or self._clock.now())
 
     def wake(self, token: str) -> None:
-        """Nothing waits with a token here."""
+        """Do nothing: the local supervisor has no waits with a token."""
 
-    def _attend_at(self, turn: TurnRef, at: datetime) -> None:
+    def _schedule_at(self, turn: TurnRef, at: datetime) -> None:
         left_s = (at - self._clock.now()).total_seconds()
         due_s = self._clock.monotonic_s() + left_s
         with self._changed:
-            known = self._earliest.get(turn)
-            if known is not None and known <= due_s:
+            scheduled = self._earliest.get(turn)
+            if scheduled is not None and scheduled <= due_s:
                 return
             self._earliest[turn] = due_s
             heapq.heappush(self._due, (due_s, next(self._pushed), turn))
@@ -68,19 +68,19 @@ class LocalSupervisor:
             self._thread.join()
         self._pool.shutdown()
 
-    def _attend_forever(self, attend: Attend) -> None:
+    def _reconcile_forever(self, reconcile: Reconciler) -> None:
         while (turn := self._next_due()) is not None:
-            # in a pool, because its futures catch what nobody expected: this thread must go on for the other turns
-            attended = self._pool.submit(attend, turn)
-            if problem := attended.exception():
+            # a pool, because its futures catch unexpected errors: this thread must continue with the other turns
+            reconciled = self._pool.submit(reconcile, turn)
+            if problem := reconciled.exception():
                 expected = isinstance(problem, StoreUnavailable)
-                log.warning("turn %s is not attended to yet: %s", turn.turn_id, problem, exc_info=not expected)
-                self._attend_at(turn, self._clock.now() + RETRY_AFTER)
-            elif (again_at := attended.result()) is not None:
-                self._attend_at(turn, again_at)
+                log.warning("could not reconcile turn %s, retrying: %s", turn.turn_id, problem, exc_info=not expected)
+                self._schedule_at(turn, self._clock.now() + RETRY_AFTER)
+            elif (again_at := reconciled.result()) is not None:
+                self._schedule_at(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:
-        """Wait for the next turn that is due and forget it; None once closed."""
+        """Wait for the next due turn and remove it; None once closed."""
         with self._changed:
             while not self._is_closed:
                 if not self._due:

@@ -1,4 +1,4 @@
-"""The memory that this process may use: the machine's, or less where its control group has a limit.
+"""Usable memory of this process: the machine's, or the lower limit of its control group.
 
 Source: proc(5) for meminfo and cgroup; the kernel's documentation of cgroup-v2 (`memory.max`) and of cgroup-v1
 (`memory.limit_in_bytes`). A limit of any group above holds as well.
@@ -13,10 +13,10 @@ ROOT = Path("/")
 
 
 def usable_memory_bytes(root: Path = ROOT) -> int | None:
-    """Return the bytes of memory for this process and all others beside it, None where no file of the system says.
+    """Return the memory in bytes that this process shares with all others, None where no system file states it.
 
     Args:
-        root: the folder in which `proc` and `sys` are found.
+        root: the folder that contains `proc` and `sys`.
     """
     found = [*_of_machine(root), *_of_groups(root)]
     return min(found, default=None)
@@ -40,7 +40,7 @@ def _of_groups(root: Path) -> Iterator[int]:
 
 
 def _limits(mounted: Path, path: str, name: str) -> Iterator[int]:
-    """Yield the limit of the group and of each above it, of which a container may see no more than the topmost."""
+    """Yield the limits of the group and its ancestors; a container may see only the topmost."""
     group = PurePosixPath(path.lstrip("/"))
     for folder in (group, *group.parents):
         for line in _lines(mounted / folder / name):
@@ -49,7 +49,7 @@ def _limits(mounted: Path, path: str, name: str) -> Iterator[int]:
 
 
 def _lines(path: Path) -> list[str]:
-    """Return the lines of the file, none where there is no such file or it can't be read."""
+    """Return the file's lines, none for a missing or unreadable file."""
     try:
         return path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:

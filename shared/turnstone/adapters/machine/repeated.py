@@ -1,4 +1,4 @@
-"""Something done every so often by a thread of its own, for as long as the process wants it."""
+"""Periodic task in a thread of its own."""
 
 import logging
 from collections.abc import Callable
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Repeated:
-    """Acts each time the pause is over; a failure is logged, and tried again after the next one."""
+    """Runs a function after each pause; logs a failure, and retries after the next pause."""
 
     def __init__(self, act: Callable[[], object], every_s: float) -> None:
         self._act = act
@@ -23,15 +23,15 @@ class Repeated:
         self._thread.start()
 
     def close(self) -> None:
-        """Begin nothing more, and wait for what goes on."""
+        """Start no further run, and wait for the current one."""
         self._is_closed.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _repeat(self) -> None:
-        # a pool, because its futures catch what nobody expected: the next time may be better
+        # a pool, because its futures catch unexpected errors: the next run may succeed
         with ThreadPoolExecutor(1, thread_name_prefix="repeated") as pool:
             while not self._is_closed.wait(self._every_s):
                 if problem := pool.submit(self._act).exception():
                     expected = isinstance(problem, TurnstoneError)
-                    log.warning("it is tried again in %g s: %s", self._every_s, problem, exc_info=not expected)
+                    log.warning("task failed, next run in %g s: %s", self._every_s, problem, exc_info=not expected)

@@ -1,4 +1,4 @@
-"""The machine's clock, and ids made from it and from its randomness."""
+"""System clock, and ids from the time and randomness."""
 
 from datetime import UTC, datetime
 from os import urandom

@@ -1,4 +1,4 @@
-"""Leaving alone for a while who has failed again and again."""
+"""Circuit breaker: opens after 3 failures in a row for 30 s, then half-open."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -7,7 +7,7 @@ from threading import Lock
 
 FAILURES = 3
 REST_S = 30.0
-MOST_KEPT = 1_000  # callers name models as they like, so names must not pile up while a provider is away
+MOST_KEPT = 1_000  # callers name models freely, so names must not pile up while a provider is down
 
 
 @dataclass(slots=True)
@@ -17,9 +17,9 @@ class _Record:
 
 
 class CircuitBreaker:
-    """Counts failures in a row of each one it is told of, in this process.
+    """Counts consecutive failures of each key, in this process.
 
-    After three it rests for half a minute; then one question at a time tries again, until one is answered.
+    Opens for half a minute after three failures; then lets one request at a time through until one succeeds.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -27,8 +27,8 @@ class CircuitBreaker:
         self._lock = Lock()
         self._records: dict[Hashable, _Record] = {}
 
-    def may_ask(self, name: Hashable) -> bool:
-        """Tell whether it may be asked now. Who is told so after a rest is the one who tries."""
+    def allows_request(self, name: Hashable) -> bool:
+        """Return whether a request may be sent now. While half-open, the first caller to get True makes the trial."""
         with self._lock:
             record = self._records.get(name)
             if record is None or record.failures < FAILURES:
@@ -39,13 +39,13 @@ class CircuitBreaker:
             return True
 
     def answered(self, name: Hashable) -> bool:
-        """Forget its failures; tell whether it rested for them."""
+        """Reset the failures; return whether the breaker was open."""
         with self._lock:
             record = self._records.pop(name, None)
             return record is not None and record.failures >= FAILURES
 
     def failed(self, name: Hashable) -> bool:
-        """Count a failure; tell whether it is the one after which it rests."""
+        """Count a failure; return whether this one opens the breaker."""
         with self._lock:
             if name not in self._records and len(self._records) >= MOST_KEPT:
                 del self._records[next(iter(self._records))]

@@ -1,4 +1,4 @@
-"""What a model server answers to one request for its models, in words for its operator."""
+"""List a model server's models with one request; explain failures to the operator."""
 
 import json
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ VERSION = "/v1"
 
 
 class Listed(NamedTuple):
-    """What came of the request.
+    """The result of the request.
 
     Attributes:
-        models: the ids that the server lists, None if it lists none.
-        problem: why, and what to do; empty if there are models.
+        models: the listed ids, None without a list.
+        problem: the reason and the remedy; empty if there are models.
     """
 
     models: frozenset[str] | None
@@ -35,9 +35,9 @@ class ModelServer:
 
     Attributes:
         url: its address up to, and without, `/models`.
-        access: how it knows us.
-        url_name: what sets the address, for example a variable.
-        key_name: what sets the key.
+        access: the credentials.
+        url_name: the setting of the address, for example a variable.
+        key_name: the setting of the key.
     """
 
     url: str
@@ -47,18 +47,18 @@ class ModelServer:
 
     @property
     def shown(self) -> str:
-        """The address without what may be secret."""
+        """The address without possible secrets."""
         return str(parse_url(self.url.strip())._replace(auth=None, query=None, fragment=None).url).rstrip("/")
 
     def listed(self) -> Listed:
-        """Return what the server lists, asked once; where its address seems to lack /v1, that is asked, too."""
+        """Return the server's list from one request; retry with /v1 where the address seems to lack it."""
         with PoolManager(timeout=Timeout(TIMEOUT_S), retries=False) as pool:
             try:
-                status, models = self._asked(pool, "")
+                status, models = self._requested(pool, "")
                 if models is not None:
                     return Listed(models)
                 if status not in (401, 403) and not self.shown.endswith(VERSION):
-                    status_below, below = self._asked(pool, VERSION)
+                    status_below, below = self._requested(pool, VERSION)
                     if below is not None or status_below in (401, 403):
                         return Listed(None, f"its API is at {self.shown}{VERSION}: set {self.url_name} to that")
             except NewConnectionError:
@@ -83,7 +83,7 @@ class ModelServer:
             return f"it does not answer as an OpenAI-compatible API; check {self.url_name}"
         return f"it answers status {status} to a request for its models; check {self.url_name}"
 
-    def _asked(self, pool: PoolManager, below: str) -> tuple[int, frozenset[str] | None]:
+    def _requested(self, pool: PoolManager, below: str) -> tuple[int, frozenset[str] | None]:
         url = parse_url(self.url.strip().rstrip("/"))
         path = f"{url.request_uri.rstrip('/')}{below}/models"
         address = f"{url.scheme}://{url.netloc}{path}"

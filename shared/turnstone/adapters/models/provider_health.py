@@ -1,4 +1,4 @@
-"""Providers that fail, rest and answer again: what the circuit breaker is told of them, and the log says."""
+"""Report outages and recoveries of providers to the circuit breaker and the log."""
 
 import logging
 from collections.abc import Mapping
@@ -15,37 +15,39 @@ RESTS = f"a provider failed {FAILURES} times in a row and rests for {REST_S:g} s
 
 
 def note_answer(breaker: CircuitBreaker, target: Target) -> None:
-    """Count an answer of the target."""
+    """Count the target's success."""
     if breaker.answered(target):
-        log.info("a provider that rested answers again", extra={"fields": _named(target)})
+        log.info("provider answers again, circuit breaker closed", extra={"fields": _named(target)})
 
 
 def note_failure(
-    breaker: CircuitBreaker, target: Target, error: ModelError, *, is_wanted: bool = True, about: Ids = NO_IDS
+    breaker: CircuitBreaker, target: Target, error: ModelError, *, is_active: bool = True, about: Ids = NO_IDS
 ) -> None:
-    """Count a failure of the target if it is an outage, and note in the error who provides the model.
+    """Count the target's failure if it is an outage, and note the provider in the error.
 
     Args:
-        breaker: what counts them.
-        target: who was asked.
-        error: what came of it.
-        is_wanted: False for an answer that we broke off ourselves, which looks like one that the provider broke off.
-        about: ids of the turn, where there is one.
+        breaker: the circuit breaker.
+        target: the provider and model of the request.
+        error: the failure.
+        is_wanted: False for an answer that the caller cancelled, which looks like one aborted by the provider.
+        about: ids of the turn, if any.
     """
     error.provider_id = target.provider_id
-    if error.is_outage and is_wanted and breaker.failed(target):
-        log.warning(RESTS, extra={"fields": {**about, **_told(target, error)}})
+    if error.is_outage and is_active and breaker.failed(target):
+        log.warning(RESTS, extra={"fields": {**about, **_fields(target, error)}})
 
 
 def warn_of_fallback(target: Target, error: ModelError | InvalidRequest, about: Ids = NO_IDS) -> None:
-    """Write that the next target is asked in place of this one, and why, with the ids of the turn if there is one."""
-    log.warning("a provider did not answer, the next one is asked", extra={"fields": {**about, **_told(target, error)}})
+    """Log the fallback to the next target and its reason, with the ids of the turn, if any."""
+    log.warning(
+        "provider failed, falling back to the next target", extra={"fields": {**about, **_fields(target, error)}}
+    )
 
 
 def _named(target: Target) -> dict[str, str]:
     return {"provider": target.provider_id, "model": target.model}
 
 
-def _told(target: Target, error: ModelError | InvalidRequest) -> dict[str, object]:
-    more = error.told if isinstance(error, ModelError) else {}
+def _fields(target: Target, error: ModelError | InvalidRequest) -> dict[str, object]:
+    more = error.log_fields if isinstance(error, ModelError) else {}
     return {**_named(target), "error": type(error).__name__, **more}

@@ -1,4 +1,4 @@
-"""Several providers of models as one: each question goes to those its targets name, until one begins to answer."""
+"""Route inference to the first of several providers that begins an answer."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -17,7 +17,7 @@ Answer = Generator[TextChunk | Inferred, None, None]
 
 
 class RoutedInference:
-    """Asks providers, which are made when they are first asked."""
+    """Calls providers, created on first use."""
 
     def __init__(
         self,
@@ -25,62 +25,62 @@ class RoutedInference:
         default: str | None,
         breaker: CircuitBreaker | None = None,
     ) -> None:
-        """Take how each provider is made, and which is asked where a question names none; None if none shall be."""
+        """Take a factory per provider, and the default provider, None for none."""
         self._made = {provider_id: _Once(make) for provider_id, make in providers.items()}
         self._default = default
         self._breaker = breaker or CircuitBreaker()
 
     def load(self) -> "RoutedInference":
-        """Make all providers now, for places that want to know at once whether they can be."""
+        """Create all providers now, to detect invalid settings at the start."""
         for made in self._made.values():
             made.get()
         return self
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
-        """Yield the answer of the first target that begins one; what it then does is not made up for.
+        """Yield the answer of the first target that begins one; later failures of that target are final.
 
-        A target that failed again and again of late is passed over, as long as another is left.
+        Skips a target whose circuit breaker is open, as long as another is left.
 
         Raises:
-            ModelError, InvalidRequest: of the last target that was asked.
+            ModelError, InvalidRequest: from the last target tried.
         """
         targets = request.targets or (Target(self._default or "", request.model),)
         for target in self._in_turn(targets):
-            with closing(self._asked(target, request)) as answer:
+            with closing(self._requested(target, request)) as answer:
                 try:
                     first = next(answer)
                 except (ModelError, InvalidRequest) as error:
                     self._note(target, error, request)
-                    if target is targets[-1] or _is_unwanted(request):
+                    if target is targets[-1] or _is_cancelled(request):
                         raise
                     warn_of_fallback(target, error, request.about)
                     continue
-                yield from self._told(target, chain((first,), answer), request)
+                yield from self._fields(target, chain((first,), answer), request)
             return
 
     def provider(self, provider_id: str) -> Inference:
-        """Return the provider itself. Raises KeyError, and what making it raises."""
+        """Return the provider itself. Raises KeyError, and errors of its creation."""
         return self._made[provider_id].get()
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids that the default provider lists, none if there is no such provider. Raises ModelError."""
+        """Return the ids that the default provider lists, none without a default provider. Raises ModelError."""
         return () if self._default is None else self._provider(Target(self._default, "")).models()
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
-        """Return what all of them can do, since each may be the one that answers. Raises ModelFailed."""
-        asked = targets or (Target(self._default or "", ""),)
-        first, *others = (self._provider(target).capabilities() for target in asked)
+        """Return the capabilities common to all targets, since each may answer. Raises ModelFailed."""
+        tried = targets or (Target(self._default or "", ""),)
+        first, *others = (self._provider(target).capabilities() for target in tried)
         return first.intersection(*others)
 
     def _in_turn(self, targets: Sequence[Target]) -> Iterator[Target]:
-        """Yield who is to be asked; only when its turn comes, because to be allowed is to be the one who tries."""
-        yield from (target for target in targets[:-1] if self._breaker.may_ask(target))
+        """Yield the targets to try; each is checked only in its turn, because a half-open breaker permits one trial."""
+        yield from (target for target in targets[:-1] if self._breaker.allows_request(target))
         yield targets[-1]
 
-    def _asked(self, target: Target, request: InferenceRequest) -> Answer:
+    def _requested(self, target: Target, request: InferenceRequest) -> Answer:
         yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
 
-    def _told(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
+    def _fields(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
         try:
             for item in answer:
                 if isinstance(item, Inferred):
@@ -94,8 +94,8 @@ class RoutedInference:
 
     def _note(self, target: Target, error: ModelError | InvalidRequest, request: InferenceRequest) -> None:
         if isinstance(error, ModelError):
-            is_wanted = not _is_unwanted(request)
-            note_failure(self._breaker, target, error, is_wanted=is_wanted, about=request.about)
+            is_active = not _is_cancelled(request)
+            note_failure(self._breaker, target, error, is_active=is_active, about=request.about)
 
     def _provider(self, target: Target) -> Inference:
         made = self._made.get(target.provider_id)
@@ -108,7 +108,7 @@ class RoutedInference:
 
 
 class _Once:
-    """A provider, made when it is first needed, by one thread."""
+    """A provider, created on first use by exactly one thread."""
 
     def __init__(self, make: Callable[[], Inference]) -> None:
         self._make = make
@@ -123,5 +123,5 @@ class _Once:
         return self._make()
 
 
-def _is_unwanted(request: InferenceRequest) -> bool:
-    return request.stop is not None and request.stop.is_given
+def _is_cancelled(request: InferenceRequest) -> bool:
+    return request.stop is not None and request.stop.is_set

@@ -1,4 +1,4 @@
-"""Several providers of embeddings as one: texts go to those their targets name, until one answers."""
+"""Route embeddings to the first of several providers that answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from turnstone.ports.models import Embeddings
 
 
 class RoutedEmbeddings:
-    """Asks providers, which are made when they are first asked; a maker returns the same one every time."""
+    """Calls providers, created on first use; a factory returns the same provider every time."""
 
     def __init__(
         self,
@@ -20,13 +20,13 @@ class RoutedEmbeddings:
         default: str | None,
         breaker: CircuitBreaker | None = None,
     ) -> None:
-        """Take how each provider is made, and which is asked where a request names none; None if none shall be."""
+        """Take a factory per provider, and the default provider, None for none."""
         self._providers = providers
         self._default = default
         self._breaker = breaker or CircuitBreaker()
 
     def load(self) -> "RoutedEmbeddings":
-        """Make all providers now, for places that want to know at once whether they can be."""
+        """Create all providers now, to detect invalid settings at the start."""
         for make in self._providers.values():
             make()
         return self
@@ -34,21 +34,21 @@ class RoutedEmbeddings:
     def embed(self, request: EmbeddingRequest) -> Embedded:
         """Return the vectors of the first target that answers.
 
-        A target that failed again and again of late is passed over, as long as another is left.
+        Skips a target whose circuit breaker is open, as long as another is left.
 
         Raises:
-            Unsupported: the provider that is asked makes no embeddings.
-            ModelError: of the last target that was asked.
+            Unsupported: the provider makes no embeddings.
+            ModelError: from the last target tried.
         """
         *others, last = request.targets or (Target(self._default or "", request.model),)
-        for target in filter(self._breaker.may_ask, others):
+        for target in filter(self._breaker.allows_request, others):
             try:
-                return self._asked(target, request)
+                return self._requested(target, request)
             except ModelError as error:
                 warn_of_fallback(target, error)
-        return self._asked(last, request)
+        return self._requested(last, request)
 
-    def _asked(self, target: Target, request: EmbeddingRequest) -> Embedded:
+    def _requested(self, target: Target, request: EmbeddingRequest) -> Embedded:
         try:
             embedded = self._provider(target).embed(replace(request, model=target.model, targets=()))
         except ModelError as error:

@@ -1,6 +1,6 @@
-"""HTTP connections that may take long to send a request, and that another thread can cut.
+"""HTTP connections with a long send timeout, which another thread can cut.
 
-urllib3 sends a body under the timeout for connecting, which a large prompt over a slow line outlasts.
+urllib3 applies the connect timeout to sending the body, too short for a large prompt over a slow line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SEND_TIMEOUT_S = 600.0
 
 
 class Line:
-    """What a thread asks over, so that another one can cut it."""
+    """The connections of a thread's request, for another thread to cut."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class Line:
         return self._cut.is_set()
 
     def is_cut_within(self, seconds: float) -> bool:
-        """Wait so long; return True at once when the line is cut."""
+        """Wait up to the timeout; return True at once when the line is cut."""
         return self._cut.wait(seconds)
 
     def hold(self, sock: socket.socket) -> None:
@@ -40,13 +40,13 @@ class Line:
                 _shut(sock)
 
     def hurry(self, timeout_s: float) -> None:
-        """Have the thread that asks, which calls this, wait no longer than so for each part of what is left."""
+        """Limit the calling thread's wait for each remaining part of the response."""
         with self._lock:
             if self._sock is not None:
                 self._sock.settimeout(timeout_s)
 
     def cut(self) -> None:
-        """End the wait for an answer, in the thread that waits by an error."""
+        """Cut the connections: a waiting thread fails with an error."""
         with self._lock:
             self._cut.set()
             if self._sock is not None:
@@ -55,15 +55,15 @@ class Line:
 
 def _shut(sock: socket.socket) -> None:
     with suppress(OSError):  # closed already
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS has one of its own, which is for one thread only
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)  # a TLS socket's own shutdown is not safe across threads
 
 
 _of_thread = threading.local()
 
 
 @contextmanager
-def asking_over(line: Line) -> Iterator[None]:
-    """Within the block, have the connections that this thread asks over held by the line."""
+def cuttable_by(line: Line) -> Iterator[None]:
+    """Within the block, register this thread's connections with the line."""
     _of_thread.line = line
     try:
         yield
@@ -72,7 +72,7 @@ def asking_over(line: Line) -> Iterator[None]:
 
 
 class Patient:
-    """Gives a connection's socket its time again whenever a request begins."""
+    """Restores a connection's socket timeout at the start of each request."""
 
     sock: Any
 
@@ -109,7 +109,7 @@ class PatientHTTPSPool(HTTPSConnectionPool):
 
 
 def patient_pools(size: int) -> PoolManager:
-    """Return pools of kept connections that wait for a slow line while they send."""
+    """Return connection pools whose sends tolerate a slow line."""
     pools = PoolManager(maxsize=size, block=False)
     pools.pool_classes_by_scheme = {"http": PatientHTTPPool, "https": PatientHTTPSPool}
     return pools

@@ -1,4 +1,4 @@
-"""What a provider says, made fit to be shown: without secrets, addresses, and the messages that it repeats."""
+"""Make a provider's message safe to show: remove secrets, addresses, and repeated contents of messages."""
 
 import json
 import re
@@ -12,7 +12,7 @@ QUOTED_CHARACTERS = 500
 READ_CHARACTERS = 4_000
 REDACTED = "[redacted]"
 SHORTEST_REDACTED_TEXT = 12
-# addresses of an inner network: URLs whose host has no dot or is of numbers, and such numbers alone
+# internal addresses: URLs whose host has no dot or is numeric, and bare addresses
 NUMBERS = r"(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?"
 IN_BRACKETS = r"\[[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*\](?::\d+)?"
 INNER_ADDRESSES = re.compile(
@@ -25,15 +25,15 @@ INNER_ADDRESSES = re.compile(
 def quoted(
     text: str, messages: Sequence[Message], secrets: Iterable[str] = (), redacted: Callable[[str], str] = str
 ) -> str:
-    """Return the text on one line and cut short, with the secrets and the messages blacked out.
+    """Return the text on one line, shortened, with secrets and messages redacted.
 
     Args:
-        redacted: blacks out what else nobody shall read; it is given a few thousand characters at most.
+        redacted: redacts other secrets; receives a few thousand characters at most.
     """
     parts = {part for message in messages for part in _parts(message) if len(part) >= SHORTEST_REDACTED_TEXT}
-    # what is longer than all that is said is not repeated in it
-    told = {form for part in parts if len(part) <= len(text) for form in _forms(part)}
-    for secret in (*sorted(told, key=len, reverse=True), *secrets):
+    # a part longer than the whole text cannot be repeated in it
+    repeated = {form for part in parts if len(part) <= len(text) for form in _forms(part)}
+    for secret in (*sorted(repeated, key=len, reverse=True), *secrets):
         text = text.replace(secret, REDACTED) if secret else text
     text = " ".join(text.split())
     if len(text) > READ_CHARACTERS:
@@ -42,7 +42,7 @@ def quoted(
 
 
 def _parts(message: Message) -> Iterator[str]:
-    """Yield each text of the message: its contents whole and in parts, and the arguments of its calls."""
+    """Yield each text of the messages: contents whole and in parts, and arguments of calls."""
     contents = [message.content]
     if isinstance(message, UserMessage) and message.context is not None:
         contents.append(message.context)
@@ -64,7 +64,7 @@ def _texts_in(value: JsonValue) -> Iterator[str]:
 
 
 def _forms(text: str) -> set[str]:
-    """Return the text as servers repeat it: as it is, in JSON, in JSON within JSON, in Python's way."""
+    """Return the forms in which servers repeat a text: unchanged, in JSON, in nested JSON, as a Python literal."""
     once = {_in_json(text, is_ascii) for is_ascii in (True, False)}
     twice = {_in_json(form, is_ascii) for form in once for is_ascii in (True, False)}
     return {text, repr(text)[1:-1], *once, *twice}
@@ -75,14 +75,14 @@ def _in_json(text: str, is_ascii: bool) -> str:
 
 
 def without_address(text: str, host: str, port: int | None) -> str:
-    """Return the text without this address, in whichever way it is written, and without those of inner networks."""
+    """Return the text without this address in any spelling, and without internal addresses."""
     name = re.escape(host)
     ways = [
         rf"https?://(?:[^\s/@]*@)?{name}(?![\w.-]*\w)[^\s\"'<>)]*",
         rf"(?<![\w.-]){name}:\d+",
         rf"host=(['\"]?){name}\1",
     ]
-    if "." in host:  # one without a dot may be any word
+    if "." in host:  # a name without a dot may be any word
         ways.append(rf"(?<![\w.-]){name}(?![\w-]|\.\w)")
     if port is not None:
         ways.append(rf"\bport\W{{1,3}}{port}\b")

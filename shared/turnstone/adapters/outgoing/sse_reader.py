@@ -1,7 +1,7 @@
-"""An incremental decoder of server-sent events: bytes in as they arrive, the data of each event out.
+"""Incremental decoder of server-sent events: bytes in as they arrive, the data of each event out.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html. Only `data` matters here; other fields are
-read over. As there, an event that the stream's end cuts off is dropped.
+ignored. As specified there, an event cut off by the end of the stream is dropped.
 """
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
@@ -9,11 +9,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class EventTooLarge(Exception):
-    """An event is larger than the decoder takes."""
+    """An event over the decoder's size limit."""
 
 
 class SseReader:
-    """Decodes one stream; how its bytes are cut into chunks makes no difference."""
+    """Decodes one stream, independent of its division into chunks."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_event_bytes = max_event_bytes

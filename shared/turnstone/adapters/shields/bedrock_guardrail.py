@@ -1,6 +1,6 @@
-"""Shields of Bedrock: a guardrail of the account, or checks that need none.
+"""Bedrock shields: a guardrail of the account, or checks without a guardrail.
 
-Source: the operations ApplyGuardrail and InvokeGuardrailChecks as botocore describes them.
+Source: the operations ApplyGuardrail and InvokeGuardrailChecks in botocore's service description.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from turnstone.domain.errors import InvalidRequest, ShieldFailed, StoreUnavailable
-from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage, text_said
+from turnstone.domain.messages.messages import CompletionMessage, Message, SystemMessage, UserMessage, message_text
 from turnstone.domain.shields.shields import BedrockParams, Checks
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
@@ -27,7 +27,7 @@ IMAGE_FORMATS = {"image/png": "png", "image/jpeg": "jpeg"}
 
 
 def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockParams) -> Shield:
-    """Return the shield that asks a guardrail, or the one that has checks made where those are named."""
+    """Return the guardrail's shield, or the shield of the checks if the definition names any."""
     if params.checks is not None:
         return GuardrailChecksShield(client, params.checks, params.threshold or DEFAULT_THRESHOLD)
     if not guardrail:
@@ -36,7 +36,7 @@ def bedrock_shield(client: Callable[[], Any], guardrail: str, params: BedrockPar
 
 
 class GuardrailShield:
-    """Has a guardrail judge texts and images, the latter as PNG or JPEG by value."""
+    """Sends texts and images to a guardrail, images by value as PNG or JPEG."""
 
     def __init__(self, client: Callable[[], Any], guardrail: str, version: str) -> None:
         self._client = client
@@ -44,12 +44,12 @@ class GuardrailShield:
         self._version = version
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return why the guardrail intervened. Raises ShieldFailed, for an image that it can't be shown, too."""
+        """Return the guardrail's reasons to intervene. Raises ShieldFailed, also for an unsupported image."""
         content = [block for message in question.judged for block in _blocks(message)]
         if not content:
             return Verdict()
         is_output = question.touchpoint in ("assistant-output", "tool-input")
-        answer = _asked(
+        answer = _requested(
             self._client,
             "apply_guardrail",
             guardrailIdentifier=self._guardrail,
@@ -62,27 +62,27 @@ class GuardrailShield:
         found = list(_interventions(answer.get("assessments", [])))
         only_masked = bool(found) and all(action == "ANONYMIZED" for _, action in found)
         texts = [output["text"] for output in answer.get("outputs", []) if output.get("text")]
-        # a masked question is no answer to it
-        told = "\n".join(texts) if texts and (is_output or not only_masked) else None
+        # masking a request does not answer it
+        joined = "\n".join(texts) if texts and (is_output or not only_masked) else None
         metadata = {"guardrail": self._guardrail, "found": [name for name, _ in found]}
-        return Verdict(SafetyViolation(violation_level="error", user_message=told, metadata=metadata))
+        return Verdict(SafetyViolation(violation_level="error", user_message=joined, metadata=metadata))
 
 
 class GuardrailChecksShield:
-    """Has Bedrock look for what is named, in texts only; a score from the threshold on is a finding."""
+    """Runs Bedrock's checks on texts only; a score at or over the threshold is a finding."""
 
     def __init__(self, client: Callable[[], Any], checks: Checks, threshold: float) -> None:
         self._client = client
-        self._checks = _wanted(checks)
+        self._checks = _checks_config(checks)
         self._threshold = threshold
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return what was found with which score. Raises ShieldFailed."""
-        said = [(_role(message), text_said(message)) for message in question.judged]
-        messages = [{"role": role, "content": [{"text": text}]} for role, text in said if text]
+        """Return the findings with their scores. Raises ShieldFailed."""
+        spoken = [(_role(message), message_text(message)) for message in question.judged]
+        messages = [{"role": role, "content": [{"text": text}]} for role, text in spoken if text]
         if not messages:
             return Verdict()
-        answer = _asked(self._client, "invoke_guardrail_checks", messages=messages, checks=self._checks)
+        answer = _requested(self._client, "invoke_guardrail_checks", messages=messages, checks=self._checks)
         scores: dict[str, float] = {}
         for check, result in answer["results"].items():
             for entry in result.get("results", []):
@@ -93,7 +93,7 @@ class GuardrailChecksShield:
         return Verdict(SafetyViolation(violation_level="error", metadata={"found": scores}) if scores else None)
 
 
-def _asked(client: Callable[[], Any], operation: str, **request: Any) -> dict[str, Any]:
+def _requested(client: Callable[[], Any], operation: str, **request: Any) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = getattr(client(), operation)(**request)
     except ClientError as error:
@@ -106,13 +106,13 @@ def _asked(client: Callable[[], Any], operation: str, **request: Any) -> dict[st
     return answer
 
 
-def _wanted(checks: Checks) -> dict[str, Any]:
-    wanted: dict[str, dict[str, Any]] = {
+def _checks_config(checks: Checks) -> dict[str, Any]:
+    config: dict[str, dict[str, Any]] = {
         "contentFilter": {"categories": [{"category": name} for name in checks.content_filter]},
         "promptAttack": {"categories": [{"category": name} for name in checks.prompt_attack]},
         "sensitiveInformation": {"entities": [{"type": name} for name in checks.sensitive_information]},
     }
-    return {name: check for name, check in wanted.items() if any(check.values())}
+    return {name: check for name, check in config.items() if any(check.values())}
 
 
 def _role(message: Message) -> str:
@@ -122,7 +122,7 @@ def _role(message: Message) -> str:
 
 
 def _blocks(message: Message) -> Iterator[dict[str, Any]]:
-    if text := text_said(message):
+    if text := message_text(message):
         yield {"text": {"text": text}}
     contents = [message.content]
     if isinstance(message, UserMessage) and message.context is not None:
@@ -145,7 +145,7 @@ def _image_block(item: ImageItem) -> dict[str, Any]:
 
 
 def _interventions(assessments: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield what the guardrail found and what it did about it, without the words it found it in."""
+    """Yield the guardrail's findings and actions, without the matched words."""
     for assessment in assessments:
         for policy, entries in assessment.items():
             if not policy.endswith("Policy"):

@@ -1,4 +1,4 @@
-"""Every kind of shield; each is loaded when one of its shields is first made."""
+"""Factory of shields; each provider's module is loaded on first use."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MOST_KEPT = 64
 
 
 class EveryShieldKind:
-    """Makes shields, and keeps them for as long as their definitions stay the same.
+    """Creates shields, and caches them while their definitions are unchanged.
 
-    Models and Bedrock are given as calls that make them: who registers a shield needs neither.
+    Models and Bedrock come as factories: registering a shield needs neither.
     """
 
     def __init__(self, inference: Callable[[], Inference], bedrock: Callable[[], Any]) -> None:
@@ -30,15 +30,15 @@ class EveryShieldKind:
         self._kept: dict[str, Shield] = {}
 
     def build(self, registered: RegisteredShield) -> Shield:
-        """Return the shield. Raises InvalidRequest, naming what of its definition is wrong."""
-        from turnstone.domain.shields.shields import params_of  # only where a shield is made
+        """Return the shield. Raises InvalidRequest, naming the invalid part of its definition."""
+        from turnstone.domain.shields.shields import params_of  # imported only where a shield is created
 
         params = params_of(registered)
         definition = f"{registered.provider_id} {registered.provider_resource_id} {params.model_dump_json()}"
         with self._lock:
             kept = self._kept.pop(definition, None)
             if kept is not None:
-                self._kept[definition] = kept  # the last to be forgotten
+                self._kept[definition] = kept  # most recently used
                 return kept
         made = self._made(registered, params)
         with self._lock:
@@ -68,6 +68,6 @@ class EveryShieldKind:
         try:
             from turnstone.adapters.shields.bedrock_guardrail import bedrock_shield
         except ModuleNotFoundError as missing:
-            said = f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install '.[aws]'"
-            raise InvalidRequest(said, ("provider_id",)) from missing
+            message = f"provider_id: {registered.provider_id!r} needs the package {missing.name}, pip install '.[aws]'"
+            raise InvalidRequest(message, ("provider_id",)) from missing
         return bedrock_shield(self._bedrock, registered.provider_resource_id, params)

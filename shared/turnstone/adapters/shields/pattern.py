@@ -1,7 +1,7 @@
-"""Shields that look for regular expressions and words; they need nobody else.
+"""Shields that match regular expressions and words, in this process.
 
-Patterns run on RE2, whose time grows with the text and never faster: no expression of a tenant can hold the server up.
-Source: https://github.com/google/re2/wiki/Syntax is what patterns can say.
+Patterns run on RE2, in time linear in the text: no tenant's expression can block the server.
+Source: https://github.com/google/re2/wiki/Syntax defines the patterns.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import Any
 
 from turnstone.adapters.shields.word_search import WordSearch
 from turnstone.domain.errors import InvalidRequest, ShieldFailed
-from turnstone.domain.messages.messages import text_said
+from turnstone.domain.messages.messages import message_text
 from turnstone.domain.shields.shields import PatternParams
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
 
-MOST_MEMORY = 8 << 20  # of a shield's compiled expressions, in bytes, of which each has its part, and at most this:
+MOST_MEMORY = 8 << 20  # bytes of a shield's compiled expressions, split among them, each limited to:
 MOST_MEMORY_OF_ONE = 4 << 20
-MOST_WORK = 500_000_000  # an expression's instructions times a text's bytes: ten seconds, at the worst
-PIECE_CHARACTERS = 16_384  # between two looks at whether somebody still waits
+MOST_WORK = 500_000_000  # an expression's instructions times a text's bytes: ten seconds in the worst case
+PIECE_CHARACTERS = 16_384  # steps between two checks for cancellation
 OVERLAP_CHARACTERS = 8_192  # more than a word of 200 characters with all its marks
-CUT = re.compile(r"[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f](?=[\x00-\x7f])")  # ASCII that is in no word, before ASCII
+CUT = re.compile(r"[\x00-\x2f\x3a-\x40\x5b-\x60\x7b-\x7f](?=[\x00-\x7f])")  # ASCII outside words, before ASCII
 CONTROLS = (*range(9), *range(0x0E, 0x1C), 0x7F)
 FILLERS = (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0)
 SELECTORS = (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE1000))
 INVISIBLE = frozenset((*CONTROLS, *FILLERS, *SELECTORS))
 LAST_KEPT = 0xFFFF
-MOST_MARKS = 30  # over one letter, as Unicode's own Stream-Safe Text Format has it
+MOST_MARKS = 30  # over one letter, as in Unicode's Stream-Safe Text Format
 MAY_BE_MARKS = re.compile(rf"(?:[^\w\x00-\x7f]|[\uff9e\uff9f]){{{MOST_MARKS + 1},}}")
 
 
 class PatternShield:
-    """Finds what matches a pattern, and words as whole words however they are written."""
+    """Finds matches of patterns, and whole words in any spelling variant of their characters."""
 
     def __init__(self, params: PatternParams) -> None:
         self._params = params
@@ -48,13 +48,13 @@ class PatternShield:
         self._words = WordSearch(phrases) if phrases else None
 
     def judge(self, question: ShieldQuestion) -> Verdict:
-        """Return which patterns and words are in any of the messages. It sees no images.
+        """Return the patterns and words found in any of the messages. Ignores images.
 
         Raises:
-            ShieldFailed: none was found, but not all could be looked for; or nobody waits any more.
+            ShieldFailed: none was found, but the search was incomplete; or the request was cancelled.
         """
         missed: list[str] = []
-        found = [name for message in question.judged for name in self._found(text_said(message), question, missed)]
+        found = [name for message in question.judged for name in self._found(message_text(message), question, missed)]
         if missed and not found:
             raise ShieldFailed(f"params.{missed[0]} is too complex an expression for a text of this length")
         return Verdict(SafetyViolation(violation_level="error", metadata={"found": found}) if found else None)
@@ -72,7 +72,7 @@ class PatternShield:
 
 
 def _refuse_if_cancelled(question: ShieldQuestion) -> None:
-    if question.stop is not None and question.stop.is_given:
+    if question.stop is not None and question.stop.is_set:
         raise ShieldFailed("the request was cancelled")
 
 
@@ -84,9 +84,9 @@ def _words_of(text: str, question: ShieldQuestion) -> Iterator[list[str]]:
 
 
 def _pieces(text: str, question: ShieldQuestion) -> Iterator[str]:
-    """Yield what is seen of the text, cut where no word and no composed character is cut.
+    """Yield the visible text, cut outside words and composed characters.
 
-    Where there is no such place for long, pieces overlap, so that no word is hidden by a cut.
+    Where no such position exists for long, pieces overlap, so that no cut hides a word.
     """
     seen = []
     for start in range(0, len(text), PIECE_CHARACTERS):
@@ -104,15 +104,15 @@ def _pieces(text: str, question: ShieldQuestion) -> Iterator[str]:
 
 
 def plain_words(text: str) -> str:
-    """Return the words of the text, parted by single spaces, however wide, large or composed they are written.
+    """Return the words of the text, separated by single spaces, normalised in width, case and composition.
 
-    A word is a run of letters, digits and the marks over them; characters that nobody sees part nothing.
+    A word is a run of letters, digits and the marks over them; invisible characters do not separate words.
     """
     return " ".join(_as_words(text.translate(SEEN)))
 
 
 def _as_words(seen: str) -> list[str]:
-    # to put marks in order takes the square of their number, in which nothing else of the process can run
+    # ordering marks takes quadratic time, and holds the interpreter lock
     fewer = MAY_BE_MARKS.sub(_with_fewer_marks, seen)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", fewer).casefold())
     return folded.translate(PARTS).split()
@@ -130,7 +130,7 @@ def _with_fewer_marks(run: re.Match[str]) -> str:
 
 
 class _Characters(dict[int, str]):
-    """What becomes of each character. The rarest are worked out each time, so that it stays small."""
+    """The normalised form of each character; rare ones are computed each time, to keep the table small."""
 
     def __init__(self, become: Callable[[str], str]) -> None:
         super().__init__()
@@ -156,10 +156,10 @@ PARTS = _Characters(_part_of_word)
 
 
 def _compiled(patterns: tuple[str, ...]) -> list[Any]:
-    """Return the compiled patterns. Raises InvalidRequest, naming one that RE2 does not take."""
+    """Return the compiled patterns. Raises InvalidRequest, naming one that RE2 rejects."""
     if not patterns:
         return []
-    import re2  # 13 ms, where a pattern is used for the first time
+    import re2  # takes 13 ms, at the first use of a pattern
 
     options = re2.Options()
     options.log_errors = False
@@ -170,6 +170,6 @@ def _compiled(patterns: tuple[str, ...]) -> list[Any]:
             compiled.append(re2.compile(pattern, options))
         except re2.error as wrong:
             location = ("params", "patterns", index)
-            said = f"params.patterns.{index}: must be a regular expression of RE2's syntax"
-            raise InvalidRequest(f"{said} ({wrong.args[0].decode()})", location) from wrong
+            refusal = f"params.patterns.{index}: must be a regular expression of RE2's syntax"
+            raise InvalidRequest(f"{refusal} ({wrong.args[0].decode()})", location) from wrong
     return compiled

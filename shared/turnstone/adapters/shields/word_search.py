@@ -1,6 +1,6 @@
-"""Many words and phrases searched for at once, in one pass: the Aho-Corasick automaton over whole words.
+"""Search for many words and phrases in one pass: the Aho-Corasick automaton over whole words.
 
-Its time grows with the number of words in the text and not with that of the phrases.
+The time grows with the number of words in the text, not with the number of phrases.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ ROOT = 0
 
 
 class WordSearch:
-    """An automaton built once and used for any number of texts, by any number of threads."""
+    """An immutable automaton for any number of texts and threads."""
 
     def __init__(self, phrases: Sequence[Sequence[str]]) -> None:
-        """Build it of phrases, each a sequence of words that is not empty."""
+        """Build the automaton from phrases, each a non-empty sequence of words."""
         self._next: list[dict[str, int]] = [{}]
         self._ending: list[list[int]] = [[]]  # the phrases that end at a node
         for index, phrase in enumerate(phrases):
@@ -31,7 +31,7 @@ class WordSearch:
         self._link()
 
     def found_in(self, parts: Iterable[Iterable[str]]) -> list[int]:
-        """Return the indexes of the phrases in a text, in order; the text's words come in parts."""
+        """Return the sorted indexes of the phrases found; the text's words come in parts."""
         found: set[int] = set()
         seen = {ROOT}
         node = ROOT

@@ -1,4 +1,4 @@
-"""The BlobStore in a folder: what a single machine runs on."""
+"""BlobStore in a folder, for a single machine."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from turnstone.adapters.sqlite.folders import make_private_folder, sync_folder
 from turnstone.domain.errors import StoreUnavailable
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
-# A name has no dot, so `a` and `a/b` can both be stored, and no payload is taken for a folder or an unfinished file.
+# Names have no dot, so `a` and `a/b` can both be stored, and no payload looks like a folder or an unfinished file.
 _SUFFIX = ".blob"
 _UNFINISHED = ".part"
 PIECE_BYTES = 16 * 1024
 
 
 class FileBlobStore:
-    """A BlobStore with one file per payload, readable by their owner only.
+    """BlobStore with one file per payload, readable by the owner only.
 
-    A payload appears under its name whole or not at all. After a crash a `.part` file may be left, which is never read.
+    A payload appears under its name whole or not at all. A crash may leave a `.part` file, which is never read.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, name: str, body: bytes) -> None:
-        """Store the payload; it is on the disk when this returns. Putting it again makes the file new.
+        """Store the payload durably. Storing it again renews the file's age.
 
         Raises:
-            ValueError: the name has a character, or an empty part, that names can't have.
+            ValueError: the name has an invalid character or an empty part.
         """
         path = self._path(name)
-        with _failures_told(name):
+        with _failures_converted(name):
             make_private_folder(self._folder)
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_whole(path, body)
             self._sync_folders(path)
 
     def get(self, name: str) -> bytes | None:
-        """Return the payload, None if it is missing. Where the whole folder is missing, nothing is known of it."""
+        """Return the payload, None if missing. Raises StoreUnavailable if the whole folder is missing."""
         path = self._path(name)
-        with _failures_told(name):
+        with _failures_converted(name):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -54,7 +54,7 @@ class FileBlobStore:
                 raise
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the payload in pieces; no file is open in between. Raises LookupError if it is missing."""
+        """Yield the payload in pieces, without keeping a file open in between. Raises LookupError if it is missing."""
         path = self._path(name)
         offset = 0
         while piece := self._part(path, name, offset):
@@ -62,32 +62,32 @@ class FileBlobStore:
             offset += len(piece)
 
     def delete(self, name: str) -> None:
-        """Remove the payload; nothing happens if there is none."""
+        """Delete the payload; a missing payload is no error."""
         path = self._path(name)
-        with _failures_told(name):
+        with _failures_converted(name):
             path.unlink(missing_ok=True)
 
     def clear(self, prefix: str, limit: int) -> bool:
-        """Remove payloads whose names begin like this, `limit` at most, and unfinished ones; tell if none is left."""
+        """Delete payloads by a prefix of their names, `limit` at most, and unfinished ones; return if none is left."""
         above, beginning = prefix.rsplit("/", 1)
         folder = self._path(above).with_suffix("")
-        with _failures_told(prefix):
+        with _failures_converted(prefix):
             found = [path for path in _files_in(folder) if path.name.startswith(beginning)]
             for path in found[:limit]:
                 path.unlink(missing_ok=True)
         is_empty = len(found) <= limit
         if is_empty and not beginning:
-            with suppress(OSError):  # none was there, or somebody is about to put another payload in
+            with suppress(OSError):  # missing already, or another writer is about to add a payload
                 folder.rmdir()
         return is_empty
 
     def older_than(self, age_s: float) -> Iterator[str]:
-        """Yield the names of payloads that were stored at least so many seconds ago.
+        """Yield the names of payloads stored at least `seconds` ago.
 
-        Unfinished files of that age, which a process that died has left, are removed on the way.
+        Removes unfinished files of that age, left by a process that died.
         """
         latest = time.time() - age_s
-        with _failures_told(str(self._folder)):
+        with _failures_converted(str(self._folder)):
             for folder, _, files in os.walk(self._folder):
                 for path in (Path(folder, name) for name in files):
                     if not _is_older(path, latest):
@@ -103,7 +103,7 @@ class FileBlobStore:
         return self._folder / f"{name}{_SUFFIX}"
 
     def _part(self, path: Path, name: str, offset: int) -> bytes:
-        with _failures_told(name):
+        with _failures_converted(name):
             try:
                 with path.open("rb", buffering=0) as file:
                     file.seek(offset)
@@ -114,7 +114,7 @@ class FileBlobStore:
                 raise
 
     def _sync_folders(self, path: Path) -> None:
-        # Even folders that were there before: who made them may not have synced them yet.
+        # Also existing folders: their creator may not have synced them yet.
         for folder in path.parents:
             sync_folder(folder)
             if folder == self._folder.parent:
@@ -149,7 +149,7 @@ def _write_whole(path: Path, body: bytes) -> None:
 
 
 @contextmanager
-def _failures_told(name: str) -> Iterator[None]:
+def _failures_converted(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:

@@ -1,6 +1,6 @@
-"""A lock of a folder that processes queue for, with a limit on the wait.
+"""A lock of a folder that processes queue for, with a timeout.
 
-flock has no limit of its own: a process that stands still with the lock would hold up the threads of every other.
+flock has no timeout: a suspended process that holds the lock would block the threads of every other.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ _ALONE = fcntl.LOCK_EX
 
 
 class FolderLock:
-    """The lock of a folder, which one thread of this process at a time may ask for. A process's death frees it."""
+    """The lock of a folder, for one thread of this process at a time. The system frees it when the process dies."""
 
     def __init__(self, folder: Path) -> None:
         """Open the folder. Raises OSError."""
-        self._place = _Place(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
-        self.close = weakref.finalize(self, self._place.close)
+        self._waiter = _Waiter(os.open(folder, os.O_RDONLY | os.O_CLOEXEC))
+        self.close = weakref.finalize(self, self._waiter.close)
 
     @contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
-        """Hold the lock in the block.
+        """Hold the lock within the block.
 
         Raises:
             TimeoutError: another process holds it for that long.
         """
-        self._place.take(timeout_s)
+        self._waiter.take(timeout_s)
         try:
             yield
         finally:
-            self._place.give_back()
+            self._waiter.release_lock()
 
 
-class _Place:
-    """The place of this process in the queue.
+class _Waiter:
+    """This process's position in the queue.
 
-    Where the lock is not free, a thread waits for it in the system's queue. A caller that gives up leaves the thread
-    where it is, and the next caller takes over its place; a lock that comes when nobody wants it is given back.
+    While the lock is taken, a thread waits for it in the system's queue. A caller that times out leaves the thread
+    there, and the next caller takes over its position; a lock granted without a waiting caller is released.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -52,7 +52,7 @@ class _Place:
         self._waits: SimpleQueue[bool] = SimpleQueue()
         self._thread: Thread | None = None
         self._is_waiting = False
-        self._is_wanted = False
+        self._is_awaited = False
         self._granted = Lock()
         self._granted.acquire()
 
@@ -62,26 +62,26 @@ class _Place:
                 if self._try_now():
                     return
                 self._begin_to_wait()
-            self._is_wanted = True
+            self._is_awaited = True
         if self._granted.acquire(timeout=max(0.0, timeout_s)):
             return
         with self._changing:
-            self._is_wanted = False
+            self._is_awaited = False
             if not self._granted.acquire(blocking=False):
                 raise TimeoutError("another process has been writing for too long; is it stopped, or does it hang?")
 
-    def give_back(self) -> None:
+    def release_lock(self) -> None:
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Leave the queue; a lock that the thread still waits for is given back when it comes."""
+        """Leave the queue; the thread releases a lock granted later."""
         if self._thread is None:
             os.close(self._descriptor)
         else:
             self._waits.put(False)
 
     def _try_now(self) -> bool:
-        """Take the lock if it is free; return whether it is taken."""
+        """Take the lock if it is free; return whether it was."""
         try:
             fcntl.flock(self._descriptor, _ALONE | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -104,9 +104,9 @@ class _Place:
             fcntl.flock(self._descriptor, _ALONE)
             with self._changing:
                 self._is_waiting = False
-                if self._is_wanted:
-                    self._is_wanted = False
+                if self._is_awaited:
+                    self._is_awaited = False
                     self._granted.release()
                 else:
-                    self.give_back()
+                    self.release_lock()
         os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""Folders that a loss of power leaves where they are."""
+"""Durable folders: mkdir and fsync of the parent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make the folder, for its owner only, and those it is in; that they are there is on the disk afterwards."""
+    """Create the folder, for its owner only, and its parents; sync the new entries to disk."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for one in missing:
@@ -16,12 +16,12 @@ def make_private_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names that the folder holds on the disk, where its file system can be told to."""
+    """Sync a folder's entries to disk, where its file system supports that."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     except OSError as exc:
-        # What file systems of a network answer that have folders elsewhere.
+        # errors of network file systems without that support
         if exc.errno != errno.EINVAL:
             raise
     finally:

@@ -1,4 +1,4 @@
-"""Room on the disk that is kept back for deletions, so that a full disk can be emptied."""
+"""Disk space reserved for deletions, so that a full disk can be emptied."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from turnstone.adapters.sqlite.sqlite_failures import RESERVE, DiskFull
 from turnstone.ports.storage import BlobStore
 
-# What a checkpoint may add to the database (1,000 pages), and as much again for the log of a deletion.
+# The growth of the database in a checkpoint (1,000 pages), and as much again for the log of a deletion.
 RESERVE_BYTES = 8 * 1024 * 1024
-_LOOKED_AT_FOR_S = 1.0
+_CHECK_VALID_S = 1.0
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PART = bytes(1024 * 1024)
 
 
 class Reserve:
-    """A file beside the database that takes up room until a deletion needs it.
+    """A file next to the database that occupies space until a deletion needs it.
 
-    While the room is given up, it is for deletions alone: other writes are refused unless the reserve can be made again
-    or the database has as much room inside.
+    While the space is released, only deletions may use it: other writes are refused unless the reserve can be created
+    again or the database has as much free space inside.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,33 +31,33 @@ class Reserve:
         self._changing = threading.Lock()
         self._is_usable = True
         self._is_there = False
-        self._looked_at_s = -_LOOKED_AT_FOR_S
+        self._checked_at_s = -_CHECK_VALID_S
 
     def leaves_room(self) -> bool:
-        """Return whether a write that deletes nothing may take room: the reserve is there, or can be made again."""
+        """Return whether a write that deletes nothing may take space: the reserve exists, or can be created again."""
         return not self._is_missing() or self.try_make() or not self._is_usable
 
     def try_make(self) -> bool:
-        """Take up the room if the disk has it and as much again; return whether the reserve is there."""
+        """Occupy the space if the disk has it twice; return whether the reserve exists."""
         with self._changing:
             self._is_there = self._is_whole() or (self._has_room() and self._try_fill())
-            self._looked_at_s = time.monotonic()
+            self._checked_at_s = time.monotonic()
             return self._is_there
 
-    def try_give_up(self) -> bool:
-        """Give the room up to a deletion; return whether there was any."""
+    def try_release(self) -> bool:
+        """Release the space for a deletion; return whether there was any."""
         with self._changing:
             was_there = self._is_whole()
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
-            self._is_there, self._looked_at_s = False, time.monotonic()
+            self._is_there, self._checked_at_s = False, time.monotonic()
             return was_there
 
     def _is_missing(self) -> bool:
-        """Return whether its room is given up, by any process, as of a second ago at most."""
+        """Return whether any process has released the space, as of at most a second ago."""
         now_s = time.monotonic()
-        if now_s - self._looked_at_s > _LOOKED_AT_FOR_S:
-            self._is_there, self._looked_at_s = self._is_whole(), now_s
+        if now_s - self._checked_at_s > _CHECK_VALID_S:
+            self._is_there, self._checked_at_s = self._is_whole(), now_s
         return self._is_usable and not self._is_there
 
     def _is_whole(self) -> bool:
@@ -83,14 +83,14 @@ class Reserve:
         except OSError as exc:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
-            # A disk that can't hold such a file at all has no reserve, and its writes are not refused for that.
+            # A disk without room for such a file has no reserve, and its writes are not refused for that.
             self._is_usable = exc.errno in _NO_ROOM
             return False
         return True
 
 
 class ReservingBlobStore:
-    """A BlobStore that takes no payloads while the room kept back for deletions is given up."""
+    """BlobStore that refuses payloads while the space reserved for deletions is released."""
 
     def __init__(self, blobs: BlobStore, reserve: Reserve) -> None:
         self._blobs = blobs
@@ -108,7 +108,7 @@ class ReservingBlobStore:
 
 
 def _fill(descriptor: int) -> None:
-    allocate = getattr(os, "posix_fallocate", None)  # which macOS does not have
+    allocate = getattr(os, "posix_fallocate", None)  # missing on macOS
     if allocate is not None:
         allocate(descriptor, 0, RESERVE_BYTES)
         return

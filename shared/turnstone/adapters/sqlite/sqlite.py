@@ -1,6 +1,6 @@
-"""The RangeStore over one SQLite file: what a single machine runs on.
+"""RangeStore over one SQLite file, for a single machine.
 
-Text is compared by SQLite's BINARY collation in UTF-8, so sort keys have the order they have in DynamoDB.
+SQLite's BINARY collation compares text in UTF-8, so sort keys have the order they have in DynamoDB.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Page, 
 
 PAGE_BYTES = 1024 * 1024
 EXPIRED_AT_ONCE = 1_000
-RECORDS_IN_NEED = 8  # that one write removes where room is short: SQLite may write all of their pages anew
+RECORDS_IN_NEED = 8  # per write where space is short: SQLite may rewrite all of their pages
 
 _GET = "SELECT rev, attributes, body FROM items WHERE pk = ? AND sk = ?"
 _ASCENDING = """SELECT sk, rev, attributes, body FROM items
@@ -41,33 +41,33 @@ _DROP = "DELETE FROM items WHERE rowid = ? AND json_extract(attributes, '$.ttl')
 
 
 class SqliteRangeStore:
-    """A RangeStore in one file, which several threads and processes may share.
+    """RangeStore in one file, shared by threads and processes.
 
-    A write is on the disk when it returns. Nothing is deleted by the attribute `ttl` but by `drop_expired`.
-    A page of a range continues whenever it is full (`limit`, `held_bytes` or a megabyte of bodies), even if nothing
-    follows.
+    A write is durable when it returns. Only `drop_expired` deletes by the attribute `ttl`.
+    A page of a range has a next page whenever it is full (`limit`, `held_bytes` or a megabyte of bodies), even if
+    that page is empty.
     """
 
     def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S, reserve: Reserve | None = None) -> None:
-        """Open the file, creating it, readable by its owner only, and its folder.
+        """Open or create the file and its folder, readable by the owner only.
 
         Args:
-            wait_s: how long a write waits for other writes, of this process and of others.
-            reserve: room on the disk that is given up to a deletion which finds none.
+            wait_s: the timeout for other writers, in this process and others.
+            reserve: disk space released for a deletion that finds none.
 
         Raises:
-            StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
+            StoreUnavailable: the file cannot be opened, is missing or damaged, or a newer Turnstone wrote it.
         """
         self._reserve = reserve
         try:
             self._file = SqliteFile(path, wait_s)
-        except DiskFull:  # even to read, SQLite needs room for its index of the log
-            if not self._try_give_up_reserve():
+        except DiskFull:  # even to read, SQLite needs space for its index of the log
+            if not self._try_release_reserve():
                 raise
             self._file = SqliteFile(path, wait_s)
 
     def get(self, key: Key) -> Record | None:
-        """Return the record, None if there is none."""
+        """Return the record, None if missing."""
         with self._file.reading() as connection:
             return _read(connection, key)
 
@@ -92,7 +92,7 @@ class SqliteRangeStore:
         return Page(tuple(records), records[-1].key.sk if full else None)
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
-        """Return the answers to several reads, made one after the other: each takes microseconds."""
+        """Return the results of several reads, made one after the other: each takes microseconds."""
         return [self.get(get.key) for get in gets], [self.range(query) for query in ranges]
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:
@@ -110,7 +110,7 @@ class SqliteRangeStore:
         try:
             self._write(operations, nonce)
         except DiskFull:
-            if not self._try_give_up_reserve():
+            if not self._try_release_reserve():
                 raise
             self._write(operations, nonce)
 
@@ -136,17 +136,17 @@ class SqliteRangeStore:
         return KeyPage(keys, keys[-1] if len(keys) == limit else None)
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
-        """Remove records of a partition, or that one record; tell if none is left."""
+        """Delete records of a partition, or one record; return whether none is left."""
         try:
             return self._clear(pk, limit, sk)
         except DiskFull:
-            self._try_give_up_reserve()
+            self._try_release_reserve()
             return self._clear(pk, min(limit, RECORDS_IN_NEED), sk)
 
     def drop_expired(self, now: datetime) -> int:
-        """Remove answers under idempotency keys, and chat completions, whose time is over, as a table does by `ttl`.
+        """Delete expired records of idempotency keys and chat completions, as a DynamoDB table does by `ttl`.
 
-        Returns how many records that were, EXPIRED_AT_ONCE at most. The look takes no lock; the removal takes it once.
+        Returns the number of deleted records, EXPIRED_AT_ONCE at most. The search takes no lock; the removal takes one.
         """
         moment = int(now.timestamp())
         with self._file.reading() as connection:
@@ -155,15 +155,15 @@ class SqliteRangeStore:
         try:
             self._drop(dropped)
         except DiskFull:
-            self._try_give_up_reserve()
+            self._try_release_reserve()
             dropped = dropped[:RECORDS_IN_NEED]
             self._drop(dropped)
         return len(dropped)
 
     def pointers(self, after: int, limit: int) -> tuple[list[bytes], int | None]:
-        """Return the bodies that stand for payloads among the next `limit` rows, and where to continue.
+        """Return the bodies that reference payloads among the next `limit` rows, and the next position.
 
-        The second is None at the end. A record that is written while rows are read may be missed.
+        The position is None at the end. A record written during the scan may be missed.
         """
         with self._file.reading() as connection:
             (last,) = connection.execute(_LAST_ROW).fetchone()
@@ -171,7 +171,7 @@ class SqliteRangeStore:
         return [body for (body,) in found], after + limit if last is not None and after + limit < last else None
 
     def close(self) -> None:
-        """Close the file as soon as the calls that use it are done. Later calls raise StoreUnavailable."""
+        """Close the file after the current calls. Later calls raise StoreUnavailable."""
         self._file.close()
 
     def _clear(self, pk: str, limit: int, sk: str | None) -> bool:
@@ -187,7 +187,7 @@ class SqliteRangeStore:
                 connection.executemany(_DROP, rows)
 
     def _check_room(self) -> None:
-        """Check that a write which deletes nothing leaves the room that deletions need. Raises DiskFull."""
+        """Check that a write without deletions leaves the space reserved for them. Raises DiskFull."""
         if self._reserve is None or self._reserve.leaves_room():
             return
         with self._file.reading() as connection:
@@ -196,13 +196,13 @@ class SqliteRangeStore:
         if free_pages * page_bytes < RESERVE_BYTES:
             raise DiskFull("the disk has room for deletions only")
 
-    def _try_give_up_reserve(self) -> bool:
-        return self._reserve is not None and self._reserve.try_give_up()
+    def _try_release_reserve(self) -> bool:
+        return self._reserve is not None and self._reserve.try_release()
 
 
 def _half_open(query: Range) -> tuple[str, str]:
-    """Return the least sort key that is wanted and the least beyond it that is not."""
-    # A NUL appended makes the next text in order.
+    """Return the range as a half-open interval of sort keys."""
+    # An appended NUL gives the next text in order.
     low, high = query.start, query.end + "\0"
     if query.after is None:
         return low, high

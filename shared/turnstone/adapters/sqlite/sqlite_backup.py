@@ -1,4 +1,4 @@
-"""Whole copies of an SQLite file, also of one that servers write to."""
+"""Copy an SQLite file completely, even while servers write to it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _WITH_VALUE = """SELECT pk, sk, rev, attributes, body FROM items
 
 
 def copy_database(source: Path, target: Path, wait_s: float) -> None:
-    """Make the target one file with all that was committed to the source before the call, and check it.
+    """Copy everything committed to the source before the call into one file, and check the copy.
 
     Raises:
-        StoreUnavailable: the source is missing or damaged, or the target can't be written.
+        StoreUnavailable: the source is missing or damaged, or the target cannot be written.
     """
     with _failures_of(source, wait_s):
         check_not_lost(source)
         check_not_emptied(source)
         mode = "rw" if os.access(source, os.W_OK) else "ro"
         with closing(_opened(source, mode, wait_s)) as reading, closing(_opened(target, "rwc", wait_s)) as copy:
-            # In one step: a copy in several begins anew whenever another process writes.
+            # In one step: a copy in several steps restarts whenever another process writes.
             reading.backup(copy)
-            # One file, whose log can't be forgotten when it is moved.
+            # A single file, whose log cannot be lost when it is moved.
             copy.execute("PRAGMA journal_mode = DELETE")
             (found,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
@@ -50,10 +50,10 @@ def records_with(database: Path, attribute: str, values: Sequence[Scalar], wait_
 
 @contextmanager
 def kept_from_use(database: Path) -> Iterator[None]:
-    """Keep servers and commands from opening the database.
+    """Prevent servers and commands from opening the database.
 
     Raises:
-        StoreUnavailable: one has it open.
+        StoreUnavailable: the database is open in a process.
     """
     real = database.resolve()
     try:

@@ -1,4 +1,4 @@
-"""What a failure of the SQLite file means to its operator, and what to do."""
+"""Explain failures of the SQLite file to its operator, with the remedy."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from turnstone.domain.errors import StoreUnavailable
 
-PAYLOADS, RESERVE = "blobs", "turnstone.reserve"  # beside the database
+PAYLOADS, RESERVE = "blobs", "turnstone.reserve"  # next to the database
 HOW_TO_MEND = "stop the server and restore a backup (turnstone restore)"
 _LOGS = ("-wal", "-shm")
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# A quota is a failed write to SQLite, which knows only the full disk by its name.
+# An exceeded quota is a failed write to SQLite, which recognises only a full disk.
 _NO_ROOM = (
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR_WRITE,
@@ -23,14 +23,14 @@ _RESTORE = "put it back, or restore a backup (turnstone restore)"
 
 
 class DiskFull(StoreUnavailable):
-    """The disk has no room for a write, of which nothing was done."""
+    """The disk has no space for a write; nothing of it was applied."""
 
 
 def check_not_lost(path: Path) -> None:
-    """Check that a database which is not there was never there.
+    """Check that a missing database never existed.
 
     Raises:
-        StoreUnavailable: something that belongs to it is left.
+        StoreUnavailable: a file that belongs to it is left.
     """
     left = _left_beside(path)
     if left is not None and not os.path.lexists(path):
@@ -50,16 +50,16 @@ def check_not_emptied(path: Path) -> None:
 
 
 def identity_of(path: Path) -> tuple[int, int]:
-    """Return what tells the file from every other one. Raises OSError."""
+    """Return the file's device and inode. Raises OSError."""
     found = path.stat()
     return found.st_dev, found.st_ino
 
 
 def check_not_replaced(path: Path, identity: tuple[int, int]) -> None:
-    """Check that the file of that identity is still there: what is written to a removed file is lost.
+    """Check that the file of that identity is still in place: writes to a removed file are lost.
 
     Raises:
-        StoreUnavailable: it was removed, or another file is in its place.
+        StoreUnavailable: the file was removed or replaced.
     """
     try:
         is_same = identity_of(path) == identity
@@ -86,7 +86,7 @@ def failure_of(path: Path, error: sqlite3.Error | OSError, wait_s: float) -> Sto
 
 
 def _left_beside(path: Path) -> str | None:
-    """Return the name of a file that only a database which was used leaves, None if there is none."""
+    """Return the name of a file left by a used database, None without one."""
     real = path.resolve()
     for suffix in _LOGS:
         if real.with_name(f"{real.name}{suffix}").exists():

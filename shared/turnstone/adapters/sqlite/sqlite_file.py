@@ -1,4 +1,4 @@
-"""The SQLite file itself: its schema, its connections, its transactions."""
+"""The SQLite file: its schema, connections and transactions."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ _SCHEMA = (
 
 
 class SqliteFile:
-    """One file, which several threads and processes may share: many read while one writes.
+    """One file, shared by threads and processes: many readers and one writer at a time.
 
-    Every use of it raises StoreUnavailable when SQLite or the file system fails, and after `close`.
+    Every use raises StoreUnavailable when SQLite or the file system fails, and after `close`.
     """
 
     def __init__(self, path: Path, wait_s: float = BUSY_TIMEOUT_S) -> None:
-        """Open the file, creating it, readable by its owner only, and its folder.
+        """Open or create the file and its folder, readable by the owner only.
 
         Args:
-            wait_s: how long a write waits for other writes, of this process and of others.
+            wait_s: the timeout for other writers, in this process and others.
 
         Raises:
-            StoreUnavailable: it can't be opened, is lost or damaged, or a newer Turnstone wrote it.
+            StoreUnavailable: the file cannot be opened, is missing or damaged, or a newer Turnstone wrote it.
         """
         self._path = path
         self._wait_s = wait_s
@@ -67,17 +67,17 @@ class SqliteFile:
         self._was_read_only = False
         self._writing = threading.Lock()
         self._idle_readers: deque[sqlite3.Connection] = deque()
-        with self._failures_told():
+        with self._failures_converted():
             make_private_folder(path.parent)
-            # SQLite would look again after sleeps that grow up to a tenth of a second: a busy neighbour makes them
-            # long. A lock of the folder is woken when it is free, and closing it does not drop SQLite's own locks.
+            # SQLite would poll with sleeps of up to a tenth of a second, long with a busy neighbour. A folder's lock
+            # wakes its waiter, and closing it does not drop SQLite's own locks.
             self._queue = FolderLock(path.parent)
             self._create()
             self._writer, self._log = self._open()
 
     def connect(self, path: Path) -> sqlite3.Connection:
-        """Return a new connection that any thread may use."""
-        # Mode rw: a file that was taken away is not made anew, empty and readable by all.
+        """Return a new connection for use by any thread."""
+        # Mode rw: a removed file is not created again, empty and readable by all.
         uri = f"{path.absolute().as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, timeout=self._wait_s, isolation_level=None, check_same_thread=False)
         try:
@@ -89,10 +89,10 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection for reading. Each statement sees all that was committed before it."""
+        """Lend a connection for reading. Each statement sees everything committed before it."""
         self._check_open()
-        # A pool, not a connection per thread: threads come and go, and would leave their connections behind.
-        with self._failures_told():
+        # A pool, not a connection per thread: threads come and go, and would leave their connections open.
+        with self._failures_converted():
             try:
                 connection = self._idle_readers.pop()
             except IndexError:
@@ -106,9 +106,9 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for writing: what is done with it is on the disk afterwards or, on any error, undone.
+        """Lend the connection for writing: its changes are durable afterwards or, on any error, rolled back.
 
-        So is what an error was found in: it is not told of what a loss of power could still take back.
+        Reads are synced, too: no error may be reported from data that a loss of power could still revert.
         """
         log, number = self._log, 0
         wait_until_s = time.monotonic() + self._wait_s
@@ -116,7 +116,7 @@ class SqliteFile:
             raise StoreUnavailable(f"other writes to the database {str(self._path)!r} are taking too long")
         try:
             self._check_open()
-            with self._failures_told(), self._queued(wait_until_s), self._read_only_noticed():
+            with self._failures_converted(), self._queued(wait_until_s), self._read_only_noticed():
                 self._begin()
                 try:
                     yield self._writer
@@ -127,11 +127,11 @@ class SqliteFile:
                     log, number = self._log, self._log.wrote()
         finally:
             self._writing.release()
-            with self._failures_told():
+            with self._failures_converted():
                 log.keep(number, self._wait_s)
 
     def close(self) -> None:
-        """Close the file as soon as the calls that use it are done."""
+        """Close the file after the current calls."""
         self._closed = True
         with self._writing:
             self._queue.close()
@@ -140,20 +140,20 @@ class SqliteFile:
         self._close_idle_readers()
 
     def _create(self) -> None:
-        """Make the file, whole, unless it is there."""
+        """Create the complete file unless it exists."""
         check_not_lost(self._path)
         if not os.path.lexists(self._path):
             with self._queue.held(self._wait_s):
                 if not os.path.lexists(self._path):
                     _make_database(self._path)
-        # Never open a file that exists: closing it would drop the locks that other connections of this process hold.
+        # Never open an existing file: closing it would drop the locks of this process's other connections.
         check_not_emptied(self._path)
 
     def _open(self) -> tuple[sqlite3.Connection, SqliteLog]:
         connection = self.connect(self._path)
         try:
             _prepare(connection, self._wait_s)
-            # Who writes waits for the disk by the log; before parts of it are overwritten, SQLite still does.
+            # The writer syncs the log itself; before SQLite overwrites parts of it, SQLite syncs, too.
             connection.execute("PRAGMA synchronous = NORMAL")
             self._identity = identity_of(self._path)
             return connection, SqliteLog(self._path)
@@ -187,7 +187,7 @@ class SqliteFile:
             raise
 
     def _reopen(self) -> None:
-        # What could only be opened for reading stays so while a connection to it is open, also once it may be written.
+        # A file opened read-only stays so while a connection to it is open, even after it becomes writable.
         self._drop_idle_readers()
         self._log.close()
         self._writer.close()
@@ -195,7 +195,7 @@ class SqliteFile:
         self._was_read_only = False
 
     def _close_idle_readers(self) -> None:
-        # Of connections that close at the same time, none would be the last one, which takes the log into the database.
+        # Of connections that close simultaneously, none would be the last one, which checkpoints the log.
         with self._writing:
             self._drop_idle_readers()
 
@@ -209,7 +209,7 @@ class SqliteFile:
             raise StoreUnavailable(f"the database {str(self._path)!r} is closed")
 
     @contextmanager
-    def _failures_told(self) -> Iterator[None]:
+    def _failures_converted(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as exc:
@@ -217,7 +217,7 @@ class SqliteFile:
 
 
 def _make_database(path: Path) -> None:
-    """Make an empty database, which appears under its name once it is on the disk."""
+    """Create an empty database, which appears under its name once it is durable."""
     descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}-", suffix=".new")
     os.close(descriptor)
     try:
@@ -234,7 +234,7 @@ def _make_database(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, wait_s: float) -> None:
-    _schema_version(connection)  # what a newer Turnstone wrote stays as it is
+    _schema_version(connection)  # a file of a newer Turnstone stays unchanged
     _switch_to_wal(connection, wait_s)
     if _schema_version(connection) < SCHEMA_VERSION:
         _write_schema(connection)
@@ -250,7 +250,7 @@ def _write_schema(connection: sqlite3.Connection) -> None:
 
 
 def _switch_to_wal(connection: sqlite3.Connection, wait_s: float) -> None:
-    # The one statement for which SQLite does not wait when another process is doing the same.
+    # The only statement for which SQLite does not wait for another process.
     deadline = time.monotonic() + wait_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What a row of the SQLite file holds besides a record's body."""
+"""Columns of a row in the SQLite file, apart from a record's body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from turnstone.ports.records import Scalar
 
 @lru_cache(maxsize=1_024)
 def attributes_in(text: str) -> Mapping[str, Scalar]:
-    """Return a record's attributes; most of a range have the same few, which nobody may change.
+    """Return a record's attributes as a shared, immutable mapping: most records of a range have the same few.
 
     Raises:
         StoreUnavailable: the row is damaged.

@@ -1,7 +1,7 @@
-"""The operations of a write as statements of SQLite, each with its conditions.
+"""Convert the operations of a write to SQL statements with their conditions.
 
-Every statement lets other threads have the interpreter, and the one that writes waits for it again, while all other
-writers wait for that one. So the conditions most writes have are in the statement itself, and nothing is read first.
+Each statement releases the interpreter lock, and its writer waits to get the lock back, while all other writers
+wait for that writer. So the usual conditions are part of the statement itself, and nothing is read first.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DELETE = "DELETE FROM items WHERE pk = ? AND sk = ?"
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What conditions look at: a record without its body."""
+    """The state that conditions compare: a record without its body."""
 
     rev: int
     attributes: Mapping[str, Scalar]
@@ -46,7 +46,7 @@ class _State:
 
 
 def first_failed(connection: sqlite3.Connection, operations: Sequence[Operation], nonce: str | None) -> int | None:
-    """Apply the operations, each of another record, up to the first whose condition fails; return which that is."""
+    """Apply the operations, each to another record, up to the first failed condition; return its index."""
     for index, operation in enumerate(operations):
         if not _is_applied(connection, operation, nonce):
             return index
@@ -54,7 +54,7 @@ def first_failed(connection: sqlite3.Connection, operations: Sequence[Operation]
 
 
 def was_applied(connection: sqlite3.Connection, operations: Sequence[Operation], nonce: str | None) -> bool:
-    """Tell whether the write with this nonce is what the records are from."""
+    """Return whether the records carry the nonce of this write."""
     if nonce is None:
         return False
     states = (_state(connection, operation.key) for operation in operations if isinstance(operation, Put | Update))
@@ -62,7 +62,7 @@ def was_applied(connection: sqlite3.Connection, operations: Sequence[Operation],
 
 
 def _is_applied(connection: sqlite3.Connection, operation: Operation, nonce: str | None) -> bool:
-    """Apply the operation if its conditions hold; tell whether they did."""
+    """Apply the operation if its conditions hold; return whether they did."""
     match operation:
         case Put(when=()):
             return _changed(connection, _PUT, _put(operation, nonce))

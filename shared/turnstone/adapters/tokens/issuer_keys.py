@@ -1,4 +1,4 @@
-"""The public keys of an issuer of tokens, fetched from its address and kept for a while."""
+"""Public keys of a token issuer, fetched from its address and cached."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class _Held:
 
 
 class IssuerKeys:
-    """An issuer's keys by their ids. An id nobody knows has them fetched again: an issuer may have a new key.
+    """An issuer's keys by id. An unrecognised id triggers a new fetch: the issuer may have a new key.
 
-    They are fetched every FETCHED_EVERY_S at most, whatever ids strangers make up and however the issuer fares.
+    Fetches every FETCHED_EVERY_S at most, whatever ids clients make up and however the issuer fares.
     """
 
     def __init__(self, url: str, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class IssuerKeys:
         self._problem: str | None = None
 
     def key(self, key_id: str) -> Jwk | None:
-        """Return the key of that id, None if the issuer has none. Raises IssuerUnavailable if it can't be asked."""
+        """Return the key of that id, None if the issuer has none. Raises IssuerUnavailable if the fetch fails."""
         held = self._held
         if key_id not in held.keys or self._monotonic() >= held.until:
             held = self._refreshed(key_id)
@@ -56,14 +56,14 @@ class IssuerKeys:
         with self._fetching:
             now = self._monotonic()
             if now < self._held.until and key_id in self._held.keys:
-                return self._held  # somebody else fetched it while we waited
+                return self._held  # another thread fetched it during the wait
             if self._fetched_at is None or now - self._fetched_at >= FETCHED_EVERY_S:
                 self._fetched_at = now
                 self._problem = "the issuer's keys can't be fetched"
                 try:
                     self._held = _Held(_by_id(self._fetched()), now + KEPT_S)
                 except IssuerUnavailable as problem:
-                    self._problem = str(problem)  # whoever asks before the next fetch is told the same
+                    self._problem = str(problem)  # every caller before the next fetch gets the same answer
                     raise
                 self._problem = None
             if self._problem is not None:
@@ -71,7 +71,7 @@ class IssuerKeys:
             return self._held
 
     def _fetched(self) -> bytes:
-        """Return what the address answers, which must be all there is to it: no redirect, nothing compressed."""
+        """Return the complete body from the address: no redirect, no compression."""
         deadline = time.monotonic() + WHOLE_FETCH_S
         headers = {"accept": "application/json", "user-agent": "turnstone"}
         try:
@@ -96,12 +96,12 @@ class IssuerKeys:
 
 
 def _by_id(body: bytes) -> dict[str, Jwk]:
-    """Return the keys that may have signed a token, by their ids. Raises IssuerUnavailable if it is no set of keys."""
+    """Return the signing keys by id. Raises IssuerUnavailable unless the body is a key set."""
     try:
-        told = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise IssuerUnavailable("the issuer's keys can't be used: they are not JSON") from error
-    keys = told.get("keys") if isinstance(told, dict) else None
+    keys = parsed.get("keys") if isinstance(parsed, dict) else None
     if not isinstance(keys, list):
         raise IssuerUnavailable("the issuer's keys can't be used: they are not a JSON Web Key Set")
     usable = [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]

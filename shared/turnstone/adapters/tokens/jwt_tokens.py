@@ -1,4 +1,4 @@
-"""JSON Web Tokens of one issuer, signed with its private keys."""
+"""Verify JSON Web Tokens of one issuer, signed with its private keys."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from turnstone.domain.access.identity import Identity, caller_named
 from turnstone.domain.errors import Unauthenticated
 
 log = logging.getLogger(__name__)
-# Asymmetric ones only: with any other, who can check a token could make one.
+# Asymmetric algorithms only: with any other, a verifier could also sign.
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 REQUIRED = ("exp", "iss", "aud", "sub")
 LEEWAY_S = 30
 LISTS = ("roles", "teams", "projects", "namespaces")
-LAST_SECOND = 253_402_300_799  # of the year 9999, the last that a datetime holds
+LAST_SECOND = 253_402_300_799  # of the year 9999, the last of a datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a token must say.
+    """The required contents of a token.
 
     Attributes:
-        claims: which claim holds a field of the caller, by the field's name.
+        claims: the claim of each field of the caller, by the field's name.
         tenant: the tenant of all callers, None if a claim names it.
     """
 
@@ -44,12 +44,12 @@ class JwtTokens:
         self._expected = expected
 
     def identity(self, token: str) -> Identity:
-        """Return whom the token names. Raises Unauthenticated, and IssuerUnavailable without the issuer's keys."""
+        """Return the token's caller. Raises Unauthenticated, and IssuerUnavailable without the issuer's keys."""
         try:
             claims = self._checked(token)
             return self._named(claims)
         except (jwt.PyJWTError, Unauthenticated, ValueError, TypeError, OverflowError, RecursionError) as error:
-            log.info("a token was refused: %s", type(error).__name__)  # its kind only: messages may quote the token
+            log.info("a token was refused: %s", type(error).__name__)  # its type only: messages may quote the token
             raise Unauthenticated from None
 
     def _checked(self, token: str) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class JwtTokens:
         return claims
 
     def _named(self, claims: Mapping[str, Any]) -> Identity:
-        """Return whom the claims name. A list's claim may be missing, or a single text."""
+        """Return the caller named by the claims. A list's claim may be missing, or a single text."""
         fields = {name: claims[claim] for name, claim in self._expected.claims.items() if claim in claims}
         for name in LISTS:
             if isinstance(fields.get(name), str):

@@ -1,4 +1,4 @@
-"""The toolgroup `builtin::clock`, which needs nothing but the server."""
+"""Toolgroup `builtin::clock`, without dependencies outside the server."""
 
 from datetime import UTC, tzinfo
 from typing import Any
@@ -24,13 +24,13 @@ CURRENT_TIME = ToolDef(
 
 
 class ClockToolbox:
-    """Tells the time."""
+    """The current time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
-        """Return the one tool."""
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
+        """Return the toolgroup's only tool."""
         return (CURRENT_TIME,)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:

@@ -1,4 +1,4 @@
-"""Every kind of toolgroup; each is loaded when one of its groups is first made."""
+"""Factory of toolboxes; each provider's module is loaded on first use."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ WOLFRAM_ALPHA = "builtin::wolfram_alpha"
 PHOTOGEN = "builtin::photogen"
 CODE_INTERPRETER = "builtin::code_interpreter"
 LOCATION = ("toolgroups",)
-# what is said of a group that is off; the file is the operator's, which TURNSTONE_CONFIG names
+# the message for a disabled group; TURNSTONE_CONFIG names the operator's file
 TURNED_ON_BY = {
     PHOTOGEN: "[tools.photogen] in the server's file names a provider and a model that makes images",
     CODE_INTERPRETER: "runs in [tools.code_interpreter] of the server's file names where code is run",
 }
 
 
-class ToolMeans(NamedTuple):
-    """What making toolboxes takes, of the place they are made in. All but the clock are asked for when needed.
+class ToolDependencies(NamedTuple):
+    """Dependencies of toolboxes, from their environment. All but the clock are created on demand.
 
     Attributes:
-        settings: returns what the operator says of tools.
-        keys: returns the key that a variable or a secret of this name holds.
-        fetcher: returns what asks addresses outside; it may also reach that of the operator it is told, if it is.
-        image_model: makes the image model that the operator names; None where there is none.
-        mcp: makes the toolbox of a group that an MCP server has.
-        code_interpreter: makes the toolbox that runs code; None where nobody does.
-        close: lets go of what the making of toolboxes has opened.
+        settings: returns the operator's settings of tools.
+        keys: returns the key from a variable or secret of this name.
+        fetcher: returns the guarded fetcher; it may also reach the operator's address, if given.
+        image_model: creates the operator's image model; None without one.
+        mcp: creates the toolbox of an MCP server's group.
+        code_interpreter: creates the toolbox that runs code; None where that is not supported.
+        close: releases the resources opened for toolboxes.
     """
 
     settings: Callable[[], ToolSettings]
@@ -54,10 +54,10 @@ class ToolMeans(NamedTuple):
 
 
 class EveryToolKind:
-    """Makes toolboxes; those of the groups that come with the server are made once."""
+    """Creates toolboxes; those of builtin groups only once."""
 
-    def __init__(self, means: ToolMeans) -> None:
-        self._means = means
+    def __init__(self, deps: ToolDependencies) -> None:
+        self._deps = deps
         self._lock = RLock()
         self._made: dict[str, Toolbox] = {}
         self._builtin: dict[str, Callable[[], Toolbox]] = {
@@ -65,13 +65,13 @@ class EveryToolKind:
             WEBSEARCH: self._websearch,
             WOLFRAM_ALPHA: self._wolfram_alpha,
         }
-        if means.image_model is not None:
-            self._builtin[PHOTOGEN] = partial(self._photogen, means.image_model)
-        if means.code_interpreter is not None:
-            self._builtin[CODE_INTERPRETER] = means.code_interpreter
+        if deps.image_model is not None:
+            self._builtin[PHOTOGEN] = partial(self._photogen, deps.image_model)
+        if deps.code_interpreter is not None:
+            self._builtin[CODE_INTERPRETER] = deps.code_interpreter
 
     def builtin(self) -> tuple[str, ...]:
-        """Return the names of the groups that come with this server."""
+        """Return the names of this server's builtin groups."""
         return tuple(self._builtin)
 
     def build(self, group: Toolgroup) -> Toolbox:
@@ -79,34 +79,34 @@ class EveryToolKind:
         if group.provider_id == BUILTIN:
             return self._of_builtin(group.provider_resource_id)
         if group.provider_id != MCP:
-            said = f"this server has no tool provider {group.provider_id!r}; it has: {BUILTIN}, {MCP}"
-            raise Unsupported(f"toolgroup {group.identifier!r}: {said}", LOCATION)
+            message = f"this server has no tool provider {group.provider_id!r}; it has: {BUILTIN}, {MCP}"
+            raise Unsupported(f"toolgroup {group.identifier!r}: {message}", LOCATION)
         if group.mcp_endpoint is None:
-            said = f"toolgroup {group.identifier!r} has no mcp_endpoint; register it with one"
-            raise InvalidRequest(said, LOCATION)
-        return self._means.mcp(group)
+            message = f"toolgroup {group.identifier!r} has no mcp_endpoint; register it with one"
+            raise InvalidRequest(message, LOCATION)
+        return self._deps.mcp(group)
 
     def remote(self) -> Toolbox:
-        """Return what runs calls where their agent's own definition says."""
+        """Return the toolbox of calls that run at the address in their agent's own definition."""
         return self._remote
 
     def close(self) -> None:
-        """Let go of connections that toolboxes keep; no toolbox is asked after that."""
-        self._means.close()
+        """Close the connections of toolboxes; no toolbox is used after that."""
+        self._deps.close()
 
     @cached_property
     def _remote(self) -> Toolbox:
         from turnstone.adapters.tools.remote.remote import RemoteToolbox
 
-        return RemoteToolbox(self._means.fetcher(None))
+        return RemoteToolbox(self._deps.fetcher(None))
 
     def _of_builtin(self, name: str) -> Toolbox:
         make = self._builtin.get(name)
         if make is None:
-            known = ", ".join(self._builtin)
+            names = ", ".join(self._builtin)
             if name in TURNED_ON_BY:
                 raise Unsupported(f"{name!r} is off on this server; it is on where {TURNED_ON_BY[name]}", LOCATION)
-            raise Unsupported(f"this server has no tools {name!r}; it has: {known}", LOCATION)
+            raise Unsupported(f"this server has no tools {name!r}; it has: {names}", LOCATION)
         with self._lock:
             made = self._made.get(name)
             if made is None:
@@ -116,17 +116,17 @@ class EveryToolKind:
     def _clock(self) -> Toolbox:
         from turnstone.adapters.tools.clock import ClockToolbox
 
-        return ClockToolbox(self._means.clock)
+        return ClockToolbox(self._deps.clock)
 
     def _websearch(self) -> Toolbox:
         from turnstone.adapters.tools.web.websearch import WebSearchToolbox
 
-        return WebSearchToolbox(self._means.settings().websearch, self._means.keys, self._means.fetcher)
+        return WebSearchToolbox(self._deps.settings().websearch, self._deps.keys, self._deps.fetcher)
 
     def _wolfram_alpha(self) -> Toolbox:
         from turnstone.adapters.tools.web.wolfram import WolframToolbox
 
-        return WolframToolbox(self._means.settings().wolfram_alpha, self._means.keys, self._means.fetcher)
+        return WolframToolbox(self._deps.settings().wolfram_alpha, self._deps.keys, self._deps.fetcher)
 
     def _photogen(self, image_model: Callable[[], ImageModel]) -> Toolbox:
         from turnstone.adapters.tools.images.photogen import PhotogenToolbox

@@ -1,4 +1,4 @@
-"""The tools of a process that runs no turns."""
+"""Empty tools of a process that runs no turns."""
 
 from typing import NoReturn
 

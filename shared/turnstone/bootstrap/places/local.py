@@ -133,7 +133,7 @@ class LocalServer:
         self.core.sweeper.sweep(self._clock.now() + LONGEST_SWEEP)
 
     def _attend(self, turn: TurnRef) -> datetime | None:
-        return self.core.recovery.attend(turn).look_again_at
+        return self.core.recovery.attend(turn).check_at
 
 
 def _make_data_folder(settings: LocalSettings) -> None:

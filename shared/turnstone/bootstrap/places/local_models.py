@@ -80,7 +80,7 @@ def model_to_try(settings: LocalSettings) -> ModelToTry:
     catalogue = read_catalogue(settings)
     if catalogue is None:
         return ModelToTry(OFFLINE if settings.model_url == OFFLINE else None)
-    default = catalogue.providers.get(catalogue.known().default or "")
+    default = catalogue.providers.get(catalogue.configured_models().default or "")
     offline = OFFLINE if default is not None and default.type == "offline" else None
     is_of_variables = "model_url" in settings.model_fields_set or offline is not None
     providers = tuple(name for name in catalogue.providers if name != MODELS or not is_of_variables)

@@ -1,7 +1,7 @@
-"""Continuing a text on the Llama Stack wire: the request body, the answer, and the events of one.
+"""Text completions on the Llama Stack wire: the request body, the answer, and its events.
 
-Source: the types of `llama-stack-client` 0.2.12, whose types say that an event has `content`; servers of Llama Stack
-send `delta`, and applications read that. An event has both. A failure once a stream has begun is an error chunk.
+Source: the types of `llama-stack-client` 0.2.12, where an event has `content`; servers of Llama Stack send `delta`,
+and applications read that. An event has both. A failure once a stream has begun is an error chunk.
 """
 
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ NO_LOGPROBS = Field(description="Always null.", examples=[None])
 
 
 class InferCompletion(NullMeansDefault):
-    """A text that a model shall continue."""
+    """A text for a model to continue."""
 
     model_id: Annotated[str, Field(description="The model that continues the text.", examples=["llama3.2:3b"])]
     content: Annotated[
@@ -92,7 +92,7 @@ class CompletionChunk(Frozen):
 
 
 class CompletionEncoder:
-    """The continuation of one text, and the events of it."""
+    """Encodes the continuation of one text, and its events."""
 
     def whole(self, answer: Continuations) -> bytes:
         (only,) = answer.answers
@@ -105,7 +105,7 @@ class CompletionEncoder:
     def begun(self) -> bytes:
         return b""
 
-    def said(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return _data(CompletionChunk(delta=part, content=part)) if isinstance(part, str) else b""
 
     def ended(self, answer: Continuations) -> bytes:

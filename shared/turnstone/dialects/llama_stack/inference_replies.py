@@ -1,4 +1,4 @@
-"""What a model answers directly, on the Llama Stack wire.
+"""Direct answers of a model on the Llama Stack wire.
 
 Source: the types of `llama-stack-client` 0.2.12; a failure once a stream has begun is an error chunk.
 """
@@ -45,7 +45,7 @@ class EmbeddingsResponse(Frozen):
 
 
 class ChatCompletionEncoder:
-    """Answers, and the events of one."""
+    """Encodes answers, and the events of one."""
 
     def whole(self, answer: Inferred) -> bytes:
         message = answer.message.model_copy(update={"stop_reason": _stop_reason(answer.message)})
@@ -55,7 +55,7 @@ class ChatCompletionEncoder:
     def begun(self) -> bytes:
         return _event("start", TextDelta(text=""))
 
-    def said(self, text: str, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, text: str, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return _event("progress", TextDelta(text=text))
 
     def ended(self, answer: Inferred) -> bytes:
@@ -72,7 +72,7 @@ class ChatCompletionEncoder:
 
 
 def embeddings_frame(embedded: Embedded) -> tuple[bytes, Iterator[bytes], bytes]:
-    """Return what comes before, between and after the vectors in the JSON of a reply."""
+    """Return the JSON of a reply before, between and after the vectors."""
     return b'{"embeddings":[', map(to_json, embedded.vectors), b"]}"
 
 
@@ -85,7 +85,7 @@ def _data(chunk: ChatCompletionStreamChunk) -> bytes:
 
 
 def _stop_reason(message: CompletionMessage) -> StopReason:
-    """Return why the model stopped: where it calls, its message is over and its turn is not."""
+    """Return why the model stopped: with calls, its message is over and its turn is not."""
     is_calling = bool(message.tool_calls) and message.stop_reason == "end_of_turn"
     return "end_of_message" if is_calling else message.stop_reason
 

@@ -1,6 +1,6 @@
-"""Request bodies of the Llama Stack API that ask a model directly.
+"""Request bodies of the Llama Stack API for direct inference.
 
-Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls mean the default.
+Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls stand for the default.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -46,7 +46,7 @@ class ToolParamDefinition(NullMeansDefault):
 
 
 class ToolDefinition(NullMeansDefault):
-    """A tool as these routes take it; elsewhere the dialect writes its parameters as a list."""
+    """A tool in the form of these routes; elsewhere the dialect writes its parameters as a list."""
 
     tool_name: Annotated[str, Field(min_length=1)]
     description: str | None = None
@@ -56,12 +56,12 @@ class ToolDefinition(NullMeansDefault):
         parameters = (
             ToolParameter(
                 name=name,
-                parameter_type=told.param_type,
-                description=told.description,
-                required=told.required,
-                default=told.default,
+                parameter_type=parameter.param_type,
+                description=parameter.description,
+                required=parameter.required,
+                default=parameter.default,
             )
-            for name, told in (self.parameters or {}).items()
+            for name, parameter in (self.parameters or {}).items()
         )
         return ToolDef(name=self.tool_name, description=self.description, parameters=tuple(parameters))
 
@@ -115,9 +115,9 @@ class TextContent(Frozen):
 
 
 class EmbedContents(NullMeansDefault):
-    """`text_truncation` start or end cuts there what is too long for a model whose length is known here.
+    """`text_truncation` start or end cuts a text too long for the model there, if the model's length is configured.
 
-    With none, and of a model whose length is not known, nothing is cut: who can't take a text says so.
+    With none, or without a configured length, nothing is cut: the provider then reports a text that is too long.
     """
 
     model_id: str

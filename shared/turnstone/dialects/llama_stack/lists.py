@@ -1,6 +1,6 @@
-"""Lists on the Llama Stack wire: what is asked of them, and the page they are answered with.
+"""Lists on the Llama Stack wire: the query, and the page of an answer.
 
-Source: the contract's PaginatedResponse, with a `cursor` of ours beside it.
+Source: the contract's PaginatedResponse, with a `cursor` of ours next to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,12 +10,12 @@ from pydantic_core import to_json
 
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.lists import ORDER_KEY, Wanted, checked_cursor
+from turnstone.domain.lists import ORDER_KEY, ListQuery, checked_cursor
 from turnstone.domain.values.model import Frozen
 
 ALL = -1
 LARGEST = 1_000_000_000
-NOTHING = ["", "null"]  # what clients send for a number they don't mean to give
+NOTHING = ["", "null"]  # values that clients send for an omitted number
 
 
 def _number_from(least: int) -> dict[str, Any]:
@@ -27,7 +27,7 @@ QUERY: dict[str, dict[str, Any]] = {
     "limit": {"description": "How many entries at most; -1, or nothing, for all.", "schema": _number_from(ALL)},
     "cursor": {
         "description": "Continue where the answer with this cursor ended, at the same cost everywhere in the list.",
-        # the length shuts out a line's end, before which some patterns' ends match, too
+        # the length excludes a line's end, before which some patterns' ends match, too
         "schema": {
             "anyOf": [
                 {"type": "string", "pattern": f"^{ORDER_KEY.pattern}$", "minLength": 36, "maxLength": 36},
@@ -49,11 +49,11 @@ class Page(Frozen):
     cursor: str | None = None
 
 
-def wanted_in_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> Wanted:
-    """Return which part of a list is asked for, in lists that know names those of one name. Raises InvalidRequest."""
+def list_query(query: Mapping[str, Sequence[str]], *, by_name: bool = False) -> ListQuery:
+    """Return the requested part of a list, filtered by name in lists that support it. Raises InvalidRequest."""
     limit = _whole_number(query, "limit", ALL, at_least=ALL)
     cursor = only(query, "cursor")
-    return Wanted(
+    return ListQuery(
         start_index=_whole_number(query, "start_index", 0, at_least=0),
         limit=None if limit == ALL else limit,
         cursor=checked_cursor(cursor) if cursor else None,
@@ -68,7 +68,7 @@ def session_entry(shown: Mapping[str, Any]) -> bytes:
 
 
 def page_tail(url: str, cursor: str | None, *, has_more: bool) -> bytes:
-    """Return what comes after the entries in a page's JSON."""
+    """Return the JSON of a page after the entries."""
     return b"]," + to_json({"has_more": has_more, "url": url, "cursor": cursor})[1:]
 
 
@@ -76,7 +76,7 @@ def _whole_number(query: Mapping[str, Sequence[str]], name: str, otherwise: int,
     text = only(query, name)
     if text is None or text in NOTHING:
         return otherwise
-    text = text.removesuffix(".0")  # a whole number, too, as JSON schemas see it
+    text = text.removesuffix(".0")  # a whole number, too, in terms of JSON schemas
     digits = text.removeprefix("-")
     is_number = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST))
     if not is_number or not at_least <= int(text) <= LARGEST:

@@ -1,7 +1,7 @@
-"""What the Llama Stack API asks and answers about models, and about who provides what.
+"""Models and providers on the Llama Stack wire: requests and replies.
 
 Source: the types of `llama-stack-client` 0.2.12, and OpenAI's API reference; of requests, unknown fields are ignored,
-nulls mean the default.
+nulls stand for the default.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class RegisterModel(NullMeansDefault):
 
     @property
     def given(self) -> frozenset[str]:
-        """The fields of a model that the body gives."""
+        """The fields of a model in the body."""
         return given_fields(self, GIVEN)
 
     def to_model(self) -> Model:
@@ -47,7 +47,7 @@ class RegisterModel(NullMeansDefault):
 
 
 class ListedModel(Model):
-    """A model as clients of both APIs read it: OpenAI's fields stand beside those of Llama Stack."""
+    """A model for clients of both APIs: OpenAI's fields next to those of Llama Stack."""
 
     id: str
     object: Literal["model"] = "model"

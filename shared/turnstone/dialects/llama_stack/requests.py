@@ -1,6 +1,6 @@
 """Request bodies of the Llama Stack Agents API.
 
-Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nulls mean the default.
+Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nulls stand for the default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ class CreateSession(NullMeansDefault):
 
 
 class WantedTurns(NullMeansDefault):
-    """Which turns a reader of a session asks for, None for all. Source: the contract; a body of the GET may say it."""
+    """The requested turns of a session, None for all. Source: the contract; a body of the GET may name them."""
 
-    # what the parser takes beside an object
+    # the parser accepts more than objects
     model_config = ConfigDict(json_schema_extra={"type": ["object", "array"], "items": {"type": "string"}})
 
     turn_ids: Many[str] | None = None
@@ -41,7 +41,7 @@ class WantedTurns(NullMeansDefault):
 
 
 def turn_ids_in_query(values: list[str]) -> tuple[str, ...]:
-    """Return the ids of a repeated parameter, each of which may hold several, parted by commas.
+    """Return the ids of a repeated parameter, each of which may hold several, separated by commas.
 
     Source: the contract repeats the parameter; the official clients send commas.
     """
@@ -49,22 +49,22 @@ def turn_ids_in_query(values: list[str]) -> tuple[str, ...]:
 
 
 def only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
-    """Return the one value of that name, None if there is none. Raises InvalidRequest for several."""
+    """Return the single value of that name, None without one. Raises InvalidRequest for several."""
     values = query.get(name, ())
     if len(values) > 1:
         raise InvalidRequest(f"{name}: must be one value, not {len(values)}", ("query", name))
     return values[0] if values else None
 
 
-def refuse_unknown_provider(provider_id: str, *known: str) -> None:
-    """Raise Unsupported if none of the known providers is meant."""
-    if provider_id not in known:
-        there = ", ".join(known)
+def refuse_unknown_provider(provider_id: str, *registered: str) -> None:
+    """Raise Unsupported if the text names no registered provider."""
+    if provider_id not in registered:
+        there = ", ".join(registered)
         raise Unsupported(
             f"provider_id: this server has no provider {provider_id!r}; it has: {there}", ("provider_id",)
         )
 
 
 def given_fields(body: BaseModel, names: Mapping[str, str]) -> frozenset[str]:
-    """Return the fields that a body gives, by what they are called where it is registered."""
+    """Return the given fields of a body, by their names in the registry."""
     return frozenset(names[name] for name in body.model_fields_set if name in names)

@@ -1,6 +1,6 @@
-"""What the Llama Stack API asks and answers about shields, and what this server can't keep its word on.
+"""Shields on the Llama Stack wire, and refusals of their unsupported fields.
 
-Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls mean the default.
+Source: the types of `llama-stack-client` 0.2.12; of requests, unknown fields are ignored, nulls stand for the default.
 """
 
 from pydantic import Field
@@ -23,11 +23,11 @@ class RegisterShield(NullMeansDefault):
 
     @property
     def given(self) -> frozenset[str]:
-        """The fields of a shield that the body gives."""
+        """The fields of a shield in the body."""
         return given_fields(self, GIVEN)
 
     def to_shield(self) -> Shield:
-        """Return the shield. Raises Unsupported or InvalidRequest, naming the field that is wrong."""
+        """Return the shield. Raises Unsupported or InvalidRequest, naming the invalid field."""
         refuse_unknown_provider(self.provider_id, LLAMA_GUARD, BEDROCK, PATTERN)
         if self.provider_id == PATTERN:
             self._refuse_provider_shield(f"a shield of {PATTERN!r} is defined by its params alone")
@@ -35,8 +35,8 @@ class RegisterShield(NullMeansDefault):
             if (self.params or {}).get("checks") is not None:
                 self._refuse_provider_shield("checks need no guardrail")
             elif not self.provider_shield_id:
-                said = "provider_shield_id: must name the guardrail, unless params name checks"
-                raise InvalidRequest(said, ("provider_shield_id",))
+                message = "provider_shield_id: must name the guardrail, unless params name checks"
+                raise InvalidRequest(message, ("provider_shield_id",))
         return Shield(
             identifier=self.shield_id,
             provider_resource_id=self.shield_id if self.provider_shield_id is None else self.provider_shield_id,
@@ -55,7 +55,7 @@ class RunShield(NullMeansDefault):
     params: JsonObject = {}
 
     def refuse_unsupported(self) -> None:
-        """Raise Unsupported for params: a shield has those it was registered with."""
+        """Raise Unsupported for params: a shield runs with the ones of its registration."""
         if self.params:
             raise Unsupported(
                 "params: a shield always runs with those it was registered with; leave them out", ("params",)

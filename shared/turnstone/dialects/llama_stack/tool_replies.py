@@ -1,7 +1,7 @@
 """Answers of the Llama Stack API about toolgroups and tools.
 
-Source: the types of `llama-stack-client` 0.2.12; beside them, what 0.3.5 knows a tool by (`name`, `input_schema`,
-`output_schema`), and 0.1.9 (`tool_host`). One object is listed by both of the paths that list tools.
+Source: the types of `llama-stack-client` 0.2.12; next to them, the fields of 0.3.5 (`name`, `input_schema`,
+`output_schema`), and of 0.1.9 (`tool_host`). Both paths that list tools return the same objects.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from turnstone.domain.values.model import Frozen
 
 JSON_LINES = "application/jsonl"
 TOOL_WORKED = 0
-TOOL_FAILED = 1  # clients tell failures by any code, and by the message
+TOOL_FAILED = 1  # clients detect failures by any code, and by the message
 
 
 class ToolgroupList(Frozen):
@@ -43,7 +43,7 @@ class ToolList(Frozen):
 
 
 class ToolRun(Frozen):
-    """What a tool answered that was run outside of any turn."""
+    """The answer of a tool run outside turns."""
 
     content: Content | None
     error_code: int | None = None
@@ -52,7 +52,7 @@ class ToolRun(Frozen):
 
 
 def tool_run_reply(group: Toolgroup, result: ToolResult, *, has_failed: bool) -> ToolRun:
-    """Return what a tool of the group answered; that of an MCP server is a list, and says that it did not fail."""
+    """Return a tool's answer as a reply; an MCP server's is a list, and states that it did not fail."""
     metadata = None if result.metadata is None else dict(result.metadata)
     is_mcp = group.provider_id == MCP
     content = items_of(result.content) if is_mcp else result.content
@@ -82,5 +82,5 @@ def tool_list(groups: Iterable[tuple[Toolgroup, Iterable[ToolDef]]]) -> ToolList
 
 
 def tool_lines(groups: Iterable[tuple[Toolgroup, Iterable[ToolDef]]]) -> bytes:
-    """Return the tools as clients of 0.1 and 0.2.0 read a list of them: one object in each line."""
+    """Return the tools as a list for clients of 0.1 and 0.2.0: one object in each line."""
     return b"".join(tool.model_dump_json().encode() + b"\n" for tool in tool_list(groups).data)

@@ -1,6 +1,6 @@
-"""What the Llama Stack API asks about toolgroups and tools, and what this server can't keep its word on.
+"""Requests of the Llama Stack API about toolgroups and tools, and refusals of their unsupported fields.
 
-Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls mean the default.
+Source: the types of `llama-stack-client` 0.2.12; unknown fields are ignored, nulls stand for the default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ class RegisterToolgroup(NullMeansDefault):
 
     @property
     def is_of_a_set_up_script(self) -> bool:
-        """The body names a group of Llama Stack's own with the provider that it has there."""
+        """Whether the body names a group of Llama Stack's own with its provider there."""
         return self.provider_id in PROVIDERS_ELSEWHERE.get(self.toolgroup_id, ())
 
     def to_toolgroup(self) -> Toolgroup:
-        """Return the toolgroup. Raises Unsupported or InvalidRequest, naming the field that is wrong."""
+        """Return the toolgroup. Raises Unsupported or InvalidRequest, naming the invalid field."""
         provider_id = BUILTIN if self.is_of_a_set_up_script else self.provider_id
         refuse_unknown_provider(provider_id, BUILTIN, MCP)
         if "/" in self.toolgroup_id:
@@ -53,12 +53,12 @@ class InvokeTool(NullMeansDefault):  # type: ignore[no-redef] # the plugin names
 
 
 def mcp_endpoint_in(query: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the address of the MCP server whose tools are to be listed, None if none is named.
+    """Return the address of the MCP server whose tools are to be listed, None without one.
 
     Source: the official clients send an object's fields in brackets, `mcp_endpoint[uri]`.
 
     Raises:
-        InvalidRequest: it is no address.
+        InvalidRequest: the value is not an address.
     """
     named = {name: values for name, values in query.items() if name.partition("[")[0] == "mcp_endpoint"}
     if not named:
@@ -67,5 +67,5 @@ def mcp_endpoint_in(query: Mapping[str, Sequence[str]]) -> str | None:
     try:
         return McpEndpoint(uri=uri).uri
     except ValidationError:
-        said = "mcp_endpoint: send mcp_endpoint[uri]=, an address that begins with http:// or https://"
-        raise InvalidRequest(said, ("mcp_endpoint",)) from None
+        message = "mcp_endpoint: send mcp_endpoint[uri]=, an address that begins with http:// or https://"
+        raise InvalidRequest(message, ("mcp_endpoint",)) from None

@@ -1,6 +1,6 @@
-"""Methods of the Llama Stack clients that this server does not have, and what to do instead where there is something.
+"""Methods of the Llama Stack clients that this server does not have, with alternatives where there are any.
 
-Source: the resources of `llama-stack-client` 0.1.9 to 0.3.5, which asks for some under another prefix, and of 0.0.53 to
+Source: the resources of `llama-stack-client` 0.1.9 to 0.3.5, which use some under another prefix, and of 0.0.53 to
 0.0.63, which prefix every path with `/alpha`.
 """
 

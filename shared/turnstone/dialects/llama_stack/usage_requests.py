@@ -1,4 +1,4 @@
-"""What is asked of usage: a route of ours, in the manner of the others."""
+"""Query of usage, on a route of our own in the style of the others."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.usage.usage_report import UsageWanted
+from turnstone.domain.usage.usage_report import UsageQuery
 
 TEXT = {"type": "string"}
 DAY_LENGTH = len("2026-11-22")
@@ -21,9 +21,9 @@ QUERY: dict[str, dict[str, Any]] = {
 }
 
 
-def usage_in_query(query: Mapping[str, Sequence[str]]) -> UsageWanted:
-    """Return whose usage is asked for, and of which days. Raises InvalidRequest."""
-    return UsageWanted(
+def usage_in_query(query: Mapping[str, Sequence[str]]) -> UsageQuery:
+    """Return the requested agents, sessions and days. Raises InvalidRequest."""
+    return UsageQuery(
         agent_id=only(query, "agent_id") or None,
         session_id=only(query, "session_id") or None,
         first_day=_day(query, "from"),

@@ -1,7 +1,7 @@
-"""How an agent was described to the Agents API of September 2024, in today's terms.
+"""Translate agents of the Agents API of September 2024 to the current form.
 
 Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40; unknown fields are ignored, nulls
-mean the default.
+stand for the default.
 """
 
 from typing import Literal, Self
@@ -17,7 +17,7 @@ StrategyName = Literal["greedy", "top_p", "top_k"]
 
 
 class SamplingParams2024(NullMeansDefault):
-    """How the model chooses tokens: with the name of a strategy and its numbers beside it, or as today."""
+    """Sampling of tokens: with the name of a strategy and its numbers next to it, or as today."""
 
     strategy: StrategyName | Strategy = Greedy.model_construct()
     temperature: Number | None = None
@@ -48,15 +48,15 @@ class SamplingParams2024(NullMeansDefault):
             return self.strategy
         if self.strategy == "top_k":
             return TopK(top_k=self.top_k or 1)
-        if self.strategy == "greedy" or self.temperature == 0:  # at which only the likeliest token is left
+        if self.strategy == "greedy" or self.temperature == 0:  # at which only the most likely token is left
             return Greedy()
         return TopP(temperature=self.temperature, **({} if self.top_p is None else {"top_p": self.top_p}))
 
 
 class AgentConfig2024(AgentConfig):
-    """An agent's configuration, with sampling as it was sent then."""
+    """An agent's configuration, with sampling in the form of that time."""
 
-    # what it is made into before anybody reads it is what the wider class says
+    # the validated value already has the type of the wider class
     sampling_params: SamplingParams2024 = SamplingParams2024.model_construct()  # type: ignore[assignment]
 
     def to_config(self) -> AgentConfig:

@@ -8,13 +8,13 @@ from turnstone.domain.refs import TurnRef
 
 
 class TurnNamed(AgentNamed):
-    """A turn; without its session, which clients of that time did not send, it is looked for in all of the agent's."""
+    """A turn; clients of that time did not send its session, so it is looked up in all of the agent's."""
 
     session_id: str | None = None
     turn_id: str
 
     def ref(self, tenant: str) -> TurnRef | None:
-        """Return which turn it is, None without its session."""
+        """Return the reference to the turn, None without its session."""
         if self.session_id is None:
             return None
         return TurnRef(tenant=tenant, agent_id=self.agent_id, session_id=self.session_id, turn_id=self.turn_id)

@@ -1,4 +1,4 @@
-"""Answers of the Agents API of September 2024: today's, with what that time's clients know beside it.
+"""Replies of the Agents API of September 2024: today's, with the fields of that time's clients next to them.
 
 Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40.
 """
@@ -39,7 +39,7 @@ class Turn2024(Turn):
 
 
 class Session2024(Frozen):
-    """A session as read; its turns are written into it one by one."""
+    """A session for readers; its turns are written into it one by one."""
 
     session_id: str
     session_name: str
@@ -66,9 +66,9 @@ def turn_wire(turn: Turn) -> bytes:
 
 
 def wire_2024(turn: bytes | Iterable[bytes]) -> bytes | Iterable[bytes]:
-    """Return a turn that is today's wire JSON as that time's; one that retrieved nothing is the same.
+    """Return a turn in today's wire JSON as that time's; without retrieval both are the same.
 
-    The pieces of a large turn are read twice.
+    Reads the pieces of a large turn twice.
     """
     if isinstance(turn, bytes):
         return turn if RETRIEVAL not in turn else turn_wire(Turn.model_validate_json(turn))

@@ -1,7 +1,7 @@
-"""Requests of the Agents API of September 2024, which name what they are about in the body.
+"""Requests of the Agents API of September 2024, which carry resource ids in the body.
 
 Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40; unknown fields are ignored, nulls
-mean the default.
+stand for the default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,17 +28,17 @@ class SessionNamed(AgentNamed):
 
 
 class SessionWanted(SessionNamed):
-    """A session to read, with all its turns or with some of them."""
+    """A request for a session, with all its turns or with some of them."""
 
     turn_ids: Many[str] | None = None
 
 
 def query_of(*names: str, optional: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return what the API's document tells of ids in a query."""
-    told = {"description": "The id to look up.", "schema": {"type": "string"}}
-    return {name: {**told, "required": name not in optional} for name in (*names, *optional)}
+    """Return the OpenAPI parameters for ids in a query."""
+    parameter = {"description": "The id to look up.", "schema": {"type": "string"}}
+    return {name: {**parameter, "required": name not in optional} for name in (*names, *optional)}
 
 
 def named_in_query(query: Mapping[str, Sequence[str]], *names: str) -> dict[str, str]:
-    """Return those of the names that the query has, with their values. Raises InvalidRequest for one told twice."""
+    """Return the query's values of those names. Raises InvalidRequest for a repeated one."""
     return {name: value for name in names if (value := only(query, name)) is not None}

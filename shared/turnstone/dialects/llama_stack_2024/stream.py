@@ -1,7 +1,7 @@
-"""A turn's events as streams of September 2024 carried them, today's fields among them.
+"""Events of a turn in the streams of September 2024, with today's fields among them.
 
-Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40. Its turns knew no waiting: one
-that waits for its client is told as complete, and goes on with that client's tool messages.
+Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40. Its turns had no awaiting state:
+a turn that awaits its client is reported as complete, and continues with that client's tool messages.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class ToolCallDelta2024(Frozen):
 
 
 class StepProgressed2024(StepProgressed):
-    """What a step says, under the names of that time; `text_delta` is what the logger of client 0.0.63 reads."""
+    """Progress of a step in the names of that time; the logger of client 0.0.63 reads `text_delta`."""
 
     model_response_text_delta: str | None = None
     text_delta: str | None = None
@@ -81,7 +81,7 @@ class TurnStream2024:
         self._running: str | None = None
 
     def encode(self, event: TurnEvent) -> bytes:
-        """Return the event as server-sent events, in most cases one."""
+        """Return the event as server-sent events, usually one."""
         if isinstance(event, TurnFailed):
             return encode(event)
         return b"".join(map(_data, self._payloads(event)))
@@ -98,7 +98,7 @@ class TurnStream2024:
             case StepProgressed(step_type=step_type, step_id=step_id, delta=delta):
                 yield _progress(step_type, step_id, delta)
             case StepCompleted(step_details=step):
-                # a step that the client ran is told whole: its answers are the client's own
+                # a step of the client is sent whole: its answers are the client's own
                 if isinstance(step, ToolExecutionStep) and step.step_id == self._running:
                     for response in step.tool_responses:
                         yield _progress(event.step_type, event.step_id, TextDelta(text=text_of(response.content)))
@@ -127,6 +127,6 @@ def _progress(
 
 
 def _data(payload: Payload) -> bytes:
-    # built by hand, because what it is made of has been checked
+    # built by hand, because its parts are validated already
     chunk = TurnChunk2024.model_construct(event=Event2024.model_construct(payload=payload))
     return b"data: " + chunk.model_dump_json().encode() + b"\n\n"

@@ -1,4 +1,4 @@
-"""Request bodies of the Agents API of September 2024 that start a turn, or go on with one by what tools answered.
+"""Request bodies of the Agents API of September 2024 that start a turn, or resume one with tool answers.
 
 Source: the contract's file on that API, and the wire of `llama-stack-client` 0.0.40.
 """
@@ -17,7 +17,7 @@ from turnstone.domain.values.numbers import Flag
 
 
 class ToolAnswer2024(Frozen):
-    """What a tool answered, under the name that its role had then."""
+    """A tool's answer, under the role name of that time."""
 
     role: Literal["ipython"] = "ipython"
     call_id: str
@@ -40,8 +40,8 @@ class CreateTurn2024(SessionNamed):
     stream: Flag = False
 
     def to_new_turn(self) -> NewTurn:
-        """Return what is asked of the turn. Raises Unsupported."""
+        """Return the request of the turn. Raises Unsupported."""
         if self.attachments:
-            said = "attachments: this server has no memory banks yet; leave the list empty"
-            raise Unsupported(said, ("attachments",))
+            refusal = "attachments: this server has no memory banks yet; leave the list empty"
+            raise Unsupported(refusal, ("attachments",))
         return NewTurn(messages=tuple(map(todays_message, self.messages)))

@@ -1,4 +1,4 @@
-"""OpenAI's embeddings: what is asked for, and the reply.
+"""OpenAI's embeddings: the request, and the reply.
 
 Source: the OpenAI API reference; base64 is of single-precision floats, little-endian.
 """
@@ -60,12 +60,12 @@ class EmbeddingList(Frozen):
     usage: EmbeddingUsage
 
 
-def embeddings_frame(embedded: Embedded, asked: CreateEmbedding) -> tuple[bytes, Iterator[bytes], bytes]:
-    """Return what comes before, between and after the entries in the JSON of a reply."""
+def embeddings_frame(embedded: Embedded, body: CreateEmbedding) -> tuple[bytes, Iterator[bytes], bytes]:
+    """Return the JSON of a reply before, between and after the entries."""
     tokens = embedded.tokens or 0
-    tail = {"model": asked.model, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+    tail = {"model": body.model, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
     entries = (
-        to_json({"object": "embedding", "index": index, "embedding": _written(vector, asked.encoding_format)})
+        to_json({"object": "embedding", "index": index, "embedding": _written(vector, body.encoding_format)})
         for index, vector in enumerate(embedded.vectors)
     )
     return b'{"object":"list","data":[', entries, b"]," + to_json(tail)[1:]

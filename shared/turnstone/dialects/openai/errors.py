@@ -1,4 +1,4 @@
-"""Errors as OpenAI's clients read them.
+"""Error envelopes of OpenAI's API.
 
 Source: the OpenAI API reference; a client chooses the class of its exception by the status, and shows nothing of a body
 that has no `error`. Its `code` is a text or null, and holds OpenAI's code where OpenAI documents one, else ours.
@@ -13,9 +13,9 @@ from turnstone.domain import errors
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.errors.places import field_of, sentence_of
 
-# what is not here is the caller's mistake below 500, the server's from there on
+# any other error is the caller's mistake below 500, the server's from there on
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-# OpenAI's own, where it documents one that means the same
+# OpenAI's own code, where it documents an equivalent one
 DOCUMENTED: Mapping[ErrorCode, str] = {
     ErrorCode.UNAUTHENTICATED: "invalid_api_key",
     ErrorCode.MODEL_BUSY: "rate_limit_exceeded",
@@ -38,7 +38,7 @@ class OpenAIEnvelope:
         return to_json(openai_error(status, message, code))
 
     def invalid(self, problems: Sequence[Mapping[str, Any]], code: ErrorCode) -> bytes:
-        """Return one sentence of all problems; `param` names the field of the first."""
+        """Return one sentence about all problems; `param` names the field of the first."""
         param = field_of(problems[0]["loc"])
         return to_json(openai_error(400, sentence_of(problems), code, param or None))
 
@@ -48,7 +48,7 @@ class OpenAIEnvelope:
 
 
 class SharedEnvelope(OpenAIEnvelope):
-    """The envelope of paths that clients of both APIs use: what either reads, side by side."""
+    """The envelope of paths shared by clients of both APIs: the fields of either, side by side."""
 
     name = "Shared"
     prefix = "/v1/"
@@ -66,7 +66,7 @@ SHARED = SharedEnvelope()
 
 
 def openai_error(status: int, message: str, code: ErrorCode, param: str | None = None) -> dict[str, object]:
-    """Return the object of an error, which a stream ends with, too."""
+    """Return the object of an error, which also ends a stream."""
     kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     return {"error": {"message": message, "type": kind, "param": param, "code": DOCUMENTED.get(code, code)}}
 

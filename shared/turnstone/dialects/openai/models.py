@@ -1,6 +1,6 @@
-"""Models as OpenAI's clients list them.
+"""Models on OpenAI's wire.
 
-Source: the OpenAI API reference. When a model was made is known to nobody here, so `created` is 0.
+Source: the OpenAI API reference. The creation time of a model is not available here, so `created` is 0.
 """
 
 from collections.abc import Iterable

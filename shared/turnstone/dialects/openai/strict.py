@@ -1,4 +1,4 @@
-"""What OpenAI's request bodies are made of: fields that mean nothing here are refused by name, or passed on."""
+"""Base classes of OpenAI's request bodies: fields without meaning here are refused by name, or passed on."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -8,7 +8,7 @@ from pydantic import ConfigDict, ValidationInfo, model_validator
 from turnstone.domain.values.model import NullMeansDefault, refuse_too_deep
 
 NOT_A_CALLERS = "is set by this server; leave it out"
-# which address is asked with whose key: some gateways read that from a body, and would send this server's key there
+# target and credentials of the request: some gateways read them from a body, and would send this server's key there
 OF_THE_CONNECTION = {
     *("apitype", "apiversion", "authorization", "customllmprovider", "defaultheaders", "extrabody", "extraheaders"),
     *("extraquery", "fallbacks", "headers", "litellmparams", "modellist", "organization", "proxies", "proxy"),
@@ -24,7 +24,7 @@ OF_DATA = {
 
 
 class Strict(NullMeansDefault):
-    """A value in which null means the default, and a field that is not known here is a mistake."""
+    """A value in which null stands for the default, and an unrecognised field is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -32,16 +32,16 @@ class Strict(NullMeansDefault):
     @classmethod
     def drop_nulls(cls, fields: Any) -> Any:
         if isinstance(fields, dict):
-            known = cls.model_fields
-            return {name: value for name, value in fields.items() if value is not None or name not in known}
+            declared = cls.model_fields
+            return {name: value for name, value in fields.items() if value is not None or name not in declared}
         return fields
 
 
 class Open(NullMeansDefault):
-    """A value whose further fields are passed on to providers that speak OpenAI's API. In all, null is left out.
+    """A value whose further fields are passed on to providers with OpenAI's API. Nulls are omitted.
 
-    A further field can't be known by another case: servers written in Go read `Model` as `model`, and `\u017ftream` as
-    `stream`, so that it would replace what was checked here.
+    A further field must not differ from a field by case: servers written in Go read `Model` as `model`, and
+    `\u017ftream` as `stream`, so that it would replace the value checked here.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -53,12 +53,12 @@ class Open(NullMeansDefault):
 
     @model_validator(mode="after")
     def judge_further(self) -> Self:
-        known = {}
+        declared = {}
         if self.further:
-            known = {(field.alias or name).casefold(): name for name, field in type(self).model_fields.items()}
+            declared = {(field.alias or name).casefold(): name for name, field in type(self).model_fields.items()}
         for name, value in self.further.items():
-            if name.casefold() in known:
-                raise ValueError(f"{name}: must be written {known[name.casefold()]}")
+            if name.casefold() in declared:
+                raise ValueError(f"{name}: must be written {declared[name.casefold()]}")
             if _is_of_the_connection(name):
                 raise ValueError(f"{name}: {NOT_A_CALLERS}")
             try:
@@ -69,7 +69,7 @@ class Open(NullMeansDefault):
 
 
 class OpenBody(Open):
-    """The whole body of a request, whose further fields gateways look through for who is to be asked."""
+    """The whole body of a request, in whose further fields gateways search for the target."""
 
     @model_validator(mode="after")
     def judge_within_further(self) -> Self:
@@ -89,7 +89,7 @@ def _plain(name: str) -> str:
 
 
 def _first_of_the_connection(name: str, value: Any) -> str | None:
-    """Return the name of a field within the value, which is not nested too deep, that says who is to be asked."""
+    """Return the name of a field within the value, nested within the limit, that selects the target."""
     inside: Iterable[tuple[str, Any]] = ()
     if isinstance(value, dict):
         if _plain(name) in OF_DATA:

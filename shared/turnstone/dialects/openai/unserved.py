@@ -1,4 +1,4 @@
-"""Methods of OpenAI's client that this server does not have, those aside that Llama Stack's clients have, too.
+"""Methods of OpenAI's client that this server does not have, except those of Llama Stack's clients.
 
 Source: the resources of `openai` 3.54.0.
 """

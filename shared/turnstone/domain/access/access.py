@@ -1,4 +1,4 @@
-"""Who may see what: everything that is created bears a stamp of who created it, and of the groups that one was in.
+"""Access rules: a resource carries its owner, the creator, and the creator's groups at that time.
 
 Source: the access check of Llama Stack 0.2.x: a reader needs a match in every category that a resource names.
 """
@@ -10,7 +10,7 @@ ADMIN = "admin"
 
 
 class AccessAttributes(Frozen):
-    """Groups of people, by category; a category without groups says nothing."""
+    """Groups of people, by category; an empty category imposes no rule."""
 
     roles: tuple[str, ...] = ()
     teams: tuple[str, ...] = ()
@@ -22,16 +22,16 @@ class AccessAttributes(Frozen):
         return self.roles, self.teams, self.projects, self.namespaces
 
 
-class Stamp(Frozen):
-    """What a resource remembers of its creator; nothing for one that was stored before there were stamps."""
+class Ownership(Frozen):
+    """Owner and access list of a resource; empty for one stored before these existed."""
 
     owner: str | None = None
     attributes: AccessAttributes = AccessAttributes.model_construct()
 
 
-def stamp_of(caller: Caller) -> Stamp:
-    """Return the stamp of what this caller creates."""
-    return Stamp(owner=caller.principal, attributes=attributes_of(caller))
+def owner_of(caller: Caller) -> Ownership:
+    """Return the owner and access list of a resource that this caller creates."""
+    return Ownership(owner=caller.principal, attributes=attributes_of(caller))
 
 
 def attributes_of(caller: Caller) -> AccessAttributes:
@@ -40,23 +40,23 @@ def attributes_of(caller: Caller) -> AccessAttributes:
     )
 
 
-def may_see(caller: Caller, stamp: Stamp, *, owner_only: bool) -> bool:
-    """Tell whether the caller, of the same tenant, may see what bears the stamp.
+def may_see(caller: Caller, stamp: Ownership, *, owner_only: bool) -> bool:
+    """Return whether the caller, of the same tenant, may see a resource of this owner.
 
-    `owner_only` hides from others what names no groups.
+    `owner_only` hides resources without groups from callers other than the owner.
     """
     if stamp.owner == caller.principal:
         return True
     named = [
-        (wanted, had)
-        for wanted, had in zip(stamp.attributes.categories, attributes_of(caller).categories, strict=True)
-        if wanted
+        (required, had)
+        for required, had in zip(stamp.attributes.categories, attributes_of(caller).categories, strict=True)
+        if required
     ]
     if not named:
         return not (owner_only and stamp.owner is not None)
-    return all(set(wanted) & set(had) for wanted, had in named)
+    return all(set(required) & set(had) for required, had in named)
 
 
-def may_delete(caller: Caller, stamp: Stamp) -> bool:
-    """Tell whether the caller, of the same tenant, may delete what bears the stamp."""
+def may_delete(caller: Caller, stamp: Ownership) -> bool:
+    """Return whether the caller, of the same tenant, may delete a resource of this owner."""
     return stamp.owner == caller.principal or ADMIN in caller.roles

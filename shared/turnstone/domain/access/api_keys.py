@@ -1,8 +1,8 @@
-"""API keys: random tokens that are shown once, and of which only a hash is kept.
+"""API keys: random tokens that are shown once, and stored only as a hash.
 
-The hash is a plain SHA-256: there is nothing to guess about a token of 256 random bits, so nothing to slow guesses
-down for. A key is found by its hash. How long that takes says at most how a hash begins that the sender can compute
-but not choose, and from which nobody gets to a token; so it needs no comparison in constant time.
+The hash is a plain SHA-256: a token of 256 random bits cannot be guessed, so a slow hash would add nothing. A key is
+looked up by its hash. The timing of the lookup reveals at most the first bits of a hash, which the sender can compute
+but not choose, and from which no token can be derived; so no comparison in constant time is needed.
 """
 
 import re
@@ -16,12 +16,12 @@ from turnstone.domain.errors import InvalidRequest, Unauthenticated, UnusableTen
 from turnstone.domain.values.model import Frozen
 
 TOKEN_BYTES = 32
-MAX_NAMED_BYTES = 4_000  # what API Gateway's authorizers may tell of a caller is limited
+MAX_NAMED_BYTES = 4_000  # API Gateway limits the context of an authorizer
 _TOKEN = re.compile(r"ts_[A-Za-z0-9_-]{43}")
 
 
 class ApiKey(Frozen):
-    """An API key as it is kept: everything but the key itself."""
+    """A stored API key: everything except the key itself."""
 
     key_id: str
     name: str
@@ -35,27 +35,27 @@ class ApiKey(Frozen):
 
 
 def token_of(random: bytes) -> str:
-    """Return the token made of TOKEN_BYTES random bytes."""
+    """Return the token of TOKEN_BYTES random bytes."""
     return "ts_" + urlsafe_b64encode(random).decode().rstrip("=")
 
 
 def is_token(text: str) -> bool:
-    """Tell whether the text could be a token of ours."""
+    """Return whether the text has the form of a token of ours."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def hash_of(token: str) -> str:
-    """Return the hash under which a token is found."""
+    """Return the hash under which a token is stored."""
     return sha256(token.encode()).hexdigest()
 
 
 def refuse_unusable(key: ApiKey) -> None:
-    """Raise InvalidRequest if nobody could be known by the key."""
+    """Raise InvalidRequest if the key's names could not identify a caller."""
     try:
         caller_named(key.caller.model_dump())
     except UnusableTenant:
-        told = f"a tenant's name may have at most {MAX_TENANT_BYTES} bytes, where each of % | : # counts as three"
-        raise InvalidRequest(told) from None
+        reason = f"a tenant's name may have at most {MAX_TENANT_BYTES} bytes, where each of % | : # counts as three"
+        raise InvalidRequest(reason) from None
     except Unauthenticated:
         raise InvalidRequest("a key must name a tenant and a principal, in valid UTF-8") from None
     if not key.name or not key.name.isprintable():

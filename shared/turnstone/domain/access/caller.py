@@ -1,4 +1,4 @@
-"""Who calls."""
+"""The caller of a request."""
 
 from pydantic import Field
 
@@ -6,10 +6,10 @@ from turnstone.domain.values.model import Frozen
 
 
 class Caller(Frozen):
-    """The identity a request's credentials prove: someone of a tenant, and the groups that one is in.
+    """The identity proved by a request's credentials: a principal of a tenant, and its groups.
 
     Attributes:
-        key_id: which key proved it, for the log; it is not stored, and decides nothing.
+        key_id: the key that proved it, for the log; never stored, and without influence on access.
     """
 
     tenant: str

@@ -1,4 +1,4 @@
-"""What credentials prove: whom they name, and for how long."""
+"""Identity proved by credentials, with its expiry."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,24 +11,24 @@ MAX_TENANT_BYTES = 256
 
 
 class Identity(NamedTuple):
-    """Whom a token names, and until when it does so of itself; None if that has no end."""
+    """The caller that a token names, and the token's expiry; None without one."""
 
     caller: Caller
     valid_until: datetime | None = None
 
 
 def caller_named(fields: Mapping[str, object]) -> Caller:
-    """Return the caller these fields name; a tenant and a principal are needed.
+    """Return the caller with these fields; a tenant and a principal are required.
 
     Raises:
-        UnusableTenant: its name is too long.
-        Unauthenticated: nobody is named.
+        UnusableTenant: the tenant's name is too long.
+        Unauthenticated: no caller is named.
     """
     try:
         caller = Caller.model_validate(fields)
         names = (caller.tenant, caller.principal, *caller.roles, *caller.teams, *caller.projects, *caller.namespaces)
         _ = [name.encode() for name in names]
-    except ValueError:  # a field of another type, or half a character, which JSON can hold and UTF-8 can't
+    except ValueError:  # a field of another type, or a lone surrogate, which JSON can hold and UTF-8 cannot
         raise Unauthenticated from None
     if not caller.tenant or not caller.principal:
         raise Unauthenticated
@@ -38,9 +38,9 @@ def caller_named(fields: Mapping[str, object]) -> Caller:
 
 
 def is_usable_tenant(name: str) -> bool:
-    """Tell whether a tenant may have the name: a longer one can't be told from the keys under which its turns are kept.
+    """Return whether a tenant may have the name: a longer one does not fit the supervisor's keys of its turns.
 
-    The keys keep four of the characters in three bytes each.
+    The keys encode four characters in three bytes each.
     """
     try:
         size_bytes = len(name.encode()) + 2 * sum(map(name.count, "%|:#"))

@@ -1,4 +1,4 @@
-"""An agent: its configuration, what a turn may override of it, and its record."""
+"""Agents: the configuration, a turn's overrides of it, and the record."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -25,7 +25,7 @@ class Greedy(Frozen):
 
 
 class TopP(Frozen):
-    """Nucleus sampling. The key `temperature` must be sent; null leaves it to the model."""
+    """Nucleus sampling. The key `temperature` must be sent; null uses the model's default."""
 
     type: Literal["top_p"] = "top_p"
     temperature: Positive | None
@@ -41,7 +41,7 @@ Strategy = Annotated[Greedy | TopP | TopK, Field(discriminator="type")]
 
 
 class SamplingParams(NullMeansDefault):
-    """How the model chooses tokens. `max_tokens` 0 means no limit of ours."""
+    """Sampling of tokens. `max_tokens` 0 sets no limit."""
 
     strategy: Strategy = Greedy.model_construct()
     max_tokens: Whole = 0
@@ -52,9 +52,9 @@ class SamplingParams(NullMeansDefault):
 class ToolConfig(NullMeansDefault):
     """How tools are offered. `tool_choice` is auto, required, none or the name of a tool.
 
-    For a model that is configured or registered as one without tools of its own, `tool_prompt_format` is the style in
-    which its prompt describes them, and `system_message_behavior` appends that to the instructions or has these replace
-    it. Other models are offered tools natively, whatever both say.
+    For a model that is configured or registered as one without native tools, `tool_prompt_format` is the style in
+    which its prompt describes them, and `system_message_behavior` appends that to the instructions or replaces it by
+    them. Other models are offered tools natively, and ignore both.
     """
 
     tool_choice: str = "auto"
@@ -68,7 +68,7 @@ class JsonSchemaFormat(Frozen):
 
 
 class GrammarFormat(Frozen):
-    """A grammar for providers that take one: `bnf` is `{"grammar": TEXT}`, in the provider's own notation."""
+    """A grammar for providers that support one: `bnf` is `{"grammar": TEXT}`, in the provider's own notation."""
 
     type: Literal["grammar"] = "grammar"
     bnf: JsonObject
@@ -83,7 +83,7 @@ class ToolGroupWithArgs(Frozen):
 
 
 ToolGroup = str | ToolGroupWithArgs
-MAX_TOOLS = 1_000  # more than any model takes
+MAX_TOOLS = 1_000  # more than any model accepts
 ToolGroups = Annotated[Many[ToolGroup], Field(max_length=MAX_TOOLS)]
 ClientTools = Annotated[Many[ToolDef], Field(max_length=MAX_TOOLS)]
 DefinedTools = Annotated[Many[AgentTool], Field(max_length=MAX_TOOLS, exclude_if=lambda tools: not tools)]
@@ -95,9 +95,9 @@ def toolgroup_name(toolgroup: ToolGroup) -> str:
 
 
 class AgentConfig(NullMeansDefault):
-    """What an agent is made of. Field order is the order on the wire.
+    """Configuration of an agent. Field order is the order on the wire.
 
-    `tools` are definitions as they were in September 2024, left out of answers where there are none.
+    `tools` are definitions as in September 2024, omitted from answers where there are none.
     """
 
     sampling_params: SamplingParams = SamplingParams.model_construct()
@@ -128,9 +128,9 @@ class AgentConfig(NullMeansDefault):
 
 
 class TurnOverrides(NullMeansDefault):
-    """What one turn changes of its agent; a field left out, or null, changes nothing.
+    """A turn's overrides of its agent; a missing or null field changes nothing.
 
-    Toolgroups are in addition to the agent's; every other field takes the place of the agent's.
+    Toolgroups are added to the agent's; every other field replaces the agent's.
     """
 
     instructions: str | None = None
@@ -151,7 +151,7 @@ class TurnOverrides(NullMeansDefault):
         return self
 
     def applied_to(self, config: AgentConfig) -> AgentConfig:
-        """Return the configuration of this turn."""
+        """Return the configuration with the overrides applied."""
         changes = {name: value for name in OVERRIDING if (value := getattr(self, name)) is not None}
         deprecated = {name: value for name in DEPRECATED if (value := getattr(self, name)) is not None}
         if self.tool_config is None and deprecated:
@@ -166,7 +166,7 @@ OVERRIDING = tuple(name for name in TurnOverrides.model_fields if name not in (*
 
 
 def tool_config_from_deprecated(fields: Any) -> Any:
-    """Fill `tool_config` from the two deprecated fields when only those were sent.
+    """Fill `tool_config` from the two deprecated fields if only those were sent.
 
     Source: the Llama Stack Agents contract (`tool_config` is always filled).
     """
@@ -179,7 +179,7 @@ def tool_config_from_deprecated(fields: Any) -> Any:
 def refuse_contradiction(
     tool_config: ToolConfig, tool_choice: ToolChoice | None, tool_prompt_format: ToolPromptFormat | None
 ) -> None:
-    """Raise ValueError if a deprecated field says something else than `tool_config`.
+    """Raise ValueError if a deprecated field contradicts `tool_config`.
 
     Source: the Llama Stack Agents contract, which fixes the sentences.
     """

@@ -1,4 +1,4 @@
-"""An agent's tool definitions of September 2024 in today's terms: tools that run on the server, and the client's."""
+"""Translate an agent's tool definitions of September 2024 to tools of the server and of the client."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ DESCRIPTIONS = {
 
 
 class TranslatedTools(NamedTuple):
-    """An agent's defined tools in today's terms.
+    """An agent's defined tools in the current form.
 
     Attributes:
-        server: what runs on the server; a tool with a place of its own to run at is in no toolgroup.
-        client: what the client runs.
+        server: the tools run on the server; one with a URL of its own is in no toolgroup.
+        client: the tools run by the client.
     """
 
     server: tuple[OfferedTool, ...] = ()
@@ -51,7 +51,7 @@ class TranslatedTools(NamedTuple):
 
 
 def translated_tools(config: AgentConfig) -> TranslatedTools:
-    """Return the defined tools in today's terms. Raises InvalidRequest for names that clash."""
+    """Return the defined tools in the current form. Raises InvalidRequest for names that clash."""
     refuse_clashing_names(config)
     return TranslatedTools(
         server=tuple(_offered(tool) for tool in config.tools if not _is_clients(tool)),
@@ -60,39 +60,39 @@ def translated_tools(config: AgentConfig) -> TranslatedTools:
 
 
 def refuse_clashing_names(config: AgentConfig) -> None:
-    """Raise InvalidRequest, naming the place, where a defined tool has the name of another or of a client tool."""
+    """Raise InvalidRequest, naming the position, for a defined tool with the name of another or of a client tool."""
     taken = {tool.name: "client_tools" for tool in config.client_tools}
     for index, tool in enumerate(config.tools):
         name = name_of(tool)
         if name in taken:
             field = "function_name" if isinstance(tool, FunctionCallTool) else "type"
-            said = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
-            raise InvalidRequest(said, ("tools", index, field))
+            message = f"two tools are named {name!r}: this one, and one of {taken[name]}; rename one"
+            raise InvalidRequest(message, ("tools", index, field))
         taken[name] = "tools"
 
 
 def name_of(tool: AgentTool) -> str:
-    """Return what the model calls the tool."""
+    """Return the tool's name for the model."""
     return tool.function_name if isinstance(tool, FunctionCallTool) else tool.type
 
 
 def definition_of(tool: AgentTool) -> ToolDef:
-    """Return the tool as the model is told of it."""
+    """Return the tool's definition for the model."""
     if isinstance(tool, FunctionCallTool):
         return ToolDef(name=tool.function_name, description=tool.description, parameters=tuple(_parameters(tool)))
-    does, name, means = DESCRIPTIONS[tool.type]
-    parameter = ToolParameter(name=name, parameter_type="string", description=means)
+    does, name, description_text = DESCRIPTIONS[tool.type]
+    parameter = ToolParameter(name=name, parameter_type="string", description=description_text)
     return ToolDef(name=tool.type, description=does, parameters=(parameter,))
 
 
 def _parameters(tool: FunctionCallTool) -> Iterator[ToolParameter]:
-    for name, told in tool.parameters.items():
+    for name, defined in tool.parameters.items():
         yield ToolParameter(
             name=name,
-            parameter_type=told.param_type,
-            description=told.description or "",
-            required=told.required,
-            default=told.default,
+            parameter_type=defined.param_type,
+            description=defined.description or "",
+            required=defined.required,
+            default=defined.default,
         )
 
 
@@ -129,5 +129,5 @@ def _options(tool: AgentTool) -> ToolOptions:
 
 
 def _plain(key: SecretStr | None) -> str | None:
-    """Return the key's text; an empty one is none, because clients of that time had to send one."""
+    """Return the key's text; empty counts as none, because clients of that time had to send one."""
     return key.get_secret_value() or None if key is not None else None

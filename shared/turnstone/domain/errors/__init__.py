@@ -1,48 +1,48 @@
-"""Everything that can go wrong, as one tree. No status codes here: `http/errors.py` holds the only tables.
+"""All errors of Turnstone, as one tree. No status codes here: `http/errors.py` holds the only tables.
 
 TurnstoneError
-├── InvalidRequest             the caller sent something that can't be accepted
+├── InvalidRequest             the request can't be accepted
 │   ├── Unsupported            a field whose function this server does not offer
 │   ├── UnknownModel           the registry is closed and has no such model
 │   └── CallsMismatch          tool responses that are not exactly those the turn waits for
 ├── Unauthenticated            the request proves no identity
 │   └── UnusableTenant         it names a tenant that can't be served
-├── Forbidden                  it is there, but not yours to do this to
-├── NotFound                   no such thing, or not yours
+├── Forbidden                  the resource is visible to the caller, but the action is not allowed
+├── NotFound                   no such resource, or not visible to the caller
 │   └── NotOpen                no turn of this id is open, for an operator
 ├── AlreadyRegistered          another definition has this name
 ├── NotServed                  a method of the clients that this server does not have
 ├── UnknownClient              a client of a version whose API this server does not speak
 ├── TurnConflict               the session or turn is in a state that forbids this
 │   ├── TurnRunning            another turn of the session runs
-│   ├── TurnNotAwaiting        a resume of a turn that waits for nothing, and can't be opened again
+│   ├── TurnNotAwaiting        a resume of a turn without pending calls, which can't be opened again
 │   └── TurnEnded              a turn that has ended can't be cancelled
 ├── IdempotencyMismatch        the key was used for another body
-├── BodyTooLarge               more bytes than the server takes
-├── Overloaded                 as many turns run as the server takes
-│   ├── TenantOverloaded       as many run as the server takes of one tenant
-│   └── Stopping               the server takes no more, because it stops
-├── LimitReached               as much is spent as this server allows
+├── BodyTooLarge               more bytes than the server accepts
+├── Overloaded                 the server's limit of running turns is reached
+│   ├── TenantOverloaded       the limit of one tenant's running turns is reached
+│   └── Stopping               the server shuts down and accepts no more
+├── LimitReached               a spending limit of this server is reached
 │   ├── TurnLimitReached       tokens, by one turn
 │   ├── TurnTimeReached        running time, by one turn
 │   └── DayLimitReached        tokens, by a tenant in a day
 ├── ModelError                 inference did not produce an answer
-│   ├── ModelFailed            the model refused or broke
-│   │   ├── ModelBusy          its provider takes no more requests now
+│   ├── ModelFailed            the model refused or failed
+│   │   ├── ModelBusy          its provider accepts no more requests now
 │   │   ├── ModelNotFound      its provider has no such model
 │   │   └── ModelRefused       its provider does not accept the request
-│   └── ModelTimedOut          the model was silent for too long
-├── ToolFailed                 a server tool could not answer; the model is told
-│   └── FetchFailed            a URL gave nothing that can be used
-│       └── FetchRefused       a rule of this server forbids to fetch it
-├── ToolgroupUnavailable       whoever has a toolgroup's tools can't be asked which there are
-│   ├── CredentialsMissing     a toolgroup's server wants credentials that the request did not hand on
-│   └── CredentialsRefused     it knows those of the request, and they are not enough
-├── ShieldFailed               a shield could not judge; what it is told to do then is done
+│   └── ModelTimedOut          the model sent nothing for too long
+├── ToolFailed                 a server tool could not answer; the model receives the message
+│   └── FetchFailed            a URL returned nothing usable
+│       └── FetchRefused       a rule of this server forbids fetching it
+├── ToolgroupUnavailable       the server of a toolgroup can't list its tools
+│   ├── CredentialsMissing     a toolgroup's server requires credentials that the request did not pass on
+│   └── CredentialsRefused     the request's credentials do not permit it
+├── ShieldFailed               a shield could not judge; its `on_failure` setting applies
 ├── LeaseLost                  this process may no longer write to the turn
-├── ContentLost                stored content is missing or damaged, and no retry brings it back
+├── ContentLost                stored content is missing or damaged, permanently
 ├── StoreUnavailable           the store can't be read or written now
-├── IssuerUnavailable          the keys that callers' tokens are signed with can't be had now
+├── IssuerUnavailable          the keys that verify callers' tokens can't be fetched now
 └── Conflict                   a condition of a write did not hold
 """
 
@@ -75,7 +75,7 @@ SIGN = "sign it with credentials that may call this API"
 
 
 class InvalidRequest(TurnstoneError):
-    """The caller sent something that can't be accepted."""
+    """The request can't be accepted."""
 
     def __init__(self, message: str, location: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
@@ -83,7 +83,7 @@ class InvalidRequest(TurnstoneError):
 
 
 class Unsupported(InvalidRequest):
-    """The caller asked for a function this server does not offer."""
+    """The request uses a function that this server does not offer."""
 
 
 class UnknownModel(InvalidRequest):
@@ -102,7 +102,7 @@ class Unauthenticated(TurnstoneError):
     """The request proves no identity.
 
     Attributes:
-        scheme: how a request can prove one, as HTTP's `Authorization` header names it; None where that is not told.
+        scheme: how a request can prove one, as HTTP's `Authorization` header names it; None where that is not revealed.
     """
 
     def __init__(self, scheme: str | None = None) -> None:
@@ -112,15 +112,15 @@ class Unauthenticated(TurnstoneError):
 
 
 class UnusableTenant(Unauthenticated):
-    """It names a tenant that can't be served; why is for the operator to know, not for the caller."""
+    """The credentials name a tenant that can't be served; the reason is for the operator, not for the caller."""
 
 
 class Forbidden(TurnstoneError):
-    """The caller may see it, but not do this to it."""
+    """The resource is visible to the caller, but the action is not allowed."""
 
 
 class NotFound(TurnstoneError):
-    """There is no such thing, or the caller may not see it."""
+    """The resource does not exist, or is not visible to the caller."""
 
     def __init__(self, kind: str, identifier: str) -> None:
         super().__init__(f"{kind} {identifier!r} not found")
@@ -129,7 +129,7 @@ class NotFound(TurnstoneError):
 
 
 class NotOpen(NotFound):
-    """No turn of this id is open in the tenant, as an operator is told."""
+    """No turn of this id is open in the tenant, for an operator's command."""
 
     def __init__(self, turn_id: str, tenant: str) -> None:
         super().__init__("open turn", turn_id)
@@ -151,13 +151,13 @@ class AlreadyRegistered(TurnstoneError):
 
 
 class NotServed(TurnstoneError):
-    """The clients have a method for this that the server does not have."""
+    """A method of the clients that this server does not have."""
 
     may_be_repeated = False
 
 
 class UnknownClient(TurnstoneError):
-    """The client is of a version whose API this server does not speak."""
+    """The client's version uses an API that this server does not support."""
 
     def __init__(self, version: str) -> None:
         super().__init__(f"this server supports clients of versions 0.1 to 0.3, not {version!r}; install one of those")
@@ -181,7 +181,7 @@ class TurnRunning(TurnConflict):
 
 
 class TurnNotAwaiting(TurnConflict):
-    """The turn waits for no tool responses."""
+    """The turn has no pending tool calls."""
 
     def __init__(self, turn_id: str, status: str, why: str = "and awaits no tool responses") -> None:
         super().__init__(f"turn {turn_id!r} is {status} {why}; start a new turn", turn_id)
@@ -189,7 +189,7 @@ class TurnNotAwaiting(TurnConflict):
 
 
 class TurnEnded(TurnConflict):
-    """The turn has ended, and not by being cancelled."""
+    """The turn has ended without being cancelled."""
 
     def __init__(self, turn_id: str, status: str) -> None:
         super().__init__(f"turn {turn_id!r} is {status}: there is nothing to cancel", turn_id)
@@ -204,7 +204,7 @@ class IdempotencyMismatch(TurnstoneError):
 
 
 class BodyTooLarge(TurnstoneError):
-    """The request has more bytes than the server takes."""
+    """The request has more bytes than the server accepts."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"the request body is over the limit of {limit_bytes} bytes (TURNSTONE_MAX_BODY_BYTES)")
@@ -212,12 +212,12 @@ class BodyTooLarge(TurnstoneError):
 
 
 class Overloaded(TurnstoneError):
-    """As many turns run as the server takes.
+    """The server's limit of running turns is reached.
 
     Attributes:
-        comes_first: what was refused goes on with something begun, and may wait in front of what is new.
-        why_not_later: why it did not wait, or not any longer, until one of them ended; empty if nobody waits here.
-        retry_after_s: when another try makes sense.
+        comes_first: whether the refused request continues started work, and may queue before new work.
+        why_not_later: why the request did not queue, or not longer; empty if this host has no queue.
+        retry_after_s: when a retry makes sense.
     """
 
     def __init__(self, limit: int) -> None:
@@ -238,7 +238,7 @@ class Overloaded(TurnstoneError):
 
 
 class TenantOverloaded(Overloaded):
-    """As many turns and questions of the tenant run as the server takes of one tenant."""
+    """The limit of one tenant's running turns and direct requests is reached."""
 
     def __init__(self, share: int, limit: int) -> None:
         super().__init__(limit)
@@ -254,20 +254,20 @@ class TenantOverloaded(Overloaded):
 
 
 class Stopping(Overloaded):
-    """The server stops, and takes no more turns."""
+    """The server shuts down and accepts no more turns."""
 
     def __str__(self) -> str:
         return SHUTTING_DOWN
 
 
 class LimitReached(TurnstoneError):
-    """As much is spent as this server allows."""
+    """A spending limit of this server is reached."""
 
     may_be_repeated = False
 
 
 class TurnLimitReached(LimitReached):
-    """A turn has spent the tokens that one may."""
+    """A turn has used its limit of tokens."""
 
     def __init__(self, spent_tokens: int, limit_tokens: int) -> None:
         super().__init__(
@@ -278,7 +278,7 @@ class TurnLimitReached(LimitReached):
 
 
 class TurnTimeReached(LimitReached):
-    """A turn has run for as long as one may."""
+    """A turn has used its limit of running time."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(
@@ -289,7 +289,7 @@ class TurnTimeReached(LimitReached):
 
 
 class DayLimitReached(LimitReached):
-    """A tenant has spent the tokens of the day."""
+    """A tenant has used its limit of tokens for the day."""
 
     def __init__(self, limit_tokens: int, ends_in: timedelta) -> None:
         super().__init__(
@@ -304,7 +304,7 @@ class ToolFailed(TurnstoneError):
     """A server tool could not answer; its message is shown to the model.
 
     Attributes:
-        refusal: why, where whoever has the tool wants other credentials; outside of turns it is the answer.
+        refusal: set where the tool's server requires other credentials; outside turns it is the answer.
     """
 
     def __init__(self, message: str, refusal: "ToolgroupUnavailable | None" = None) -> None:
@@ -313,18 +313,18 @@ class ToolFailed(TurnstoneError):
 
 
 class FetchFailed(ToolFailed):
-    """A URL gave nothing that can be used; the message shows its scheme, host and port at most."""
+    """A URL returned nothing usable; the message shows its scheme, host and port at most."""
 
     def __init__(self, shown: str, why: str) -> None:
         super().__init__(f"{shown} can't be fetched: {why}")
 
 
 class FetchRefused(FetchFailed):
-    """A rule forbids to fetch it, which the message names; nobody there was asked."""
+    """A rule forbids the fetch, and the message names it; no request reached that host."""
 
 
 class ToolgroupUnavailable(TurnstoneError):
-    """Whoever has a toolgroup's tools can't be asked which there are; the message tells no addresses' secrets."""
+    """The server of a toolgroup can't list its tools; the message contains no secrets of addresses."""
 
     def __init__(self, toolgroup_id: str, why: str) -> None:
         super().__init__(f"the tools of {toolgroup_id!r} are not available now: {why}")
@@ -332,19 +332,19 @@ class ToolgroupUnavailable(TurnstoneError):
 
 
 class CredentialsMissing(ToolgroupUnavailable):
-    """A toolgroup's server wants credentials that the request did not hand on; the message says how to."""
+    """A toolgroup's server requires credentials that the request did not pass on; the message explains the remedy."""
 
 
 class CredentialsRefused(ToolgroupUnavailable):
-    """A toolgroup's server lets nobody with the request's credentials do this."""
+    """A toolgroup's server does not accept the request's credentials for this."""
 
 
 class ShieldFailed(TurnstoneError):
-    """A shield could not judge; its message, which tells nothing of what it was to judge, is kept in the step."""
+    """A shield could not judge; its message, free of the judged content, is stored in the step."""
 
 
 class LeaseLost(TurnstoneError):
-    """This process may no longer write to the turn: another took it over, or it was ended."""
+    """This process may no longer write to the turn: another process took it over, or it was ended."""
 
     def __init__(self, turn_id: str) -> None:
         super().__init__(
@@ -354,7 +354,7 @@ class LeaseLost(TurnstoneError):
 
 
 class ContentLost(TurnstoneError):
-    """Stored content is missing or damaged, and no retry brings it back."""
+    """Stored content is missing or damaged, permanently."""
 
     may_be_repeated = False
 
@@ -380,16 +380,16 @@ class StoreUnavailable(TurnstoneError):
 
 
 class IssuerUnavailable(TurnstoneError):
-    """The keys that callers' tokens are signed with can't be had now; the message, for the operator, says why."""
+    """The keys that verify callers' tokens can't be fetched now; the message, for the operator, gives the reason."""
 
 
 class Conflict(TurnstoneError):
     """A condition of an atomic write did not hold, so nothing was written.
 
     Attributes:
-        operation: index of the first operation whose condition failed.
+        operation: the index of the first operation whose condition failed.
         key: that operation's key, a `Key` of the ports.
-        found: the `Record` that was there, None if there was none.
+        found: the existing `Record`, None if there was none.
     """
 
     def __init__(self, operation: int, key: Any, found: Any) -> None:

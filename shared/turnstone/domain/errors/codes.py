@@ -1,4 +1,4 @@
-"""The one table of error codes: what programs read beside an error's text, when it is sent, and what helps.
+"""Table of error codes: the code next to an error's text, its occasion, and the remedy.
 
 Statuses belong to HTTP: `http/errors.py` has them by error class and by code. `docs/reference/errors.md` prints both.
 """
@@ -11,11 +11,11 @@ from turnstone.domain.errors.root import TurnstoneError
 
 
 class ErrorCode(StrEnum):
-    """What kind of error this is, for programs: a code stays when the text beside it is worded anew.
+    """An error code for programs: stable while the text next to it may change.
 
     Attributes:
-        when: when it is sent.
-        remedy: what the caller or the operator can do about it.
+        when: the occasion.
+        remedy: the action of the caller or the operator.
     """
 
     when: str
@@ -95,7 +95,7 @@ class ErrorCode(StrEnum):
         "The caller can't be identified now: the token issuer's keys or the key store can't be reached.",
         "Send the request again after `retry-after`.",
     )
-    # what is not there
+    # missing resources
     PATH_NOT_FOUND = ("path_not_found", "No route has this path.", "Check the URL; `GET /v1/openapi.json` lists all.")
     METHOD_NOT_ALLOWED = (
         "method_not_allowed",
@@ -292,7 +292,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.UnknownModel: ErrorCode.MODEL_NOT_FOUND,
     errors.CallsMismatch: ErrorCode.TOOL_RESPONSES_MISMATCH,
     errors.Unauthenticated: ErrorCode.UNAUTHENTICATED,
-    errors.UnusableTenant: ErrorCode.UNAUTHENTICATED,  # which tenants there are is for the operator to know
+    errors.UnusableTenant: ErrorCode.UNAUTHENTICATED,  # the existing tenants are the operator's data
     errors.Forbidden: ErrorCode.FORBIDDEN,
     errors.NotFound: ErrorCode.RECORD_NOT_FOUND,  # of a kind that NOT_FOUND does not name
     errors.NotOpen: ErrorCode.TURN_NOT_FOUND,
@@ -322,7 +322,7 @@ CODES: Mapping[type[TurnstoneError], ErrorCode] = {
     errors.ContentLost: ErrorCode.CONTENT_LOST,
     errors.StoreUnavailable: ErrorCode.STORE_UNAVAILABLE,
     errors.IssuerUnavailable: ErrorCode.IDENTITY_UNAVAILABLE,
-    # answered where they are raised; one that reaches a client is a fault of the server
+    # handled where they are raised; one that reaches a client is a server fault
     errors.ToolFailed: ErrorCode.INTERNAL_ERROR,
     errors.FetchFailed: ErrorCode.INTERNAL_ERROR,
     errors.FetchRefused: ErrorCode.INTERNAL_ERROR,
@@ -349,7 +349,7 @@ NOT_FOUND: Mapping[str, ErrorCode] = {
 
 
 def code_of(error: BaseException) -> ErrorCode:
-    """Return the code of an error; of one that is not of the tree, that of a fault of the server."""
+    """Return the code of an error; for one outside the tree, the code of a server fault."""
     if isinstance(error, errors.NotFound):
         return NOT_FOUND.get(error.kind.removeprefix("registered "), ErrorCode.RECORD_NOT_FOUND)
     return next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), ErrorCode.INTERNAL_ERROR)

@@ -1,4 +1,4 @@
-"""Errors of models, see the package for the tree."""
+"""Errors of models; the tree is in the package's docstring."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from turnstone.domain.errors.root import TurnstoneError
 
 
 class ModelError(TurnstoneError):
-    """Inference did not produce an answer. Its message names no address: callers read it.
+    """Inference did not produce an answer. The message names no address, because callers read it.
 
     Attributes:
-        is_outage: whoever provides the model can't answer now, whatever is asked.
-        status: the provider's status of HTTP, None if it gave none.
-        code: the provider's own word for it, None if it has none.
-        provider_id: who was asked, once that is known.
-        server: the address that was asked, for the log only.
+        is_outage: whether the provider fails for every request.
+        status: the provider's HTTP status, None without one.
+        code: the provider's own error code, None without one.
+        provider_id: the provider, once chosen.
+        server: the address of the request, for the log only.
     """
 
     is_outage = False
@@ -23,21 +23,21 @@ class ModelError(TurnstoneError):
     server: str | None = None
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What the log may tell of it by name: words of this server's or of a protocol's, none of a message's."""
-        told = {"provider": self.provider_id, "provider_status": self.status, "provider_code": self.code}
-        told["model_server"] = self.server
+    def log_fields(self) -> dict[str, Any]:
+        """Fields for the log: words of this server or of a protocol, none of a message."""
+        log_fields = {"provider": self.provider_id, "provider_status": self.status, "provider_code": self.code}
+        log_fields["model_server"] = self.server
         cause = None if self.__cause__ is None else type(self.__cause__).__name__
-        return {name: value for name, value in {**told, "cause": cause}.items() if value is not None}
+        return {name: value for name, value in {**log_fields, "cause": cause}.items() if value is not None}
 
     @property
     def reason(self) -> str:
-        """The message without the provider's own words, for a log, which repeats nothing of a conversation."""
+        """The message without the provider's own text, for logs, which never repeat a conversation."""
         return str(self)
 
 
 class ModelFailed(ModelError):
-    """The model refused the request or broke."""
+    """The model refused the request or failed."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ModelFailed(ModelError):
         status: int | None = None,
         code: str | None = None,
     ) -> None:
-        """Take the message and, to be shown after it, what the provider says itself."""
+        """Take the message, and the provider's own text to show after it."""
         super().__init__(f"{message}: {quote}" if quote else message)
         self.is_outage = is_outage
         self.status = status
@@ -61,10 +61,10 @@ class ModelFailed(ModelError):
 
 
 class ModelBusy(ModelFailed):
-    """The model's provider takes no more requests now.
+    """The model's provider accepts no more requests now.
 
     Attributes:
-        retry_after_s: how long the provider asks to wait, None if it does not say.
+        retry_after_s: the delay requested by the provider, None without one.
     """
 
     def __init__(self, message: str, *, retry_after_s: int | None = None, **more: Any) -> None:
@@ -79,12 +79,12 @@ class ModelNotFound(ModelFailed):
 
 
 class ModelRefused(ModelFailed):
-    """The model's provider does not accept the request, and would not accept it again."""
+    """The model's provider rejects the request, and would reject it again."""
 
     may_be_repeated = False
 
 
 class ModelTimedOut(ModelError):
-    """The model was silent for too long."""
+    """The model sent nothing for too long."""
 
     is_outage = True

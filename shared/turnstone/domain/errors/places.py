@@ -1,4 +1,4 @@
-"""Where in a request a problem is, and what it is, as a sentence."""
+"""Locations of problems in a request, and sentences about them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ def field_of(location: Sequence[str | int]) -> str:
 
 
 def sentence_of(problems: Sequence[Mapping[str, Any]]) -> str:
-    """Return one sentence of problems with `loc` and `msg`, which names each field once."""
+    """Return one sentence about problems with `loc` and `msg`, which names each field once."""
     sentence = ""
     last = None
     for problem in problems:
@@ -28,9 +28,9 @@ def sentence_of(problems: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _reason(problem: Mapping[str, Any]) -> str:
-    """Return the text without the name of the field that it begins with."""
+    """Return the text without a leading field name."""
     text = str(problem["msg"])
     location = problem["loc"]
     names = [field_of(location[start:]) for start in range(len(location))]
-    known = next((name for name in names if name and text.startswith(f"{name}: ")), None)
-    return text if known is None else text[len(known) + 2 :]
+    leading = next((name for name in names if name and text.startswith(f"{name}: ")), None)
+    return text if leading is None else text[len(leading) + 2 :]

@@ -1,11 +1,11 @@
-"""The root of the tree of errors, see the package."""
+"""Root of the error tree, which is in the package's docstring."""
 
 
 class TurnstoneError(Exception):
-    """The root of the tree.
+    """Root of the tree.
 
     Attributes:
-        may_be_repeated: False where the same request, sent again, would be taken for an earlier one.
+        may_be_repeated: False if a repetition of the request would be taken for an earlier one.
     """
 
     may_be_repeated = True

@@ -1,4 +1,4 @@
-"""Messages, in the vocabulary of the Llama Stack wire, which is ours."""
+"""Messages in the vocabulary of the Llama Stack wire."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ class SystemMessage(Frozen):
 
 
 class UserMessage(Frozen):
-    """What the user says. `context` is shown to the model in this turn only."""
+    """A user's message. `context` is shown to the model in this turn only."""
 
     role: Literal["user"] = "user"
     content: Content
@@ -41,8 +41,8 @@ InputMessage = Annotated[UserMessage | ToolResponseMessage, Field(discriminator=
 Message = Annotated[SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage, Field(discriminator="role")]
 
 
-def text_said(message: SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage) -> str:
-    """Return the message's text, with what a model sees beside it in its turn."""
+def message_text(message: SystemMessage | UserMessage | ToolResponseMessage | CompletionMessage) -> str:
+    """Return the message's text, with its context for the model."""
     context = message.context if isinstance(message, UserMessage) else None
     return text_of(message.content) if context is None else f"{text_of(message.content)}\n{text_of(context)}"
 

@@ -1,4 +1,4 @@
-"""Direct questions, outside of any turn: conversations, texts to continue, texts to embed."""
+"""Direct requests, outside turns: conversations, texts to continue, texts to embed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal
 from turnstone.domain.models.requests import Inferred
 from turnstone.domain.usage.usage import TokenUsage
 
-if TYPE_CHECKING:  # requests are validated where they are made
+if TYPE_CHECKING:  # requests are validated by their creator
     from turnstone.domain.agents.agents import (
         AgentConfig,
     )
     from turnstone.domain.messages.messages import Message
     from turnstone.domain.values.content import Content
 
-CUT_BYTES_PER_TOKEN = 3  # texts of most languages have more, so that what is left is taken by the model
+CUT_BYTES_PER_TOKEN = 3  # texts of most languages have more, so the model accepts the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A conversation that a model shall go on with.
+    """A conversation for a model to continue.
 
     Attributes:
-        config: of an agent that would ask like this: the model, its sampling, the tools that are told to it.
+        config: of an equivalent agent: the model, its sampling, the tools declared to it.
         extras: see `InferenceRequest`; likewise those of messages and tools.
-        needed_extras: those without which the answer is not what is asked for, so that other providers can't be asked.
+        needed_extras: the extras essential to the answer, which exclude providers that ignore them.
     """
 
     messages: tuple[Message, ...]
@@ -39,12 +39,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class TextsToContinue:
-    """Texts to continue, each by itself.
+    """Texts to continue, each separately.
 
     Attributes:
-        prompts: one or more. One with images, or whose answer is bound to a format, is a message of a chat.
+        prompts: one or more. One with images, or with a response format, is sent as a chat message.
         config: as of a `Question`; its extras and needed extras likewise.
-        are_echoed: each text comes before its continuation, in parts, while the answer is given.
+        are_echoed: whether each text is emitted before its continuation, in parts.
     """
 
     prompts: tuple[Content, ...]
@@ -56,20 +56,20 @@ class TextsToContinue:
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """One of the texts is continued to its end; what comes after it continues the next one."""
+    """The end of one text's continuation; later chunks continue the next text."""
 
     answer: Inferred
 
 
 @dataclass(frozen=True, slots=True)
 class Continuations:
-    """The whole answers to all texts, in the order of the texts."""
+    """Complete answers to all texts, in the order of the texts."""
 
     answers: tuple[Inferred, ...]
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What all of them used; None if nothing was reported of one of them."""
+        """The usage of all together; None if one of them has none."""
         reported = [answer.usage for answer in self.answers if answer.usage is not None]
         if len(reported) < len(self.answers):
             return None
@@ -82,13 +82,13 @@ class Continuations:
 
 @dataclass(frozen=True, slots=True)
 class TextsToEmbed:
-    """Texts whose vectors are wanted.
+    """Texts to embed.
 
     Attributes:
-        dimensions: how long the vectors shall be, None for as long as the model makes them.
-        dimensions_field: what the caller calls that.
+        dimensions: the requested length of the vectors, None for the model's own.
+        dimensions_field: the caller's name of that field.
         extras: see `EmbeddingRequest`.
-        cut_at: where a text loses what is too long for the model; None for nowhere.
+        cut_at: the end at which a text too long for the model is cut; None for no cut.
     """
 
     model: str
@@ -99,7 +99,7 @@ class TextsToEmbed:
     cut_at: Literal["start", "end"] | None = None
 
     def texts_within(self, limit_tokens: int | None) -> tuple[str, ...]:
-        """Return the texts, each cut so that it has no more tokens than that by a cautious estimate."""
+        """Return the texts, each cut to that number of tokens by a cautious estimate."""
         if self.cut_at is None or limit_tokens is None:
             return self.texts
         return tuple(_cut(text, limit_tokens * CUT_BYTES_PER_TOKEN, self.cut_at) for text in self.texts)

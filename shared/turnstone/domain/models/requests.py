@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 
-if TYPE_CHECKING:  # what they consist of was loaded where it was made
+if TYPE_CHECKING:  # their parts were imported by their creator
     from turnstone.domain.agents.agents import ResponseFormat, SamplingParams, SystemMessageBehavior, ToolPromptFormat
     from turnstone.domain.messages.messages import CompletionMessage, Message
     from turnstone.domain.models.routing import Target
@@ -19,21 +19,21 @@ if TYPE_CHECKING:  # what they consist of was loaded where it was made
 
 
 class InferenceRequest(NamedTuple):
-    """One question to a model.
+    """A request to a model.
 
     Attributes:
-        model: the name its provider knows; where `targets` are told, the name the agent uses.
+        model: the provider's name of it; with `targets`, the agent's name of it.
         tool_choice: auto, required, none or a tool's name.
         sampling: None for the model's defaults.
-        tool_prompt_format: how tools are told to a model that is not offered them in its provider's own form.
-        system_message_behavior: append what such a model is told to the system message, or replace it by that message.
-        targets: who is asked, in this order; none: the one who is asked.
-        provider_data: the caller's own keys, for this question only.
-        extras: what only servers of OpenAI's API take, in its words; it goes before what the other fields say.
-        message_extras: likewise fields of a message, by its place.
+        tool_prompt_format: how a prompt describes tools to a model without native tools.
+        system_message_behavior: append those descriptions to the system message, or replace them by it.
+        targets: the targets to try in this order; none: the provider that receives the request.
+        provider_data: the caller's own keys, for this request only.
+        extras: fields that only servers of OpenAI's API accept, in its terms; they override the other fields.
+        message_extras: likewise fields of a message, by its index.
         tool_extras: likewise fields of a tool, by its name.
-        prompt: a text to continue, where its provider has a way to; `messages` say it as one message to all others.
-        stop: cancels the request: an adapter that waits for a silent model then fails at once.
+        prompt: a text to continue, for providers that can; `messages` hold it as one message for all others.
+        stop: cancels the request: an adapter that waits for a silent model fails at once.
         about: ids of the turn that the request belongs to, for the log.
     """
 
@@ -57,9 +57,9 @@ class InferenceRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """How likely a model found a token: the logarithm of its probability, and its bytes where they are known.
+    """Log probability of a token, with its bytes where available.
 
-    A long answer has a hundred thousand of them, so they are kept small.
+    A compact form: a long answer has a hundred thousand of them.
     """
 
     token: str
@@ -69,25 +69,25 @@ class Likelihood:
 
 @dataclass(frozen=True, slots=True)
 class TokenLikelihood(Likelihood):
-    """How likely it found a token that it answered with, and those that it found most likely in its place."""
+    """Log probability of a token of the answer, and of its most likely alternatives."""
 
     top_logprobs: tuple[Likelihood, ...]
 
 
 class TextChunk(NamedTuple):
-    """Some more of the answer's text; it may be empty where there are logprobs, which the extras asked for."""
+    """A part of the answer's text; it may be empty with logprobs, which the extras requested."""
 
     text: str
     logprobs: tuple[TokenLikelihood, ...] = ()
 
 
 class Inferred(NamedTuple):
-    """The whole answer: the text of all chunks, and calls whose ids differ.
+    """The complete answer: the text of all chunks, and calls with unique ids.
 
     Attributes:
-        usage: None if none was reported.
-        answered_by: the target that answered, where there was a choice.
-        logprobs: those of all chunks.
+        usage: None if the provider reports none.
+        answered_by: the target that answered, where there were several.
+        logprobs: the log probabilities of all chunks.
     """
 
     message: CompletionMessage
@@ -98,7 +98,7 @@ class Inferred(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The vector of each text, in the order of the texts, and the tokens they had; None if nobody counted."""
+    """The vector of each text, in the order of the texts, and the tokens used; None if not reported."""
 
     vectors: tuple[tuple[float, ...], ...]
     tokens: int | None = None
@@ -106,12 +106,12 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRequest:
-    """Texts to make vectors of.
+    """Texts to embed.
 
     Attributes:
-        model: as of an `InferenceRequest`; its targets and provider data likewise.
-        dimensions: how long the vectors shall be, None for as long as the model makes them.
-        extras: what only servers of OpenAI's API take, in its words.
+        model: as in an `InferenceRequest`; its targets and provider data likewise.
+        dimensions: the requested length of the vectors, None for the model's own.
+        extras: fields that only servers of OpenAI's API accept, in its terms.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Which provider answers for a model, and what its answers cost."""
+"""Routes from a model's name to providers, and its prices."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from turnstone.domain.usage.prices import Prices
 if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig, ToolPromptFormat
 
-MODELS = "default"  # the provider that the environment names
+MODELS = "default"  # the provider configured by the environment
 ModelTools = Literal["native", "prompted"]
 DEFAULT_PROMPT_FORMAT: ToolPromptFormat = "json"
 
 
 class Target(NamedTuple):
-    """A model as one of the configured providers knows it."""
+    """A model under its name at a configured provider."""
 
     provider_id: str
     model: str
 
 
 class ModelRoute(NamedTuple):
-    """What is known of a model that an agent names.
+    """The route of a model that an agent names.
 
     Attributes:
-        targets: who is asked, in this order until one begins to answer.
-        context_tokens: how much it takes, None where that is not known.
-        prices: None where nobody told them.
-        embedding_dimension: how long its vectors are, None of a model that talks.
-        tools: whether the model takes tools in its provider's own form, or has them described in its prompt.
+        targets: the targets to try in this order until one begins to answer.
+        context_tokens: the size of the context window, None if not configured.
+        prices: None if not configured.
+        embedding_dimension: the length of its vectors, None for a chat model.
+        tools: whether the model supports native tools, or needs them described in its prompt.
     """
 
     model_id: str
@@ -43,9 +43,9 @@ class ModelRoute(NamedTuple):
     tools: ModelTools = "native"
 
     def with_prompt_format(self, config: AgentConfig) -> AgentConfig:
-        """Return the configuration with a `tool_prompt_format` exactly if the model has no tools of its own.
+        """Return the configuration with a `tool_prompt_format` exactly if the model has no native tools.
 
-        Clients send one out of habit, whatever the model.
+        Clients send one by habit, whatever the model.
         """
         sent = config.tool_config.tool_prompt_format
         used = sent or DEFAULT_PROMPT_FORMAT if self.tools == "prompted" else None
@@ -55,13 +55,13 @@ class ModelRoute(NamedTuple):
         return config.model_copy(update={"tool_config": tool_config})
 
 
-class KnownModels(NamedTuple):
-    """What the operator of a server says of models.
+class ConfiguredModels(NamedTuple):
+    """Models configured by the server's operator.
 
     Attributes:
         providers: the kind of each provider, by its name.
-        default: who is asked for a model that nobody knows, by the name it is given; None if the registry is closed.
-        routes: the models that the operator lists, by each of their names.
+        default: the provider of a model without a route, under the same name; None if the registry is closed.
+        routes: the configured models, by each of their names.
     """
 
     providers: Mapping[str, str]
@@ -73,8 +73,8 @@ RouteOf = Callable[[str, str], ModelRoute]
 """Returns who answers for a tenant's model. Raises InvalidRequest where nobody does."""
 
 
-def known_of(route_of: RouteOf, tenant: str, model_id: str) -> ModelRoute:
-    """Return the model's route; one that nobody answers for is known by its name only."""
+def resolved_route(route_of: RouteOf, tenant: str, model_id: str) -> ModelRoute:
+    """Return the model's route; a model without a provider has one with its name only."""
     try:
         return route_of(tenant, model_id)
     except InvalidRequest:

@@ -1,21 +1,21 @@
-"""Chat completions that are kept because their caller wants it, each for some time."""
+"""Stored chat completions, kept at their caller's request for a limited time."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.values.model import Frozen
 
 MOST_IN_A_LIST = 100
 
 
 class StoredCompletion(Frozen):
-    """What a list knows of a stored chat completion.
+    """The list entry of a stored chat completion.
 
     Attributes:
-        completion_id: its id on the wire, whose text sorts by the time of the question: its place in the list.
-        ends_at: until when it is kept.
-        is_large: its wire JSON is kept with large payloads, so that a clean-up job has to remove it.
+        completion_id: its id on the wire, which sorts by the time of the request: its position in the list.
+        ends_at: its expiry.
+        is_large: whether its wire JSON is stored as a large payload, which a clean-up job has to remove.
     """
 
     completion_id: str
@@ -23,20 +23,20 @@ class StoredCompletion(Frozen):
     created_at: datetime
     ends_at: datetime
     metadata: Mapping[str, str] = {}
-    stamp: Stamp = Stamp.model_construct()
+    stamp: Ownership = Ownership.model_construct()
     is_large: bool = False
 
     def is_over(self, now: datetime) -> bool:
-        """Tell whether it has been kept for its time, whether or not it is removed by now."""
+        """Return whether it has expired, removed or not."""
         return now >= self.ends_at
 
 
 class CompletionsQuery(Frozen):
-    """Which part of the list of stored chat completions.
+    """The requested part of the list of stored chat completions.
 
     Attributes:
-        after: continue behind this one.
-        metadata: only those that have all of these.
+        after: the entry to continue after.
+        metadata: only entries with all of these.
     """
 
     limit: int
@@ -45,8 +45,8 @@ class CompletionsQuery(Frozen):
     metadata: Mapping[str, str] = {}
     is_newest_first: bool = True
 
-    def wants(self, completion: StoredCompletion) -> bool:
-        """Tell whether the filters let the completion through."""
+    def matches(self, completion: StoredCompletion) -> bool:
+        """Return whether the completion matches the filters."""
         if self.model is not None and completion.model != self.model:
             return False
         return all(completion.metadata.get(name) == value for name, value in self.metadata.items())

@@ -1,6 +1,6 @@
-"""What the operator of a server says of models, shields and tools: who provides them, and what they are called.
+"""The operator's catalogue: models, shields and tools with their providers and names.
 
-A server whose operator says nothing has one provider, and passes every model's name on to it.
+Without a catalogue a server has one provider, and passes every model's name on to it.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, ModelTools, Target
+from turnstone.domain.models.routing import MODELS, ConfiguredModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
@@ -26,16 +26,16 @@ Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 
 
 class OpenAIProvider(Strict):
-    """A server that speaks OpenAI's chat completions.
+    """A server with the OpenAI chat completions API.
 
     Attributes:
         url: its address up to, and without, `/chat/completions`; Bedrock's own where requests are signed.
-        auth: how it knows us: by a key, or by requests signed as AWS wants them.
+        auth: by a key, or by requests signed for AWS.
         api_key_env: the variable that holds the key, on one machine.
         api_key_secret: the secret that holds it, on AWS.
-        caller_key: what a caller's own key is called, which takes the place of ours for its request.
-        region: of AWS, where requests are signed; None for that of this process.
-        grammar: what the server is, if it is one that takes grammars as response formats.
+        caller_key: the field of a caller's own key in the provider data, which replaces ours for its request.
+        region: of AWS, where requests are signed; None for this process's region.
+        grammar: the kind of server, if it supports grammars as response formats.
     """
 
     type: Literal["openai"]
@@ -67,12 +67,12 @@ class Guardrail(Strict):
 
 
 class BedrockProvider(Strict):
-    """The models of Amazon Bedrock, asked by Converse.
+    """Models of Amazon Bedrock, through Converse.
 
     Attributes:
-        region: None for that of this process.
-        caches: mark what stays the same from turn to turn, so that a model which can reads it from its cache.
-        streams: ask for streamed answers, which not every model gives.
+        region: None for this process's region.
+        caches: mark the stable prefix of prompts as cacheable, for models with a cache.
+        streams: request streamed answers, which not every model supports.
     """
 
     type: Literal["bedrock"]
@@ -84,7 +84,7 @@ class BedrockProvider(Strict):
 
 
 class OfflineProvider(Strict):
-    """The model that needs no network."""
+    """The offline model, which needs no network."""
 
     type: Literal["offline"]
 
@@ -93,7 +93,7 @@ ProviderEntry = Annotated[OpenAIProvider | BedrockProvider | OfflineProvider, Fi
 
 
 class Fallback(Strict):
-    """Who is asked when those before do not begin to answer; the model's name there, the same one unless told."""
+    """A further target, tried if the ones before do not begin to answer; `model` is by default the same name."""
 
     provider: ProviderName
     model: Text | None = None
@@ -103,12 +103,12 @@ class ModelEntry(Strict):
     """A model that agents can name.
 
     Attributes:
-        model: its name at the provider, the same one unless told.
+        model: its name at the provider, by default the same.
         aliases: other names for it.
-        context_tokens: how much it takes.
+        context_tokens: the size of its context window.
         prices: in US dollars per million tokens.
-        embedding_dimension: how long its vectors are, for a model that makes embeddings and does not talk.
-        tools: `prompted` for a model without tools of its own, which are then described in its prompt.
+        embedding_dimension: the length of its vectors, for an embedding model.
+        tools: `prompted` for a model without native tools, which its prompt then describes.
     """
 
     provider: ProviderName
@@ -128,12 +128,12 @@ class ModelEntry(Strict):
 
 
 def _tools_named(value: object) -> object:
-    """Return the text, or the default for what is none: metadata may use the name for something else."""
+    """Return the text, or the default for any other type: metadata may use the name for something else."""
     return value if isinstance(value, str) else "native"
 
 
 class ModelDetails(Frozen):
-    """What of a registered model's metadata has an effect; all else is kept, and means nothing here."""
+    """The effective part of a registered model's metadata; all other keys are stored without effect."""
 
     context_tokens: Tokens | None = None
     prices: Prices | None = None
@@ -146,7 +146,7 @@ class ShieldEntry(Strict):
     """A shield that agents of every tenant can name.
 
     Attributes:
-        shield: what it is at its provider: a model, or a guardrail; the same name unless told.
+        shield: its model or guardrail at the provider, by default the same name.
     """
 
     provider: Text
@@ -158,8 +158,8 @@ class Catalogue(Strict):
     """The whole file.
 
     Attributes:
-        registry: with an open one agents may name any model, which the default provider is then asked for.
-        default_provider: None for the one that the environment names, if it does.
+        registry: with an open one agents may name any model, which goes to the default provider.
+        default_provider: None for the provider of the environment, if any.
     """
 
     registry: Literal["open", "closed"] = "open"
@@ -188,11 +188,11 @@ class Catalogue(Strict):
 
     def _find(self, provider_id: str, where: str) -> None:
         if provider_id not in (*self.providers, MODELS):
-            known = ", ".join(sorted(self.providers)) or "none"
-            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {known}")
+            configured_models = ", ".join(sorted(self.providers)) or "none"
+            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {configured_models}")
 
-    def known_shields(self) -> dict[str, Shield]:
-        """Return the shields by their names, as if they had been registered."""
+    def configured_shields(self) -> dict[str, Shield]:
+        """Return the shields by name, as registered ones."""
         return {
             name: Shield(
                 identifier=name,
@@ -203,31 +203,31 @@ class Catalogue(Strict):
             for name, entry in self.shields.items()
         }
 
-    def known_toolgroups(self) -> dict[str, Toolgroup]:
-        """Return the toolgroups by their names, as if they had been registered."""
+    def configured_toolgroups(self) -> dict[str, Toolgroup]:
+        """Return the toolgroups by name, as registered ones."""
         return {name: entry.toolgroup(name) for name, entry in self.toolgroups.items()}
 
-    def known(self) -> KnownModels:
-        """Return what a turn needs of all this."""
+    def configured_models(self) -> ConfiguredModels:
+        """Return the models' configuration for turns."""
         routes = {
-            known_as: _route(known_as, entry, tuple(entry.targets(name)))
+            agents_name: _route(agents_name, entry, tuple(entry.targets(name)))
             for name, entry in self.models.items()
-            for known_as in (name, *entry.aliases)
+            for agents_name in (name, *entry.aliases)
         }
         default = (self.default_provider or MODELS) if self.registry == "open" else None
-        return KnownModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
+        return ConfiguredModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
 
 
-def _route(known_as: str, told: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
-    return ModelRoute(known_as, targets, told.context_tokens, told.prices, told.embedding_dimension, told.tools)
+def _route(agents_name: str, spec: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
+    return ModelRoute(agents_name, targets, spec.context_tokens, spec.prices, spec.embedding_dimension, spec.tools)
 
 
 def listed_model(route: ModelRoute) -> Model:
-    """Return a model that the operator lists, as clients see it."""
+    """Return a configured model, as clients see it."""
     own, *others = route.targets
     fallbacks = [{"provider": target.provider_id, "model": target.model} for target in others]
     prices = route.prices.model_dump() if route.prices else None
-    told = {
+    spec = {
         "context_tokens": route.context_tokens,
         "prices": prices,
         "fallbacks": fallbacks,
@@ -239,12 +239,12 @@ def listed_model(route: ModelRoute) -> Model:
         provider_resource_id=own.model,
         provider_id=own.provider_id,
         model_type="embedding" if route.embedding_dimension else "llm",
-        metadata={name: value for name, value in told.items() if value},
+        metadata={name: value for name, value in spec.items() if value},
     )
 
 
 def details_of(model: Model) -> ModelDetails:
-    """Return what of a registered model's metadata has an effect. Raises InvalidRequest, naming what is wrong."""
+    """Return the effective part of a registered model's metadata. Raises InvalidRequest, naming the invalid key."""
     try:
         return ModelDetails.model_validate(model.metadata)
     except ValidationError as error:
@@ -254,7 +254,7 @@ def details_of(model: Model) -> ModelDetails:
 
 
 def registered_route(entry: Any) -> ModelRoute:
-    """Return the route of a model that was registered, as JSON has it."""
+    """Return the route of a registered model from its JSON."""
     model = Model.model_validate(entry)
     details = details_of(model)
     own = Target(model.provider_id, model.provider_resource_id)

@@ -1,4 +1,4 @@
-"""Who provides what a server offers: its models, toolgroups and shields.
+"""Providers of a server's models, toolgroups and shields.
 
 Source: the types of `llama-stack-client` 0.2.12.
 """
@@ -17,7 +17,7 @@ PROVIDER_TYPES = {
 
 
 class Health(Frozen):
-    """The state of a provider, as far as this server knows it without a request to the provider."""
+    """State of a provider, from this server's own observation, without a request to the provider."""
 
     status: Literal["OK", "Not Implemented"]
     message: str | None = None
@@ -32,7 +32,7 @@ class Provider(Frozen):
 
 
 def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
-    """Return who provides what; those of models are told by their names, each with its kind."""
+    """Return all providers; `models` gives the kinds of the model providers by name."""
     unchecked = Health(status="Not Implemented", message="the model server is called when it is needed, not for this")
     return (
         *(
@@ -54,14 +54,14 @@ def providers(of_models: Mapping[str, str]) -> tuple[Provider, ...]:
                 status="Not Implemented", message="MCP servers are called when they are needed, not for this"
             ),
         ),
-        *_of_shields(can_ask_a_model=set(of_models.values()) != {"offline"}),
+        *_of_shields(has_model=set(of_models.values()) != {"offline"}),
     )
 
 
-def _of_shields(*, can_ask_a_model: bool) -> tuple[Provider, ...]:
+def _of_shields(*, has_model: bool) -> tuple[Provider, ...]:
     unasked = "{} called when a shield needs it, not for this"
     no_judge = "needs a model that can judge, which the offline one can't: its shields fail"
-    of_model = unasked.format("the model that judges is") if can_ask_a_model else no_judge
+    of_model = unasked.format("the model that judges is") if has_model else no_judge
     return (
         Provider(api="safety", provider_id=PATTERN, provider_type=f"inline::{PATTERN}", health=Health(status="OK")),
         Provider(

@@ -1,4 +1,4 @@
-"""What a server offers to agents by name: models, toolgroups and shields.
+"""Registry entries that agents refer to by name: models, toolgroups and shields.
 
 Source: the types of `llama-stack-client` 0.2.12.
 """
@@ -26,7 +26,7 @@ PROVIDERS_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
 
 
 def refuse_unaddressable(identifier: str) -> str:
-    """Return the identifier. Raises ValueError if it could not be read, or not be asked for as the end of a path."""
+    """Return the identifier. Raises ValueError if it is unreadable, or unusable as the end of a path."""
     if not identifier.isprintable() or " " in identifier:
         raise ValueError("an identifier must not contain spaces or invisible characters")
     if {"", ".", ".."} & set(identifier.split("/")):
@@ -38,15 +38,15 @@ Identifier = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(
 
 
 class Registered(Frozen):
-    """What all kinds have: the name agents use, and the name its provider knows."""
+    """Common fields of all kinds: the agents' name, and the provider's."""
 
     identifier: str
     provider_resource_id: str
 
     def agrees_with(self, there: "Registered", given: Collection[str]) -> bool:
-        """Tell whether registering this, where only these fields were given, says of the other one what is so.
+        """Return whether registering this, with only these fields given, agrees with the other one.
 
-        Of metadata, what is given has to be so; an empty object says as much as none.
+        Given metadata must be equal; an empty object counts as none.
         """
         for name in given:
             own, other = getattr(self, name), getattr(there, name)
@@ -66,7 +66,7 @@ class Model(Registered):
 
 
 class McpEndpoint(Frozen):
-    # two characters that are white space to some readers of patterns and not to others are named
+    # the two characters that only some regular expression engines treat as white space are named
     uri: Annotated[str, Field(pattern=r"^https?://[^/\s\x85\uFEFF]+[^\s\x85\uFEFF]*$")]
 
 

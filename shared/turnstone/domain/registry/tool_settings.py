@@ -1,4 +1,4 @@
-"""What the operator of a server says of tools: keys and services of those that come with it, groups for everybody."""
+"""Operator's settings of tools: keys and services of the builtin ones, groups for every tenant."""
 
 from typing import Annotated, Literal, Self
 
@@ -15,12 +15,12 @@ Url = Annotated[
 
 
 class _Keyed(Strict):
-    """A service that wants a key.
+    """A service that requires a key.
 
     Attributes:
         api_key_env: the variable that holds the key, on one machine.
         api_key_secret: the secret that holds it, on AWS.
-        url: the whole address that the service is asked at instead of its usual one, such as a proxy's; it may be
+        url: the complete address that replaces the service's usual one, such as a proxy's; it may be
             private.
     """
 
@@ -44,7 +44,7 @@ class WolframSettings(_Keyed):
 
 
 class PhotogenSettings(Strict):
-    """The model that makes images: one that an OpenAI-compatible provider of the file has, or Bedrock.
+    """The image model: from an OpenAI-compatible provider of the file, or Bedrock.
 
     Attributes:
         provider: its name in the file.
@@ -59,14 +59,14 @@ class PhotogenSettings(Strict):
 
 
 class CodeInterpreterSettings(Strict):
-    """Who runs the code that models write: nobody, a subprocess of this machine, or AgentCore.
+    """Where models' code runs: nowhere, in a subprocess of this machine, or in AgentCore.
 
     Attributes:
         identifier: of AgentCore's interpreter.
-        timeout_seconds: how long a piece of code may run.
-        memory_mb: how much memory it may have, on this machine.
-        calls_at_a_time: how many pieces of code run on this machine at a time, in all of its processes together; None
-            for as many as half of its memory has room for.
+        timeout_seconds: the limit for a piece of code.
+        memory_mb: its memory limit, on this machine.
+        calls_at_a_time: how many pieces of code run on this machine at a time, across all of its processes; None
+            for as many as fit half of its memory.
     """
 
     runs: Literal["off", "here", "agentcore"] = "off"
@@ -85,10 +85,10 @@ class CodeInterpreterSettings(Strict):
 
 
 class ToolSettings(Strict):
-    """The tools that come with the server. What holds when nothing is said is made without checks, which take long.
+    """Settings of builtin tools. Defaults are created without validation, which takes long.
 
     Attributes:
-        photogen: None where no model makes images.
+        photogen: None without an image model.
     """
 
     websearch: WebSearchSettings = WebSearchSettings.model_construct()
@@ -104,7 +104,7 @@ class ToolgroupEntry(Strict):
     args: JsonObject | None = None
 
     def toolgroup(self, name: str) -> Toolgroup:
-        """Return it as if it had been registered."""
+        """Return the entry as a registered toolgroup."""
         return Toolgroup(
             identifier=name,
             provider_resource_id=name,

@@ -1,8 +1,8 @@
-"""What a model sees of earlier turns: how a turn reads afterwards, what fits a budget, and the log it is kept in.
+"""A session's context for the model: the log of ended turns, and the part that fits a token budget.
 
-The log is a row of segments. Only the last one, the open segment, is appended to; once it holds about a thousand
-tokens the next turn opens another. So a budget of tokens says how many segments can matter, whatever the history.
-A summary, where one was written, is a segment of its own behind the turn at whose end it was.
+The log is a sequence of segments. Only the last, the open segment, is appended to; once it holds about a thousand
+tokens the next turn opens another. So a token budget bounds the number of segments to read, however long the history.
+A summary is a segment of its own, after the turn at whose end it was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,11 +36,11 @@ INLINE_BYTES = 4_096
 IMAGE_TOKENS = 1_000
 MESSAGE_TOKENS = 4
 UNJUDGED = "The answer of this tool was stopped by a safety check, or never judged by one."
-EMPTY_ENTRY_TOKENS = 32  # what an entry without messages counts, so that a segment of such ones is sealed, too
+EMPTY_ENTRY_TOKENS = 32  # the cost of an entry without messages, so that a segment of such entries is sealed, too
 
 
 class Entry(Frozen):
-    """One ended turn as later turns show it to the model; `messages` is None where only the turn itself holds them."""
+    """An ended turn in the context of later ones; `messages` is None where only the turn itself holds them."""
 
     order: str
     tokens: int
@@ -59,19 +59,19 @@ class Segment(Frozen):
         return sum(entry.tokens for entry in self.entries)
 
     def appended(self, entry: Entry) -> "Segment":
-        """Return the segment that now ends the log: this one with the entry, or a new one once this one is full."""
+        """Return the new last segment: this one with the entry, or a new one once this one is full."""
         if self.tokens >= SEALED_TOKENS or self.summary is not None:
             return Segment(number=self.number + 1, entries=(entry,))
         return Segment(number=self.number, entries=(*self.entries, entry))
 
 
 def segments_within(budget_tokens: int) -> int:
-    """Return how many of the newest segments can hold what fits the budget, the open one included."""
+    """Return how many of the newest segments can hold the content that fits the budget, including the open one."""
     return 1 + -(-max(budget_tokens, 0) // SEALED_TOKENS)
 
 
 def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...]:
-    """Return the segment that has the turn, without it; nothing if none has."""
+    """Return the segment of the turn without it; None if no segment has it."""
     for segment in reversed(segments):
         entries = tuple(entry for entry in segment.entries if entry.order != order)
         if len(entries) < len(segment.entries):
@@ -80,8 +80,8 @@ def without_entry(segments: Sequence[Segment], order: str) -> tuple[Segment, ...
 
 
 def entry_of(ended: TurnState) -> Entry:
-    """Return the ended turn's place in the log."""
-    messages = told_afterwards(ended)
+    """Return the ended turn's log entry."""
+    messages = ended_messages(ended)
     is_small = len(MESSAGES.dump_json(messages)) <= INLINE_BYTES
     return Entry(
         order=ended.order, tokens=tokens_of(messages) or EMPTY_ENTRY_TOKENS, messages=messages if is_small else None
@@ -89,15 +89,15 @@ def entry_of(ended: TurnState) -> Entry:
 
 
 def appended(segment: Segment, entry: Entry, summary: Summary | None) -> tuple[Segment, ...]:
-    """Return the segments that now end the log: that of the entry, and one of the summary that was written then."""
+    """Return the new last segments: the entry's, and one for the summary written at its end."""
     last = segment.appended(entry)
     return (last,) if summary is None else (last, Segment(number=last.number + 1, summary=summary))
 
 
 def rebuilt(ended: Iterable[TurnState], summaries: Mapping[str, Summary] | None = None) -> tuple[Segment, ...]:
-    """Return the whole log as it follows from the turns, from the oldest on.
+    """Return the whole log, rebuilt from the turns, oldest first.
 
-    `summaries` are those that were written at the ends of turns, by the turn's order key.
+    `summaries` were written at the ends of turns, by the turn's order key.
     """
     segments = [Segment(number=0)]
     for state in ended:
@@ -109,36 +109,36 @@ def rebuilt(ended: Iterable[TurnState], summaries: Mapping[str, Summary] | None 
 
 
 def living(segments: Sequence[Segment]) -> tuple[Summary | None, tuple[Entry, ...]]:
-    """Return the newest summary, and the turns, oldest first, that it does not stand for."""
+    """Return the newest summary, and the turns that it does not replace, oldest first."""
     summary = next((segment.summary for segment in reversed(segments) if segment.summary is not None), None)
     entries = (entry for segment in segments for entry in segment.entries)
     return summary, tuple(entry for entry in entries if summary is None or entry.order > summary.last_order)
 
 
 def summary_tokens(summary: Summary | None) -> int:
-    return 0 if summary is None else tokens_of((told_of(summary),))
+    return 0 if summary is None else tokens_of((summary_message(summary),))
 
 
-def told_of(summary: Summary) -> Message:
-    """Return the message that stands for the turns of the summary. It is no instruction: users and tools are in it."""
+def summary_message(summary: Summary) -> Message:
+    """Return the message that replaces the summarised turns. Not an instruction: it quotes users and tools."""
     return UserMessage(content=f"[Summary of the earlier conversation]\n{summary.text}")
 
 
-def told_afterwards(ended: TurnState) -> tuple[Message, ...]:
-    """Return the ended turn's messages: without passing context and what shields stopped, every call with an answer."""
+def ended_messages(ended: TurnState) -> tuple[Message, ...]:
+    """Return the ended turn's messages: without transient context and stopped content, each call with an answer."""
     if _is_question_unjudged(ended):
         return ()
     judged = _without_stopped(_without_unjudged(ended.turn, ended.traces), ended.status)
     return answered(_messages(judged, with_context=False), _reason_unanswered(ended.turn, ended.status))
 
 
-def told_now(turn: Turn) -> tuple[Message, ...]:
+def current_messages(turn: Turn) -> tuple[Message, ...]:
     """Return the running turn's messages so far."""
     return _messages(turn, with_context=True)
 
 
 def answered(messages: Sequence[Message], reason: str) -> tuple[Message, ...]:
-    """Return the messages with an answer behind each call that has none: models refuse a call without one."""
+    """Return the messages with an answer after each unanswered call: models refuse a call without one."""
     complete: list[Message] = []
     open_calls: dict[str, ToolCall] = {}
     for message in messages:
@@ -152,7 +152,7 @@ def answered(messages: Sequence[Message], reason: str) -> tuple[Message, ...]:
 
 
 def unanswered_calls(turn: Turn) -> tuple[ToolCall, ...]:
-    """Return the calls of the last inference that no tool step has answered yet."""
+    """Return the last inference's calls that no tool step has answered yet."""
     calls: dict[str, ToolCall] = {}
     for step in turn.steps:
         if isinstance(step, InferenceStep):
@@ -164,7 +164,7 @@ def unanswered_calls(turn: Turn) -> tuple[ToolCall, ...]:
 
 
 def newest_within(messages: Sequence[Message], budget_tokens: int) -> tuple[Message, ...]:
-    """Return the longest tail that fits; a call is never parted from its answers."""
+    """Return the longest tail that fits; a call is never separated from its answers."""
     start = len(messages)
     for index in range(len(messages) - 1, -1, -1):
         budget_tokens -= _tokens(messages[index])
@@ -190,7 +190,7 @@ def newest_entries(entries: Sequence[Entry], budget_tokens: int) -> tuple[list[E
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
-    """Return an estimate of the tokens the messages take: four bytes of text each, a thousand for an image."""
+    """Return the messages' estimated tokens: four bytes of text each, a thousand for an image."""
     return sum(_tokens(message) for message in messages)
 
 
@@ -212,22 +212,22 @@ def _tokens(message: Message) -> int:
 
 
 def _is_question_unjudged(ended: TurnState) -> bool:
-    """Tell whether the turn ended before each of its input shields passed its messages, and before the model did."""
+    """Return whether the turn ended before all of its input shields had passed its messages, and before inference."""
     if any(isinstance(step, InferenceStep) for step in ended.turn.steps):
         return False
     return not _passed(ended.turn.steps, ended.traces).issuperset(ended.input_shields)
 
 
 def _passed(steps: Sequence[Step], traces: Sequence[StepTrace]) -> set[str | None]:
-    """Return the shields that let pass what they judged in these steps."""
+    """Return the shields that passed the judged content in these steps."""
     judged = zip(steps, traces, strict=False)
     return {trace.shield_id for step, trace in judged if isinstance(step, ShieldCallStep) and not step.has_stopped}
 
 
 def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
-    """Return the turn without the client's last answers if a shield stopped them, or was to judge them and never did.
+    """Return the turn without the client's last answers if a shield stopped them, or had not judged them yet.
 
-    Where the model has answered since, they were judged: it saw them.
+    An inference after them proves that they were judged.
     """
     since = newest_from_client(turn.steps, traces) or 0
     step = turn.steps[since - 1] if since else None
@@ -242,17 +242,17 @@ def _without_unjudged(turn: Turn, traces: Sequence[StepTrace]) -> Turn:
 
 
 def _without_stopped(turn: Turn, status: TurnStatus) -> Turn:
-    """Return the turn without what a shield stopped, or what a shield was to judge and never did.
+    """Return the turn without content that a shield stopped, or had not judged yet.
 
-    Of a question that was stopped nothing is left; in the place of an answer stands what the user was told.
+    A stopped user message leaves nothing; the message shown to the user replaces a stopped answer.
     """
     stops = [index for index, step in enumerate(turn.steps) if isinstance(step, ShieldCallStep) and step.has_stopped]
     spoken = [index for index, step in enumerate(turn.steps) if isinstance(step, InferenceStep)]
     if stops and (not spoken or stops[0] < spoken[0]):
         return turn.model_copy(update={"input_messages": (), "steps": ()})
     if stops:
-        told = turn.output_message.model_copy(update={"tool_calls": _run_calls(turn.steps, spoken[-1])})
-        return _with_response(turn, spoken[-1], told)
+        output = turn.output_message.model_copy(update={"tool_calls": _run_calls(turn.steps, spoken[-1])})
+        return _with_response(turn, spoken[-1], output)
     if spoken and status is not TurnStatus.COMPLETED:
         answer = turn.steps[spoken[-1]]
         is_last = not any(isinstance(step, ToolExecutionStep) for step in turn.steps[spoken[-1] :])
@@ -262,7 +262,7 @@ def _without_stopped(turn: Turn, status: TurnStatus) -> Turn:
 
 
 def _run_calls(steps: Sequence[Step], spoken: int) -> tuple[ToolCall, ...]:
-    """Return the calls of that inference that were run."""
+    """Return that inference's calls that were run."""
     return tuple(
         call for step in steps[spoken + 1 :] if isinstance(step, ToolExecutionStep) for call in step.tool_calls
     )
@@ -286,15 +286,15 @@ def _messages(turn: Turn, *, with_context: bool) -> tuple[Message, ...]:
         elif isinstance(step, ToolExecutionStep):
             responses = step.tool_responses
             if not step.tool_calls:
-                responses = _told_as_called(messages, responses)
+                responses = _with_client_calls(messages, responses)
             messages += (ToolResponseMessage(call_id=r.call_id, content=r.content) for r in responses)
     return tuple(messages)
 
 
-def _told_as_called(messages: list[Message], responses: Sequence[ToolResponse]) -> tuple[ToolResponse, ...]:
-    """Add the calls, which the client read out of the model's text, to its message, the last one; return the answers.
+def _with_client_calls(messages: list[Message], responses: Sequence[ToolResponse]) -> tuple[ToolResponse, ...]:
+    """Add the calls that the client parsed from the model's text to its message, the last one; return the answers.
 
-    Every provider refuses an answer of a tool without a call.
+    Every provider refuses a tool's answer without a call.
     """
     calls = tuple(map(call_in_text, responses))
     if messages and isinstance(messages[-1], CompletionMessage):

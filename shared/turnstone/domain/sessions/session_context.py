@@ -1,10 +1,10 @@
-"""What a model is shown of a session, as it is told to who asks."""
+"""View of a session's context for clients."""
 
 from turnstone.domain.values.model import Frozen
 
 
 class SummaryInContext(Frozen):
-    """What a model wrote of earlier turns, which is sent in their place."""
+    """A model's summary of earlier turns, sent in their place."""
 
     text: str
     first_turn_id: str
@@ -13,7 +13,7 @@ class SummaryInContext(Frozen):
 
 
 class TurnInContext(Frozen):
-    """A turn that is sent, and how many tokens that takes as we estimate them.
+    """A turn of the context, with its estimated tokens.
 
     A newest turn that does not fit as a whole is sent without its first messages.
     """
@@ -23,13 +23,13 @@ class TurnInContext(Frozen):
 
 
 class SessionContext(Frozen):
-    """What of a session a model is sent.
+    """The part of a session that is sent to the model.
 
     Attributes:
-        window_tokens: how much the model takes, null where that is not known.
-        budget_tokens: how much is sent at most, in estimated tokens; instructions, tools and the new turn come first.
-        token_factor: how many tokens the model counts for each that is estimated, as it told last.
-        turns: the newest ones that fit, oldest first, if what comes first took nothing.
+        window_tokens: the size of the model's context window, null if not configured.
+        budget_tokens: the maximum of estimated tokens sent; instructions, tools and the new turn have priority.
+        token_factor: the model's tokens per estimated token, from its last report.
+        turns: the newest ones that fit, oldest first, before subtracting the content with priority.
     """
 
     window_tokens: int | None

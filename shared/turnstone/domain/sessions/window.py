@@ -1,16 +1,16 @@
-"""How much of a model's window there is for what it is sent."""
+"""Token budget of a prompt within the model's context window."""
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.models.routing import ModelRoute
 
-ROOM_FOR_ANSWERS = 4  # one of so many parts of a window, where the agent says nothing of it
+ROOM_FOR_ANSWERS = 4  # default share of the window for the answer, as a divisor
 
 
 def budget_tokens(route: ModelRoute, config: AgentConfig, otherwise: int, token_factor: float) -> int:
-    """Return how many tokens, as we estimate them, may be sent.
+    """Return the maximum of estimated tokens to send.
 
-    Of a model's window there is room left for its answer, half of it at most. `otherwise`, where nothing is known of
-    the window, is what may be sent as it is. The factor: how many tokens the model counts for each that we estimate.
+    Reserves room for the answer in the context window, half of it at most. `otherwise` is the result if the size of
+    the window is not configured. The factor: the model's tokens per estimated token.
     """
     window = route.context_tokens
     if window is None:

@@ -1,4 +1,4 @@
-"""Shields: what each kind of them can be told when it is registered.
+"""Parameters of each kind of shield.
 
 Source: the hazard categories S1 to S14 are those of MLCommons' taxonomy, as Llama Guard 3 and 4 name them; the
 categories and entities of checks without a guardrail are those of Bedrock's InvokeGuardrailChecks.
@@ -26,13 +26,13 @@ Score = Annotated[float, Field(gt=0, le=1)]
 
 
 class ShieldParams(NullMeansDefault):
-    """What every kind can be told.
+    """Common parameters.
 
     Attributes:
-        violation_level: how bad a finding is; only `error` stops a turn.
-        user_message: what the user is told in the place of what was stopped.
-        on_failure: whether what the shield could not judge is stopped, or let through with a warning.
-        timeout_seconds: how long the shield may take before it counts as failed.
+        violation_level: the severity of a finding; only `error` stops a turn.
+        user_message: the replacement of stopped content, for the user.
+        on_failure: whether content that the shield could not judge is stopped, or passed with a warning.
+        timeout_seconds: the time limit of the shield, after which it has failed.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -44,14 +44,14 @@ class ShieldParams(NullMeansDefault):
 
 
 class LlamaGuardParams(ShieldParams):
-    """A model that judges: the hazards it looks for, and whether it can see images."""
+    """A model that judges: the hazards to detect, and whether it supports images."""
 
     categories: Annotated[Many[Hazard], Field(min_length=1)] = get_args(Hazard)
     images: Flag = False
 
 
 class Checks(NullMeansDefault):
-    """What Bedrock looks for without a guardrail."""
+    """Checks of Bedrock without a guardrail."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,17 +60,17 @@ class Checks(NullMeansDefault):
     sensitive_information: Annotated[Many[Entity], Field(max_length=31)] = ()
 
     @model_validator(mode="after")
-    def look_for_something(self) -> Self:
+    def require_a_check(self) -> Self:
         if not (self.content_filter or self.prompt_attack or self.sensitive_information):
             raise ValueError("name at least one check")
         return self
 
 
 class BedrockParams(ShieldParams):
-    """A guardrail of Bedrock in one of its versions, or checks that need none.
+    """A guardrail of Bedrock in one of its versions, or checks without one.
 
     Attributes:
-        threshold: from which score on, between 0 and 1, a check has found something.
+        threshold: the score, between 0 and 1, from which on a check is a finding.
     """
 
     guardrail_version: Annotated[str, Field(pattern=r"^([1-9][0-9]{0,7}|DRAFT)$")] | None = None
@@ -87,13 +87,13 @@ class BedrockParams(ShieldParams):
 
 
 class PatternParams(ShieldParams):
-    """Regular expressions, and words that are found as whole words however they are written."""
+    """Regular expressions, and whole words in any spelling variant of their characters."""
 
     patterns: Annotated[Many[LongestPattern], Field(max_length=MOST_PATTERNS)] = ()
     words: Annotated[Many[Word], Field(max_length=MOST_WORDS)] = ()
 
     @model_validator(mode="after")
-    def look_for_something(self) -> Self:
+    def require_a_check(self) -> Self:
         if not (self.patterns or self.words):
             raise ValueError("name at least one pattern or word")
         return self
@@ -108,7 +108,7 @@ PARAMS: dict[str, type[AnyParams]] = {
 
 
 def params_of(shield: Shield) -> AnyParams:
-    """Return what the shield was told. Raises InvalidRequest, naming what its kind does not take."""
+    """Return the shield's parameters. Raises InvalidRequest, naming the ones that its kind does not accept."""
     kind = PARAMS.get(shield.provider_id)
     if kind is None:
         *others, last = sorted(PARAMS)
@@ -119,19 +119,19 @@ def params_of(shield: Shield) -> AnyParams:
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False)[0]
         location = ("params", *problem["loc"])
-        said = problem["msg"].removeprefix("Value error, ")
+        message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
-            said = _unknown(str(problem["loc"][-1]), Checks if len(problem["loc"]) > 1 else kind)
-        raise InvalidRequest(f"{'.'.join(map(str, location))}: {said}", location) from None
+            message = _unknown(str(problem["loc"][-1]), Checks if len(problem["loc"]) > 1 else kind)
+        raise InvalidRequest(f"{'.'.join(map(str, location))}: {message}", location) from None
 
 
 def _unknown(name: str, table: type[NullMeansDefault]) -> str:
-    known = sorted(table.model_fields)
-    return f"there is no such key{_nearest(name, known)} (known here: {', '.join(known)})"
+    accepted = sorted(table.model_fields)
+    return f"there is no such key{_nearest(name, accepted)} (known here: {', '.join(accepted)})"
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches  # only where something is wrong
+def _nearest(name: str, accepted: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only for invalid ones
 
-    near = get_close_matches(name, known, 1)
+    near = get_close_matches(name, accepted, 1)
     return f"; did you mean {near[0]}?" if near else ""

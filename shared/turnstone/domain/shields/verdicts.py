@@ -1,4 +1,4 @@
-"""What shields are asked, and what they find."""
+"""Requests to shields, and their verdicts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class ShieldQuestion(NamedTuple):
-    """What shields are to judge.
+    """A request to shields.
 
     Attributes:
-        judged: the messages that may go on only if no shield stops them.
+        judged: the messages that continue only if no shield stops them.
         call_id: the call that is judged, or whose answer is.
-        before: what was said before them, for shields that understand a conversation.
-        targets: who is asked where a model judges, in this order; none: whoever is asked for the shield's model.
-        provider_data: the caller's own keys, for this question only.
-        stop: tells that nobody wants the verdict any more.
+        before: the messages before them, for shields that understand a conversation.
+        targets: the targets to try in this order, where a model judges; none: the route of the shield's model.
+        provider_data: the caller's own keys, for this request only.
+        stop: cancels the request.
     """
 
     judged: tuple[Message, ...]
@@ -36,7 +36,7 @@ class ShieldQuestion(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a shield found, None if nothing; the tokens it took, and of which model, where one judged."""
+    """The finding, None without one; the tokens used, and by which model, where one judged."""
 
     violation: SafetyViolation | None = None
     usage: TokenUsage | None = None

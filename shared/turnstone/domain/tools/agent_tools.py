@@ -1,6 +1,6 @@
-"""The tool definitions of an agent as they were in September 2024: built-in ones with settings of their own, functions.
+"""Tool definitions of an agent as in September 2024: builtin tools with settings of their own, and functions.
 
-Source: the API of that time, as far as `llama-stack-2024.md` of the contract tells it. Memory is not among them.
+Source: the API of that time, as far as `llama-stack-2024.md` of the contract describes it, without memory.
 """
 
 import re
@@ -13,11 +13,11 @@ from turnstone.domain.values.model import JsonObject, JsonValue, Many, NullMeans
 from turnstone.domain.values.numbers import Flag
 
 MASK = str(SecretStr("any"))
-HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"  # compiled when a definition has headers
+HEADER_NAME = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}"  # compiled at the first definition with headers
 
 
 def refuse_mask(text: str) -> str:
-    """Return the text. Raises ValueError for the mask that answers show in a secret's place, or what can't be sent."""
+    """Return the text. Raises ValueError for the mask of secrets in answers, or a text no header can carry."""
     if text == MASK:
         raise ValueError(f"{MASK} stands for a secret in answers: send the secret itself, or leave it out")
     if not is_sendable(text):
@@ -31,7 +31,7 @@ def _refuse_mask_of_secret(secret: SecretStr) -> SecretStr:
 
 
 def refuse_no_name(name: str) -> str:
-    """Return the name. Raises ValueError if no header can have it."""
+    """Return the name. Raises ValueError if it is not valid for a header."""
     if not re.fullmatch(HEADER_NAME, name):
         raise ValueError("this is not a valid HTTP header name")
     return name
@@ -47,7 +47,7 @@ def _refuse_memory(tool: Any) -> Any:
     return tool
 
 
-# answers have it, as its mask
+# the mask in answers
 AN_ANSWERS_KEY = WithJsonSchema({"type": "string", "format": "password"}, mode="serialization")
 ApiKey = Annotated[SecretStr, AfterValidator(_refuse_mask_of_secret), AN_ANSWERS_KEY]
 HeaderName = Annotated[str, AfterValidator(refuse_no_name)]
@@ -61,10 +61,10 @@ HeaderValue = Annotated[
 
 
 class RemoteExecution(NullMeansDefault):
-    """Where a tool is run instead: `{name}` in the URL is replaced by the call's argument of that name.
+    """The remote address of a tool: the call's argument of that name replaces `{name}` in the URL.
 
-    A GET has the call's arguments in its query, after `params`; a POST in a JSON object, after what `body` has. What
-    `headers` hold is secret.
+    A GET has the call's arguments in its query, after `params`; a POST in a JSON object, after those of `body`. The
+    values of `headers` are secret.
     """
 
     url: Annotated[str, Field(min_length=1, max_length=2_048)]
@@ -96,7 +96,7 @@ class PhotogenTool(_Common):
 
 
 class CodeInterpreterTool(_Common):
-    """The model's Python code is run by the server, or by the client where `enable_inline_code_execution` is false."""
+    """Runs the model's Python code on the server, or on the client if `enable_inline_code_execution` is false."""
 
     type: Literal["code_interpreter"]
     enable_inline_code_execution: Flag = True
@@ -110,7 +110,7 @@ class FunctionParameter(NullMeansDefault):
 
 
 class FunctionCallTool(_Common):
-    """A function of the client's, or one that `remote_execution` has the server call."""
+    """A function of the client, or one that the server calls by `remote_execution`."""
 
     type: Literal["function_call"]
     function_name: Annotated[str, Field(min_length=1)]

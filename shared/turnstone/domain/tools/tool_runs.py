@@ -1,4 +1,4 @@
-"""A call of a server's tool: who has it run, with what, and what it comes to."""
+"""Runs of server tools: caller, arguments and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ToolAsker(NamedTuple):
-    """On whose behalf tools are looked up and run.
+    """The caller of tools.
 
     Attributes:
         provider_data: keys and headers of the caller, for this request only.
@@ -28,12 +28,12 @@ class ToolAsker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """What an agent's own definition of a tool says of how it is run.
+    """Settings from an agent's own definition of a tool.
 
     Attributes:
-        engine: which of several services is asked.
-        api_key: the key to ask it with, in the place of the server's; the caller's own goes before it.
-        remote_execution: where the tool is run instead.
+        engine: the service to use, of several.
+        api_key: the key that replaces the server's; the caller's own takes precedence.
+        remote_execution: the remote address of the tool.
     """
 
     engine: str | None = None
@@ -45,11 +45,11 @@ class ToolInvocation(NamedTuple):
     """A call to run.
 
     Attributes:
-        arguments: the model's, with the toolgroup's fixed ones over them.
+        arguments: the model's, overridden by the toolgroup's fixed ones.
         idempotency_key: the same whenever this call is run again after a crash.
-        session_id: empty where it is run outside of any.
-        timeout_s: how long it may take; who waits for it gives up then, so that running on is in vain.
-        stop: given when nobody wants the answer any more.
+        session_id: empty outside sessions.
+        timeout_s: the time limit, after which the caller ignores the result.
+        stop: cancels the call.
     """
 
     call: ToolCall
@@ -63,10 +63,10 @@ class ToolInvocation(NamedTuple):
 
 
 class ToolRun(NamedTuple):
-    """A call that one of the server's tools is to answer, as its turn knows it.
+    """A turn's call of a server tool.
 
     Attributes:
-        arguments: the model's, with the toolgroup's fixed ones over them.
+        arguments: the model's, overridden by the toolgroup's fixed ones.
     """
 
     call: ToolCall
@@ -77,7 +77,7 @@ class ToolRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducedFile:
-    """A file that a tool made; its name has no folders."""
+    """A file produced by a tool; its name has no folders."""
 
     name: str
     mime_type: str
@@ -85,7 +85,7 @@ class ProducedFile:
 
 
 class ToolResult(NamedTuple):
-    """What a tool answers to the model, and the files it made beside that."""
+    """A tool's result for the model, and the files produced with it."""
 
     content: Content
     metadata: Mapping[str, Any] | None = None
@@ -96,11 +96,11 @@ class OfferedTool(NamedTuple):
     """A server tool as offered to the model.
 
     Attributes:
-        definition: as the model is told of it.
-        fixed_arguments: those its toolgroup fixes.
+        definition: for the model.
+        fixed_arguments: set by its toolgroup.
         toolgroup: the group that runs it.
-        runs_as: its name in that group, where the model knows it by another.
-        input_shields, output_shields: what has to pass each call and each answer.
+        runs_as: its name in that group, if the model has another.
+        input_shields, output_shields: the shields for each call and each answer.
     """
 
     definition: ToolDef

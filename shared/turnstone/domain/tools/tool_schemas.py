@@ -1,4 +1,4 @@
-"""What a tool takes, as a JSON schema, however its definition says it."""
+"""JSON schema of a tool's parameters, from either form of its definition."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ SCHEMA_TYPES = {
 
 
 def input_schema_of(tool: ToolDef) -> dict[str, Any]:
-    """Return the tool's own schema as it is, else one made of its parameters."""
+    """Return the tool's own schema unchanged, else one created from its parameters."""
     if tool.input_schema is not None:
         return tool.input_schema
     parameters = tool.parameters or ()
@@ -30,7 +30,7 @@ def input_schema_of(tool: ToolDef) -> dict[str, Any]:
 
 
 def parameters_of(tool: ToolDef) -> tuple[ToolParameter, ...]:
-    """Return the tool's parameters, those of its schema where it has one, as clients of 0.2 know them."""
+    """Return the tool's parameters, from its schema if it has one, in the form of clients of 0.2."""
     if tool.parameters is not None or tool.input_schema is None:
         return tool.parameters or ()
     required = tool.input_schema.get("required", ())
@@ -41,18 +41,18 @@ def parameters_of(tool: ToolDef) -> tuple[ToolParameter, ...]:
 
 
 def _parameter(name: str, schema: dict[str, Any], *, is_required: bool) -> ToolParameter:
-    kind, said = schema.get("type", "string"), schema.get("description", "")
+    kind, text = schema.get("type", "string"), schema.get("description", "")
     return ToolParameter(
         name=name,
         parameter_type=kind if isinstance(kind, str) else "string",
-        description=said if isinstance(said, str) else "",
+        description=text if isinstance(text, str) else "",
         required=is_required,
         default=schema.get("default"),
     )
 
 
 def parameter_to_schema(parameter: ToolParameter) -> dict[str, Any]:
-    """Return the JSON schema of a parameter whose type has a Python or a JSON name; an unknown type is a string."""
+    """Return the JSON schema of a parameter whose type has a Python or a JSON name; an unrecognised one is a string."""
     base_type = parameter.parameter_type.partition("[")[0].strip().lower()
     schema: dict[str, Any] = {"type": SCHEMA_TYPES.get(base_type, "string"), "description": parameter.description}
     if schema["type"] == "array":

@@ -1,4 +1,4 @@
-"""The secrets in an agent's tool definitions, apart from them: what is written of the definitions has masks instead."""
+"""Separate secrets from an agent's tool definitions, which are stored with masks instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Secrets = dict[str, dict[str, Any]]
 
 
 def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
-    """Return the secrets of each definition that has some, in plain text, by the definition's place."""
+    """Return the plain-text secrets of each definition with any, by the definition's index."""
     found: Secrets = {}
     for index, tool in enumerate(tools):
         kept: dict[str, Any] = {}
@@ -27,12 +27,12 @@ def secrets_of(tools: Sequence[AgentTool]) -> Secrets:
 
 
 def unmasked(tools: Sequence[Mapping[str, Any]], secrets: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return definitions, as they are written, with their secrets in place of the masks."""
-    told = [dict(tool) for tool in tools]
+    """Return stored definitions with their secrets in place of the masks."""
+    definitions = [dict(tool) for tool in tools]
     for index, kept in secrets.items():
-        tool = told[int(index)]
+        tool = definitions[int(index)]
         if "api_key" in kept:
             tool["api_key"] = kept["api_key"]
         if "headers" in kept:
             tool["remote_execution"] = {**tool["remote_execution"], "headers": kept["headers"]}
-    return told
+    return definitions

@@ -1,4 +1,4 @@
-"""Tools: how they are defined, called and answered."""
+"""Tools: definitions, calls and answers."""
 
 import re
 from hashlib import sha256
@@ -14,8 +14,8 @@ from turnstone.domain.values.model import (
     JsonValue,
     Many,
     NullMeansDefault,
+    infinity_path,
     is_too_deep,
-    place_of_infinity,
 )
 from turnstone.domain.values.numbers import Flag
 from turnstone.domain.values.object_schemas import ObjectSchema, names_in
@@ -30,7 +30,7 @@ class ToolParameter(NullMeansDefault):
 
 
 def _refuse_group(value: Any) -> None:
-    """Raise ValueError for a group, in which nobody would look for a tool that is no server's."""
+    """Raise ValueError for a group, which a client tool must not have."""
     if value is not None:
         raise ValueError("a client tool runs on the client and is in no toolgroup; name groups in toolgroups")
 
@@ -42,10 +42,10 @@ def _is_none(value: Any) -> bool:
 class ToolDef(Frozen):
     """A tool that a model may call, described by an `input_schema` or by `parameters`.
 
-    Where both are sent, the model is told the schema, which says more; they must name the same parameters, because one
-    that only `parameters` name would be lost. No parameters at all, `[]`, contradict no schema. `output_schema` and
-    `metadata` are for those who read the agent: no model is told of them. Schemas that were not sent are left out of
-    answers, so that those are as clients of 0.2 know them.
+    Where both are sent, the model receives the schema, which is more precise; they must name the same parameters,
+    because one named only by `parameters` would be lost. No parameters at all, `[]`, contradict no schema.
+    `output_schema` and `metadata` are for readers of the agent, not for models. Schemas that were not sent are omitted
+    from answers, as clients of 0.2 expect.
 
     Source: `llama-stack-client` 0.2 sends `parameters`, 0.3 `input_schema`; its other fields are as in MCP.
     """
@@ -70,7 +70,7 @@ class ToolDef(Frozen):
 
 
 class ToolCall(Frozen):
-    """A call the model asks for. `arguments` is a string where the model's JSON could not be parsed."""
+    """A call requested by the model. `arguments` is a string where the model's JSON could not be parsed."""
 
     call_id: str
     tool_name: str
@@ -87,24 +87,24 @@ class ToolResponse(Frozen):
 
 # Source: OpenAI's chat completions refuse ids of more than 40 characters, and other names of functions
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
-IN_TEXT = ""  # as the JSON of arguments, of which only the client knows
+IN_TEXT = ""  # as the JSON of arguments, which only the client has
 
 
 def call_in_text(response: ToolResponse) -> ToolCall:
-    """Return the call that a client read out of a model's text, as far as its answer tells, in what providers take."""
-    # the id is the client's own word, which no shield judges
+    """Return the call that a client parsed from a model's text, as far as its answer shows it."""
+    # the id is the client's text, which no shield judges
     call_id = f"call_{sha256(response.call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
     name = NOT_IN_NAMES.sub("_", response.tool_name)[:64] or "tool"
     return ToolCall(call_id=call_id, tool_name=name, arguments={}, arguments_json=IN_TEXT)
 
 
 def call_from_json(call_id: str, tool_name: str, arguments_json: str) -> ToolCall:
-    """Return the call a model wrote; arguments that are no JSON object stay the string they were."""
+    """Return the call a model wrote; arguments other than a JSON object stay a string."""
     try:
-        # stricter than the json module: no NaN, no half of a surrogate pair, which could not be stored
+        # stricter than the json module: no NaN, no lone surrogate, which could not be stored
         arguments = from_json(arguments_json or "{}", allow_inf_nan=False)
     except (ValueError, TypeError):
         arguments = arguments_json
-    if not isinstance(arguments, dict) or is_too_deep(arguments) or place_of_infinity(arguments) is not None:
+    if not isinstance(arguments, dict) or is_too_deep(arguments) or infinity_path(arguments) is not None:
         arguments = arguments_json
     return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments, arguments_json=arguments_json or "{}")

@@ -1,4 +1,4 @@
-"""One request that creates something: what tells that it comes again, and what is handed on with it alone."""
+"""One attempt of a creating request: its identity for retries, and its provider data."""
 
 from pydantic import ConfigDict, Field
 
@@ -7,14 +7,14 @@ from turnstone.domain.values.model import Frozen
 
 
 class Attempt(Frozen):
-    """How a request can be recognised when it comes again.
+    """The identity of a request across retries.
 
     Attributes:
         fingerprint: hash of principal, path and body.
-        is_retry: the client says it sent this before (`x-stainless-retry-count` above 0).
-        key: hash of principal, path and `Idempotency-Key`; None if no key was sent.
-        repeated_within_s: how long ago the first of its kind may have been answered.
-        provider_data: keys of the caller for providers, which are no part of what is recognised.
+        is_retry: whether the client declares a retry (`x-stainless-retry-count` above 0).
+        key: hash of principal, path and `Idempotency-Key`; None without one.
+        repeated_within_s: the maximum time since the answer to the first attempt.
+        provider_data: keys of the caller for providers, excluded from the identity.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

@@ -1,4 +1,4 @@
-"""What happens in a turn, in the shape the Llama Stack stream carries as an event's payload."""
+"""Events of a turn, in the shape of an event's payload in the Llama Stack stream."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -69,7 +69,7 @@ class TurnAwaitsInput(Frozen):
 
 
 class TurnFailed(Frozen):
-    """The turn ended without an answer; not an event of the contract, its stream carries an error instead.
+    """The end of a turn without an answer; not an event of the contract, its stream carries an error instead.
 
     Attributes:
         status: how the turn ended, None if only this stream did.
@@ -85,11 +85,11 @@ TurnEvent = TurnStarted | StepStarted | StepProgressed | StepCompleted | TurnCom
 
 
 class Numbered(NamedTuple):
-    """An event with its number in the turn; a delta that stands for several has their last one.
+    """An event with its number in the turn; a delta that combines several has the last number.
 
     Attributes:
-        number: None for what only one stream is told, and for what is told again.
-        first: number of the first delta it stands for, where it stands for several.
+        number: None for an event of one stream only, and for a repeated one.
+        first: the number of the first combined delta, if any.
     """
 
     event: TurnEvent
@@ -98,7 +98,7 @@ class Numbered(NamedTuple):
 
 
 def call_delta(call: ToolCall) -> ToolCallDelta:
-    """Return what is told of a call the model has made."""
+    """Return the delta of a call that the model has made."""
     return ToolCallDelta(tool_call=call, parse_status="failed" if isinstance(call.arguments, str) else "succeeded")
 
 

@@ -1,4 +1,4 @@
-"""Why turns end without an answer: as their streams say it, and as the turns themselves show it afterwards."""
+"""Reasons why turns end without an answer, in their streams and in the stored turns."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -43,7 +43,7 @@ FAILURE_CODES: Mapping[FailureKind, ErrorCode] = {
 UnansweredStatus = Literal["failed", "expired", "cancelled"]
 
 
-# what earlier versions, which can't read records with later kinds, take these for
+# substitutes for earlier versions, which cannot read records with later kinds
 EARLIER_KINDS: Mapping[FailureKind, FailureKind] = {"model_busy": "model_failed"}
 
 
@@ -51,8 +51,8 @@ class Failure(Frozen):
     """Why a turn ended without an answer: a kind for programs, a sentence for people.
 
     Attributes:
-        provider_status: HTTP status of the model's provider, None if it gave none.
-        retry_after_s: when the provider accepts requests again, None if it does not say.
+        provider_status: HTTP status of the model's provider, None without one.
+        retry_after_s: when the provider accepts requests again, None if not reported.
     """
 
     kind: FailureKind
@@ -62,7 +62,7 @@ class Failure(Frozen):
 
     @model_serializer(mode="wrap")
     def stored(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the fields, with a later kind beside the one that earlier versions know."""
+        """Return the fields, with a later kind next to its substitute for earlier versions."""
         fields: dict[str, Any] = fields_of(self)
         earlier = EARLIER_KINDS.get(self.kind)
         return fields if earlier is None else {**fields, "kind": earlier, "later_kind": self.kind}
@@ -76,12 +76,12 @@ class Failure(Frozen):
 
     @property
     def code(self) -> ErrorCode:
-        """The code that stands beside the message wherever it is shown."""
+        """The error code next to the message."""
         return FAILURE_CODES[self.kind]
 
 
 class TurnFailure(Frozen):
-    """Why a turn has no answer, for readers of the turn: without a word of its model or its tools."""
+    """Why a turn has no answer, for readers of the turn: without text of its model or its tools."""
 
     status: UnansweredStatus
     kind: FailureKind
@@ -89,7 +89,7 @@ class TurnFailure(Frozen):
     message: str
 
 
-# in the place of messages that quote a provider
+# in place of messages that quote a provider
 IN_OUR_WORDS: dict[FailureKind, str] = {
     "model_failed": "its model gave no usable answer",
     "model_busy": "its model's server takes no more requests now",
@@ -102,7 +102,7 @@ OURS_ALREADY: frozenset[FailureKind] = frozenset({"ended", "limit_reached"})
 
 
 def turn_failure(turn_id: str, status: UnansweredStatus, failure: Failure | None) -> TurnFailure:
-    """Return what the turn shows of the failure that is stored with it, or of its status alone."""
+    """Return the turn's visible failure, from the stored one, or from its status alone."""
     kind: FailureKind = "ended" if failure is None else failure.kind
     if failure is not None and kind in OURS_ALREADY:
         message = failure.message
@@ -113,7 +113,7 @@ def turn_failure(turn_id: str, status: UnansweredStatus, failure: Failure | None
 
 
 def _why(failure: Failure) -> str | None:
-    """Return the reason in words of this server; of a provider's own answer they contain the status alone."""
+    """Return the reason in this server's words; of a provider's answer they contain the status alone."""
     why, status = IN_OUR_WORDS.get(failure.kind), failure.provider_status
     if failure.kind == "model_failed" and status is not None:
         return f"its model's server answered HTTP {status}"

@@ -1,4 +1,4 @@
-"""What an operator is told of turns that have not ended."""
+"""An operator's view of open turns."""
 
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.turns import TurnState
@@ -6,9 +6,9 @@ from turnstone.domain.values.model import Frozen
 
 
 class Trouble(Frozen):
-    """Why an open turn can't be read, or cancelled, in a sentence that has nothing of what was said in it."""
+    """Why an open turn cannot be read or cancelled, in a sentence without content of the conversation."""
 
     reason: str
 
 
-Looked = tuple[TurnRef, TurnState | Trouble]
+InspectedTurn = tuple[TurnRef, TurnState | Trouble]

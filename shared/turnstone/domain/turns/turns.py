@@ -1,4 +1,4 @@
-"""A turn: its steps as the wire shows them, and the state the wire never shows."""
+"""Turns: the steps in their wire form, and the internal state."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ class StepCommon(Frozen):
 
 
 class AnsweredBy(Frozen):
-    """The provider that gave an answer, and the model's name there."""
+    """The provider that answered, and its name of the model."""
 
     provider_id: str
     model: str
@@ -38,7 +38,7 @@ class InferenceStep(StepCommon):
     """An answer of the model.
 
     Attributes:
-        answered_by: told where several could have been asked.
+        answered_by: set if there were several targets.
     """
 
     step_type: Literal["inference"] = "inference"
@@ -56,7 +56,7 @@ Touchpoint = Literal["user-input", "assistant-output", "tool-input", "tool-outpu
 
 
 class SafetyViolation(Frozen):
-    """What a shield found. Only one of level `error` stops what was judged."""
+    """A shield's finding. Only one of level `error` stops the judged content."""
 
     violation_level: Literal["info", "warn", "error"]
     user_message: str | None = None
@@ -89,10 +89,10 @@ class Attachment(Frozen):
 
 
 class Turn(Frozen):
-    """A turn as every reader sees it. Field order is the order on the wire.
+    """A turn for every reader. Field order is the order on the wire.
 
     Attributes:
-        failure: why it ended without an answer, left out where it did not.
+        failure: why it ended without an answer, otherwise omitted.
     """
 
     turn_id: str
@@ -127,7 +127,7 @@ UNANSWERED: dict[TurnStatus, UnansweredStatus] = {
 
 
 class ToolVerdict(Frozen):
-    """What a shield found of a tool's answer before that was stored; a step of its own tells it afterwards."""
+    """A shield's finding about a tool's answer, made before the answer was stored; a later step of its own shows it."""
 
     shield_id: str
     violation: SafetyViolation | None = None
@@ -136,19 +136,19 @@ class ToolVerdict(Frozen):
 
 
 class StepTrace(Frozen):
-    """What is kept of a step beside its wire shape.
+    """Internal data of a step, next to its wire form.
 
     Attributes:
-        deltas: how many its stream told.
+        deltas: the number of deltas in its stream.
         is_from_client: whether a client ran it.
         input_shields: of a client's step, the shields that judge its answers before the model sees them.
-        usage: the tokens it took, of a model.
-        model: whom that asked, as the agent names it.
-        shield_id: of a shield's step, which shield judged.
-        touchpoint: of a shield's step, what it judged.
-        call_id: of a shield's step about a tool, which call it was about.
-        verdicts: of a tool's step, what shields found of the answer.
-        attachments: of a tool's step, the files it made.
+        usage: the tokens used by a model.
+        model: the agent's name of that model.
+        shield_id: of a shield's step, the shield.
+        touchpoint: of a shield's step, the judged part of the turn.
+        call_id: of a shield's step about a tool, the call.
+        verdicts: of a tool's step, the shields' findings about the answer.
+        attachments: of a tool's step, the files produced.
     """
 
     deltas: int = 0
@@ -164,12 +164,12 @@ class StepTrace(Frozen):
 
 
 class Summary(Frozen):
-    """What a model wrote of turns that its window has no room for, to be sent in their place.
+    """A model's summary of turns that do not fit its context window, sent in their place.
 
     Attributes:
-        first_order, last_order: the first and the last turn it stands for, and with them all in between.
-        usage: what it took.
-        model: who was asked for it.
+        first_order, last_order: the first and the last turn that it replaces, with all in between.
+        usage: the tokens used.
+        model: the model that wrote it.
     """
 
     text: str
@@ -180,12 +180,12 @@ class Summary(Frozen):
 
 
 class EarlierEnds(Frozen):
-    """What a turn was when it had its answer, before its client answered calls which it read out of that.
+    """Earlier completions of a turn, before its client answered calls parsed from the model's text.
 
     Attributes:
-        times: how often that was.
-        steps: how many steps there were the last time.
-        spent: what it had spent by then, which its session was charged.
+        times: the number of completions.
+        steps: the number of steps at the last one.
+        spent: the tokens used by then, which its session was charged.
     """
 
     times: int
@@ -194,23 +194,23 @@ class EarlierEnds(Frozen):
 
 
 class TurnState(Frozen):
-    """All there is to know of a turn between two moments of its life: what is stored, loaded and handed to the engine.
+    """The complete state of a turn between two transitions: stored, loaded and passed to the engine.
 
     Attributes:
-        order: the turn's place in its session (the turn_id for turns we create).
-        status: where its life stands.
-        pending_calls: the calls a client has still to answer.
-        overrides: what this turn changes of its agent, remembered over resume.
-        input_shields: the shields that judge its messages before the model sees them, as far as this was stored.
+        order: the turn's position in its session (the turn_id for turns we create).
+        status: the turn's status.
+        pending_calls: the calls that await an answer of the client.
+        overrides: this turn's overrides of its agent, kept for resumes.
+        input_shields: the shields that judge its messages before the model sees them, as far as stored.
         traces: one per step of `turn.steps`.
         failure: why there is no answer.
-        summary: what was written at its end of earlier turns.
-        earlier_ends: when it had its answer before, None for a turn that was never opened again.
-        takeovers: how often in a row a process took the turn over, and stored no step before it was gone, too.
-        steps_at_takeover: how many steps there were when it was last taken over.
-        steps_at_first_takeover: how many there were when it first was; what was told after them may have been lost.
-        is_lost: its content is lost, and this only stands in its place.
-        token: what wakes the supervisor that waits with the turn for its client; gone when the turn moves on.
+        summary: the summary of earlier turns written at its end.
+        earlier_ends: its earlier completions, None for a turn that was never opened again.
+        takeovers: the number of consecutive takeovers by processes that ended before storing a step.
+        steps_at_takeover: the number of steps at its last takeover.
+        steps_at_first_takeover: the number of steps at its first takeover; later deltas may have been lost.
+        is_lost: whether its content is lost, and this is a placeholder.
+        token: wakes the supervisor that waits for the turn's client; removed when the turn continues.
         rev: revision of the record this was read from, 0 before it is stored.
     """
 
@@ -242,31 +242,31 @@ class TurnState(Frozen):
 
     @property
     def inference_count(self) -> int:
-        """How often the model has answered, over all resumes."""
+        """The number of model answers, over all resumes."""
         return sum(isinstance(step, InferenceStep) for step in self.turn.steps)
 
     @property
     def spent(self) -> dict[str, Tokens]:
-        """What its finished inferences took, and that of a summary, by model."""
+        """The tokens of its finished inferences, and of a summary, by model."""
         return added(self.earlier_ends.spent, self.uncharged) if self.earlier_ends else self.uncharged
 
     @property
     def uncharged(self) -> dict[str, Tokens]:
-        """What it spent since its session was last charged for it, by model."""
+        """The tokens used since its session was last charged for it, by model."""
         spent: dict[str, Tokens] = {}
         charged = self.earlier_ends.steps if self.earlier_ends else 0
-        for asked in (*self.traces[charged:], *((self.summary,) if self.summary else ())):
-            if asked.usage is not None:
-                spent = added(spent, {asked.model: asked.usage.spent})
+        for inference in (*self.traces[charged:], *((self.summary,) if self.summary else ())):
+            if inference.usage is not None:
+                spent = added(spent, {inference.model: inference.usage.spent})
         return spent
 
     def token_factor(self, otherwise: float) -> float:
-        """Return how many tokens its model counts for each that we estimate, as far as it told."""
+        """Return the model's tokens per estimated token, as last reported."""
         return factor_of((trace.usage for trace in self.traces if trace.usage is not None), otherwise)
 
     @property
     def running_time(self) -> timedelta:
-        """Time that its finished steps took; waits for its client and for another process are no part of it."""
+        """Duration of its finished steps, without waits for its client or for another process."""
         took, until = timedelta(), self.turn.started_at
         for step, trace in zip(self.turn.steps, self.traces, strict=False):
             if step.completed_at is None or step.completed_at <= until:
@@ -278,21 +278,21 @@ class TurnState(Frozen):
 
     @property
     def last_moment(self) -> datetime:
-        """When something last happened to it, as far as it is stored."""
+        """The time of its last stored change."""
         steps = self.turn.steps
         return self.turn.completed_at or (steps[-1].completed_at if steps else None) or self.turn.started_at
 
     def next_moment(self, now: datetime) -> datetime:
-        """Return now as a time behind everything that is stored of the turn: clients sort its steps by their times."""
+        """Return now, moved after every stored time of the turn: clients sort its steps by time."""
         return strictly_after(now, self.last_moment)
 
     @property
     def takeovers_in_vain(self) -> int:
-        """How often in a row it was taken over since a step was stored last."""
+        """The number of consecutive takeovers since the last stored step."""
         return self.takeovers if len(self.turn.steps) == self.steps_at_takeover else 0
 
     def with_step(self, step: Step, trace: StepTrace | None = None) -> "TurnState":
-        """Return the state with one more finished step, and the files it made."""
+        """Return the state with one more finished step, and its files."""
         trace = trace or StepTrace()
         changes: dict[str, Any] = {"steps": (*self.turn.steps, step)}
         if trace.attachments:
@@ -301,18 +301,18 @@ class TurnState(Frozen):
         return self.model_copy(update={"turn": turn, "traces": (*self.traces, trace)})
 
     def completed(self, output: CompletionMessage, at: datetime) -> "TurnState":
-        """Return the state of the turn that has its answer."""
+        """Return the state of the completed turn."""
         turn = self.turn.model_copy(update={"output_message": output, "completed_at": self.next_moment(at)})
         return self.model_copy(update={"turn": turn, "status": TurnStatus.COMPLETED, "pending_calls": ()})
 
     def reopened(self) -> "TurnState":
-        """Return the state of the turn that had its answer and goes on; what it spent until now is charged."""
+        """Return the state of the completed turn that continues; its tokens so far count as charged."""
         before = self.earlier_ends.times if self.earlier_ends else 0
         ends = EarlierEnds(times=before + 1, steps=len(self.turn.steps), spent=self.spent)
         turn = self.turn.model_copy(update={"completed_at": None})
         return self.model_copy(update={"turn": turn, "summary": None, "earlier_ends": ends})
 
-    def given_up(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
+    def ended_unanswered(self, status: TurnStatus, failure: Failure, at: datetime) -> "TurnState":
         """Return the state of the turn that ended without an answer; its finished steps stay."""
         output = self.turn.output_message if self.is_lost else silent_output("end_of_turn")
         ended = {"output_message": output, "completed_at": self.next_moment(at)}
@@ -321,7 +321,7 @@ class TurnState(Frozen):
         return self.model_copy(update=changes).with_shown_failure()
 
     def with_shown_failure(self) -> "TurnState":
-        """Return the state whose turn shows why it has no answer, if it ended without one."""
+        """Return the state with the visible failure of its turn, if it ended without an answer."""
         status = UNANSWERED.get(self.status)
         if status is None:
             return self
@@ -330,14 +330,14 @@ class TurnState(Frozen):
 
 
 class NewTurn(Frozen):
-    """What a caller asks of a turn."""
+    """A caller's request of a turn."""
 
     messages: tuple[InputMessage, ...]
     overrides: TurnOverrides = TurnOverrides.model_construct()
 
 
 def newest_from_client(steps: Sequence[Step], traces: Sequence[StepTrace]) -> int | None:
-    """Return the place behind what the client sent last: 0 for its messages; None once the model answered to that."""
+    """Return the index after the client's last input: 0 for its messages; None once the model has answered."""
     for index in range(len(traces) - 1, -1, -1):
         if traces[index].is_from_client:
             return index + 1
@@ -347,7 +347,7 @@ def newest_from_client(steps: Sequence[Step], traces: Sequence[StepTrace]) -> in
 
 
 def silent_output(stop_reason: Literal["end_of_turn", "end_of_message"] = "end_of_message") -> CompletionMessage:
-    """Return the output message of a turn that has said nothing yet."""
+    """Return the output message of a turn without output yet."""
     return CompletionMessage(content="", stop_reason=stop_reason)
 
 
@@ -355,9 +355,9 @@ LOST = "[The content of this turn is lost: the server's stored copy of it is mis
 
 
 def lost_turn(ref: TurnRef, status: TurnStatus) -> TurnState:
-    """Return what stands in the place of a turn whose content is lost: its ids, the time it began, and a word on that.
+    """Return the placeholder of a turn whose content is lost: its ids, its start, and a notice.
 
-    When it ended is lost, too. One that has ended shows the time it began: a turn without an end counts as open.
+    Its end is lost, too. An ended one shows its start as its end: a turn without an end counts as open.
     """
     began_at = moment_of(ref.turn_id)
     turn = Turn(

@@ -1,4 +1,4 @@
-"""What the tokens of a model cost."""
+"""Prices of a model's tokens."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ Usd = Annotated[float, Field(ge=0)]
 
 
 class Prices(Frozen):
-    """What a model costs, in US dollars per million tokens."""
+    """A model's prices, in US dollars per million tokens."""
 
     input: Usd
     output: Usd

@@ -1,4 +1,4 @@
-"""Tokens that were spent: by a turn, by a session in a day, and what they cost."""
+"""Token usage: of a turn, of a session in a day, and the costs."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
@@ -10,20 +10,20 @@ from turnstone.domain.usage.prices import Prices
 from turnstone.domain.values.model import Frozen
 
 MILLION = 1_000_000
-MOST_COUNTED = 1_000_000_000  # of one inference; no model takes or says as much
+MOST_COUNTED = 1_000_000_000  # of one inference; more than any model processes or reports
 MOST_STORED = 1_000_000_000_000_000  # of a day, or of a turn
 LEAST_ESTIMATE = 200
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.25, 4.0
 
 
 def reported_count(value: object) -> int | None:
-    """Return a number of tokens as a provider reports it, None for anything but a whole number from 0 to 10^9."""
+    """Return a provider's reported number of tokens, None for anything but a whole number from 0 to 10^9."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return value if is_whole and 0 <= value <= MOST_COUNTED else None  # type: ignore[return-value,operator] # whole
 
 
 def _possible(value: object) -> object:
-    """Return a stored number, 0 for one that no model can have reached: it was stored before counts were bounded."""
+    """Return a stored number, 0 for an impossible one, stored before counts were bounded."""
     return 0 if isinstance(value, int) and not 0 <= value <= MOST_STORED else value
 
 
@@ -31,10 +31,10 @@ Stored = Annotated[int, BeforeValidator(_possible)]
 
 
 class Tokens(Frozen):
-    """What some inferences took.
+    """The tokens of some inferences.
 
     Attributes:
-        estimated_inferences: how many of them told no tokens, so that ours are counted, which are estimates.
+        estimated_inferences: how many of them reported no tokens, and count with our estimates.
     """
 
     inferences: Stored = 0
@@ -51,7 +51,7 @@ class Tokens(Frozen):
         return Tokens.model_construct(**sums)
 
     def cost_usd(self, prices: Prices | None) -> float | None:
-        """Return what they cost in US dollars, None where nobody told the prices."""
+        """Return the costs in US dollars, None without prices."""
         if prices is None:
             return None
         return (self.prompt_tokens * prices.input + self.completion_tokens * prices.output) / MILLION
@@ -61,8 +61,8 @@ class TokenUsage(Frozen):
     """Tokens of one inference, as the model's provider counted them.
 
     Attributes:
-        estimated_prompt_tokens: our estimate of the same prompt, 0 where there is none.
-        is_estimated: whether the provider told nothing, so that all are estimates of ours.
+        estimated_prompt_tokens: our estimate of the same prompt, 0 without one.
+        is_estimated: whether the provider reported nothing, so that all numbers are our estimates.
     """
 
     prompt_tokens: Stored = 0
@@ -82,7 +82,7 @@ class TokenUsage(Frozen):
 
 
 class SpentToday(Frozen):
-    """What a session has spent on the day it spent something last, by the models that were asked."""
+    """A session's usage on the last day with any, by model."""
 
     day: date
     by_model: dict[str, Tokens]
@@ -93,7 +93,7 @@ class SpentToday(Frozen):
 
 
 class Measured(Protocol):
-    """Tokens as somebody counted them, beside what was estimated for the same texts; 0 where nothing was."""
+    """Reported tokens next to the estimate for the same texts; 0 without either."""
 
     @property
     def prompt_tokens(self) -> int: ...
@@ -103,7 +103,7 @@ class Measured(Protocol):
 
 
 def added(first: Mapping[str, Tokens], second: Mapping[str, Tokens]) -> dict[str, Tokens]:
-    """Return the tokens of both, by model."""
+    """Return the sum of both, by model."""
     return {
         model: first.get(model, Tokens()).plus(second.get(model, Tokens()))
         for model in dict.fromkeys((*first, *second))
@@ -111,9 +111,9 @@ def added(first: Mapping[str, Tokens], second: Mapping[str, Tokens]) -> dict[str
 
 
 def spent_by(before: SpentToday | None, by_model: Mapping[str, Tokens], at: datetime) -> SpentToday | None:
-    """Return what is spent on the day of that time, with what was spent before on it.
+    """Return the usage on the day of that time, including earlier usage on it.
 
-    A clock that goes back goes on with the later day, whose count must not begin again.
+    A clock set back continues with the later day, whose count must not restart.
     """
     if not by_model:
         return before
@@ -124,9 +124,9 @@ def spent_by(before: SpentToday | None, by_model: Mapping[str, Tokens], at: date
 
 
 def factor_of(measured: Iterable[Measured], otherwise: float) -> float:
-    """Return how many tokens the model counts for each that we estimate, as the last of these tells it.
+    """Return the model's tokens per estimated token, from the last usable measurement.
 
-    What is too short tells of the model's own frame rather than of texts; what is far off counts something else.
+    Short texts measure the model's own frame rather than the texts; outliers count something else.
     """
     for one in reversed(tuple(measured)):
         if one.estimated_prompt_tokens >= LEAST_ESTIMATE:

@@ -1,4 +1,4 @@
-"""What a tenant's agents and sessions spent in some days, as it is asked for and answered."""
+"""Usage reports: the query, and the sums of a tenant's agents and sessions over days."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
@@ -15,8 +15,8 @@ ByModel = Mapping[str, Tokens]
 PricesOf = Callable[[str], Prices | None]
 
 
-class UsageWanted(Frozen):
-    """Whose tokens are asked for, and of which days; all where nothing is named, and today."""
+class UsageQuery(Frozen):
+    """The requested agents, sessions and days; all if none is named, and today."""
 
     agent_id: str | None = None
     session_id: str | None = None
@@ -36,10 +36,10 @@ class UsageWanted(Frozen):
 
 
 class Sum(Frozen):
-    """Tokens, and what they cost by the prices that the models have now; null where a model has none.
+    """Tokens, and their costs at the models' current prices; null where a model has none.
 
     Attributes:
-        estimated_inferences: those whose provider told no tokens, so that they are estimates.
+        estimated_inferences: the inferences whose provider reported no tokens, so that they are estimates.
     """
 
     inferences: int
@@ -67,11 +67,11 @@ class SumOfSession(Sum):
 
 
 class UsageReport(Frozen):
-    """What was spent by the turns that ended in these days, of the agents and sessions that the caller may see.
+    """Usage of the turns that ended in these days, of the agents and sessions visible to the caller.
 
     Attributes:
-        by_agent: those that spent most, a thousand at most; `agents` is how many there are.
-        by_session: the same of an agent's sessions, where one agent is asked for.
+        by_agent: the agents with the highest usage, a thousand at most; `agents` is the number of all.
+        by_session: the same for an agent's sessions, if the query names one agent.
     """
 
     first_day: date
@@ -86,7 +86,7 @@ class UsageReport(Frozen):
 
 
 class UsageCount:
-    """Adds up what it is given, by day, agent and session."""
+    """Accumulates usage by day, agent and session."""
 
     def __init__(self, days: Iterable[date]) -> None:
         self._of_days: dict[date, dict[str, Tokens]] = {day: {} for day in days}
@@ -99,7 +99,7 @@ class UsageCount:
         self._of_sessions[session_id] = added(self._of_sessions.get(session_id, {}), by_model)
 
     def report(self, prices_of: PricesOf, *, has_sessions: bool) -> UsageReport:
-        """Return what it was given, with what that costs."""
+        """Return the accumulated usage with its costs."""
         total: dict[str, Tokens] = {}
         for by_model in self._of_days.values():
             total = added(total, by_model)
@@ -119,7 +119,7 @@ class UsageCount:
 
 
 def _most(spent: Mapping[str, dict[str, Tokens]]) -> list[tuple[str, dict[str, Tokens]]]:
-    """Return those that spent most, the one that spent most first."""
+    """Return the entries with the highest usage, the highest first."""
 
     def rank(one: tuple[str, dict[str, Tokens]]) -> tuple[int, str]:
         name, by_model = one
@@ -133,7 +133,7 @@ def _summed(by_model: ByModel, prices: Mapping[str, Prices | None]) -> dict[str,
     for tokens in by_model.values():
         whole = whole.plus(tokens)
     costs = [tokens.cost_usd(prices[model_id]) for model_id, tokens in by_model.items()]
-    known = [cost for cost in costs if cost is not None]
-    cost = sum(known)
-    cost_usd = round(cost, 9) if len(known) == len(costs) and isfinite(cost) else None
+    priced = [cost for cost in costs if cost is not None]
+    cost = sum(priced)
+    cost_usd = round(cost, 9) if len(priced) == len(costs) and isfinite(cost) else None
     return {**whole.model_dump(), "total_tokens": whole.total_tokens, "cost_usd": cost_usd}

@@ -1,4 +1,4 @@
-"""What a message contains: text, images, or a mixture."""
+"""Content of a message: text, images, or a mixture."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from turnstone.domain.values.model import Frozen, Many
 
-# JSON of which none of the parts ends within a mark, to the same with long texts in the places of their marks
+# JSON none of whose parts ends within a mark, to the same with long texts in place of their marks
 Restore = Callable[[Iterable[bytes]], Iterator[bytes]]
 
 
@@ -37,7 +37,7 @@ Content = str | ContentItem | Many[ContentItem]
 
 
 def items_of(content: Content) -> tuple[TextItem | ImageItem, ...]:
-    """Return the content as a sequence of items, whichever of the three forms it has."""
+    """Return the content as a sequence of items, from any of its three forms."""
     if isinstance(content, str):
         return (TextItem(text=content),)
     if isinstance(content, tuple):

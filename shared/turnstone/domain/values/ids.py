@@ -1,4 +1,4 @@
-"""Ids and order keys: UUIDs of version 7, whose text sorts by the millisecond they were made in.
+"""Ids and order keys: UUIDs of version 7, whose text sorts by the millisecond of their creation.
 
 Source: RFC 9562, section 5.7.
 """
@@ -16,7 +16,7 @@ def milliseconds(at: datetime) -> int:
 
 
 def uuid7(unix_ms: int, randomness: bytes) -> str:
-    """Return the UUIDv7 of that millisecond; 10 random bytes make it unlike any other."""
+    """Return the UUIDv7 of that millisecond; 10 random bytes make it unique."""
     value = unix_ms << 80 | int.from_bytes(randomness[:10])
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
@@ -24,12 +24,12 @@ def uuid7(unix_ms: int, randomness: bytes) -> str:
 
 
 def uuid7_milliseconds(text: str) -> int:
-    """Return the millisecond a UUIDv7 was made in."""
+    """Return the millisecond in which a UUIDv7 was created."""
     return UUID(text).int >> 80
 
 
 def moment_of(text: str) -> datetime:
-    """Return the time a UUIDv7 was made at, the beginning of 1970 for any other text."""
+    """Return the time at which a UUIDv7 was created, the beginning of 1970 for any other text."""
     try:
         is_ordered = UUID(text).version == 7
     except ValueError:

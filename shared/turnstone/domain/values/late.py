@@ -1,4 +1,4 @@
-"""Types of fields that few values have: loaded with the first of them, because each model takes time to make."""
+"""Lazily imported types of rare fields: imported at the first value, because each model takes time to build."""
 
 from functools import cached_property
 from importlib import import_module
@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 
 
 class Late:
-    """Has a field of type `Any` validated and told as the type of that name in that module."""
+    """Validates and serializes a field of type `Any` as the type of that name in that module."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module = module

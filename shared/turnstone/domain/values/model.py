@@ -1,4 +1,4 @@
-"""What every domain model is made of: three base classes, and objects of JSON that anything may be in."""
+"""Base classes of domain models, and JSON objects with arbitrary content."""
 
 import math
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ MAX_DEPTH = 64
 
 
 class Frozen(BaseModel):
-    """An immutable value; a new one is made with `model_copy(update=…)`. Unknown fields are ignored.
+    """An immutable value; `model_copy(update=…)` creates a new one. Unrecognised fields are ignored.
 
-    What is wrong is told without the value, which may be a secret or a message.
+    Validation errors omit the value, which may be a secret or a message.
     """
 
     model_config = ConfigDict(
@@ -26,7 +26,7 @@ class Frozen(BaseModel):
 
 
 class Strict(Frozen):
-    """A part of the operator's file: what it does not know is a mistake."""
+    """A part of the operator's file: an unrecognised field is an error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,7 +46,7 @@ class NullMeansDefault(Frozen):
 
 
 def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
-    """Tell whether lists and objects are nested in the value deeper than what stores and readers take."""
+    """Return whether the value's nesting exceeds the limit of stores and readers."""
     if isinstance(value, dict):
         return levels == 0 or any(is_too_deep(inner, levels - 1) for inner in value.values())
     if isinstance(value, list | tuple):
@@ -54,8 +54,8 @@ def is_too_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
     return False
 
 
-def place_of_infinity(value: Any) -> tuple[str | int, ...] | None:
-    """Return the place of a number that JSON can't hold, such as 1e999 once it is read, None if there is none."""
+def infinity_path(value: Any) -> tuple[str | int, ...] | None:
+    """Return the position of a number that JSON cannot hold, such as 1e999 after parsing, None if there is none."""
     if isinstance(value, float):
         return None if math.isfinite(value) else ()
     inside: Iterable[tuple[Any, Any]] = ()
@@ -64,8 +64,8 @@ def place_of_infinity(value: Any) -> tuple[str | int, ...] | None:
     elif isinstance(value, list):
         inside = enumerate(value)
     for name, inner in inside:
-        if (place := place_of_infinity(inner)) is not None:
-            return (name, *place)
+        if (path := infinity_path(inner)) is not None:
+            return (name, *path)
     return None
 
 
@@ -77,7 +77,7 @@ def refuse_too_deep(value: Any) -> Any:
 
 
 Member = TypeVar("Member")
-# stops at the first wrong member: a list of a million of them must not become a list of a million complaints
+# stops at the first invalid member: a list of a million of them must not produce a million problems
 Many = Annotated[tuple[Member, ...], Field(fail_fast=True)]
 JsonValue = Annotated[Any, AfterValidator(refuse_too_deep)]
 JsonObject = Annotated[dict[str, Any], AfterValidator(refuse_too_deep)]

@@ -1,6 +1,6 @@
-"""Numbers and flags as clients send them: as JSON has them, or as texts that say nothing else.
+"""Numbers and flags from clients: JSON values, or equivalent texts.
 
-Source: servers of the Llama Stack Agents API take `"512"` for 512 and `"true"` for true; applications rely on it.
+Source: servers of the Llama Stack Agents API accept `"512"` for 512 and `"true"` for true; applications rely on it.
 """
 
 import re
@@ -17,7 +17,7 @@ POSITIVE = r"[1-9][0-9]{0,8}(\.[0-9]{1,9})?|0\.[0-9]{0,8}[1-9]"
 FLAGS = {"true": True, "false": False}
 
 
-def _said_as(pattern: str, read: Callable[[str], int | float]) -> BeforeValidator:
+def _from_text(pattern: str, read: Callable[[str], int | float]) -> BeforeValidator:
     def number_in(value: Any) -> Any:
         if isinstance(value, str) and re.fullmatch(pattern, value):  # compiled for the first text, if one comes
             return read(value)
@@ -32,8 +32,8 @@ def _flag_in(value: Any) -> Any:
     return FLAGS.get(value, value) if isinstance(value, str) else value
 
 
-def _told(schema: dict[str, Any], said: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [schema, said]}, mode="validation")
+def _schema(schema: dict[str, Any], text_schema: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [schema, text_schema]}, mode="validation")
 
 
 def counts_up_to(most: int) -> str:
@@ -41,9 +41,9 @@ def counts_up_to(most: int) -> str:
     digits = str(most)
     shorter = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"] if len(digits) > 1 else []
     below = [
-        f"{digits[:place]}[{lowest}-{int(digit) - 1}]" + "[0-9]" * (len(digits) - place - 1)
-        for place, digit in enumerate(digits)
-        if int(digit) > (lowest := 0 if place else 1)
+        f"{digits[:position]}[{lowest}-{int(digit) - 1}]" + "[0-9]" * (len(digits) - position - 1)
+        for position, digit in enumerate(digits)
+        if int(digit) > (lowest := 0 if position else 1)
     ]
     return "|".join((*shorter, *below, digits))
 
@@ -52,13 +52,15 @@ def _text(pattern: str) -> dict[str, Any]:
     return {"type": "string", "pattern": f"^({pattern})$"}
 
 
-Flag = Annotated[bool, Field(strict=True), BeforeValidator(_flag_in), _told({"type": "boolean"}, {"enum": list(FLAGS)})]
-Whole = Annotated[int, Field(ge=0), _said_as(WHOLE, int), _told({"type": "integer", "minimum": 0}, _text(WHOLE))]
-Count = Annotated[int, Field(ge=1), _said_as(COUNT, int), _told({"type": "integer", "minimum": 1}, _text(COUNT))]
-Number = Annotated[float, _said_as(NUMBER, float), _told({"type": "number"}, _text(NUMBER))]
+Flag = Annotated[
+    bool, Field(strict=True), BeforeValidator(_flag_in), _schema({"type": "boolean"}, {"enum": list(FLAGS)})
+]
+Whole = Annotated[int, Field(ge=0), _from_text(WHOLE, int), _schema({"type": "integer", "minimum": 0}, _text(WHOLE))]
+Count = Annotated[int, Field(ge=1), _from_text(COUNT, int), _schema({"type": "integer", "minimum": 1}, _text(COUNT))]
+Number = Annotated[float, _from_text(NUMBER, float), _schema({"type": "number"}, _text(NUMBER))]
 Positive = Annotated[
     float,
     Field(gt=0),
-    _said_as(POSITIVE, float),
-    _told({"type": "number", "exclusiveMinimum": 0}, _text(POSITIVE)),
+    _from_text(POSITIVE, float),
+    _schema({"type": "number", "exclusiveMinimum": 0}, _text(POSITIVE)),
 ]

@@ -1,4 +1,4 @@
-"""JSON schemas of objects, which is what a call's arguments are."""
+"""JSON schemas of objects, the form of a call's arguments."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from turnstone.domain.values.model import JsonObject
 
 
 def refuse_no_object(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema. Raises ValueError if it is none of an object, which is what a call's arguments are."""
+    """Return the schema. Raises ValueError unless it describes an object, the form of a call's arguments."""
     if schema.get("type") != "object":
         raise ValueError('a tool takes an object: input_schema must be a JSON schema with "type": "object"')
     properties = schema.get("properties", {})
@@ -22,7 +22,7 @@ def refuse_no_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def names_in(schema: Mapping[str, Any]) -> set[str]:
-    """Return the names of the properties that the schema itself has."""
+    """Return the names of the schema's own properties."""
     return set(schema.get("properties", ()))
 
 

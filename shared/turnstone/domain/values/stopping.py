@@ -1,4 +1,4 @@
-"""Breaking off what nobody wants any more, wherever it waits."""
+"""Cancellation of work that waits."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,26 +6,26 @@ from threading import Lock
 
 
 class StopSignal:
-    """Given once, from any thread; heeded by all who wait for an answer meanwhile."""
+    """A one-time signal, set from any thread; observed by every wait of the cancelled work."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._acts: list[Callable[[], None]] = []
-        self.is_given = False
+        self.is_set = False
 
-    def give(self) -> None:
-        """Have what heeds the signal act now, in this thread."""
+    def set(self) -> None:
+        """Set the signal, and run its callbacks in this thread."""
         with self._lock:
-            self.is_given = True
+            self.is_set = True
             for act in self._acts:
                 act()
 
     @contextmanager
     def heeded_by(self, act: Callable[[], None]) -> Iterator[None]:
-        """Within the block, have this act when the signal is given, at once if it has been. It must not wait."""
+        """Within the block, register a callback for the signal; it runs at once if that is set. It must not block."""
         with self._lock:
             self._acts.append(act)
-            if self.is_given:
+            if self.is_set:
                 act()
         try:
             yield

@@ -271,7 +271,7 @@ class _Endpoint:
         doing = self._lane.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
         if request.stop is None:
             return await doing
-        departure = Departure(request.stop.give)
+        departure = Departure(request.stop.set)
         with departure.watched(receive):
             answer = await doing
         if departure.has_left:
@@ -335,7 +335,7 @@ class _Endpoint:
 
     def _begun(self, request: Request) -> Answer:
         """Return the endpoint's answer, its first pieces drawn: what can't be read at all is still a status."""
-        if request.stop is not None and request.stop.is_given:
+        if request.stop is not None and request.stop.is_set:
             # while the request waited
             return refusal_reply(ErrorCode.CLIENT_DISCONNECTED, "the client closed the connection")
         answer = self._route.endpoint(request)

@@ -14,7 +14,7 @@ from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.models.inference import Continuations
 from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
-from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_reply, told_of
+from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_reply, summary_message
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
@@ -75,11 +75,11 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
         if isinstance(part, WHOLE):
             yield encoder.ended(part)
         elif isinstance(part, TextChunk):
-            yield encoder.said(part.text, part.logprobs)
+            yield encoder.encoded(part.text, part.logprobs)
         else:
-            yield encoder.said(part)
+            yield encoder.encoded(part)
     if told.error is not None:
-        about.update(told_of(told.error))
+        about.update(summary_message(told.error))
         yield encoder.failed(message_of(told.error), code_of(told.error))
 
 

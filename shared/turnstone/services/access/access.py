@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from turnstone.domain.access.access import ADMIN, Stamp, may_delete, may_see
+from turnstone.domain.access.access import ADMIN, Ownership, may_delete, may_see
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import Forbidden, NotFound
 
@@ -19,15 +19,15 @@ class AccessRules:
     def __init__(self, *, owner_only: bool) -> None:
         self._owner_only = owner_only
 
-    def may_see(self, caller: Caller, stamp: Stamp) -> bool:
+    def may_see(self, caller: Caller, stamp: Ownership) -> bool:
         return may_see(caller, stamp, owner_only=self._owner_only)
 
-    def check_sight(self, caller: Caller, stamp: Stamp, kind: str, identifier: str) -> None:
+    def check_sight(self, caller: Caller, stamp: Ownership, kind: str, identifier: str) -> None:
         """Raise NotFound, as for what is missing, unless the caller may see what bears the stamp."""
         if not self.may_see(caller, stamp):
             raise NotFound(kind, identifier)
 
-    def check_deletion(self, caller: Caller, stamp: Stamp, kind: str, identifier: str, act: str = "delete") -> None:
+    def check_deletion(self, caller: Caller, stamp: Ownership, kind: str, identifier: str, act: str = "delete") -> None:
         """Raise NotFound for what the caller may not see, Forbidden for what is another's to delete, or to change."""
         if may_delete(caller, stamp):
             return
@@ -35,9 +35,9 @@ class AccessRules:
         raise Forbidden(f"{kind} {identifier!r}: only its owner, or a caller with the role {ADMIN!r}, may {act} it")
 
 
-def check_session(rules: AccessRules, caller: Caller, session: Session, agent_stamp: Stamp, now: datetime) -> None:
+def check_session(rules: AccessRules, caller: Caller, session: Session, agent_owner: Ownership, now: datetime) -> None:
     """Raise NotFound, of the session whatever the reason, unless it lives and the caller may see it and its agent."""
     if session.is_over(now):
         raise NotFound("session", session.session_id)
-    for stamp in (agent_stamp, session.stamp):
+    for stamp in (agent_owner, session.stamp):
         rules.check_sight(caller, stamp, "session", session.session_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from turnstone.domain.lists import BEGINNING, Wanted
+from turnstone.domain.lists import BEGINNING, ListQuery
 from turnstone.store.layout.listing import Entry
 
 MOST_HIDDEN = 1_000
@@ -20,7 +20,7 @@ class Listing:
     def __init__(
         self,
         entries: Iterator[Entry],
-        wanted: Wanted,
+        wanted: ListQuery,
         is_shown: Callable[[Entry], bool],
         most_before_first: int = MOST_HIDDEN,
     ) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from itertools import islice
 
-from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
@@ -43,16 +43,16 @@ class Agents:
             raise
         now = self._clock.now()
         agent = Agent(agent_id=self._ids.new_id(), agent_config=config, created_at=now)
-        stored = StoredAgent(agent, self._ids.order_key(now, None), stamp_of(caller))
+        stored = StoredAgent(agent, self._ids.order_key(now, None), owner_of(caller))
         return self._store.create(caller.tenant, stored, attempt, now)
 
     def wire(self, caller: Caller, agent_id: str) -> bytes:
         """Return the agent as wire JSON. Raises NotFound."""
-        stamp, wire = self._store.stamped_wire(caller.tenant, agent_id)
+        stamp, wire = self._store.owned_wire(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)
         return wire
 
-    def list(self, caller: Caller, wanted: Wanted) -> tuple[Listing, Iterator[bytes]]:
+    def list(self, caller: Caller, wanted: ListQuery) -> tuple[Listing, Iterator[bytes]]:
         """Return the part of the list of agents, and its agents as wire JSON, read as they are drained."""
 
         def is_shown(entry: Entry) -> bool:

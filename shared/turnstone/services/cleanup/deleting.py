@@ -36,7 +36,7 @@ class Deleting:
 
     def delete_agent(self, caller: Caller, agent_id: str) -> None:
         """Delete the agent with all its sessions, whosever they are. Raises NotFound, Forbidden."""
-        order, stamp = self._deps.agents.place(caller.tenant, agent_id)
+        order, stamp = self._deps.agents.position(caller.tenant, agent_id)
         self._rules.check_deletion(caller, stamp, "agent", agent_id)
         now = self._deps.clock.now()
         job = Job(
@@ -53,12 +53,12 @@ class Deleting:
 
     def delete_session(self, caller: Caller, ref: SessionRef) -> None:
         """Delete the session with its turns; one that runs can store nothing more. Raises NotFound, Forbidden."""
-        session, agent_stamp = self._deps.sessions.visit(ref)
+        session, agent_owner = self._deps.sessions.visit(ref)
         now = self._deps.clock.now()
         if session.is_over(now):
             raise NotFound("session", ref.session_id)
         if not may_delete(caller, session.stamp):  # who may, need not see it
-            check_session(self._rules, caller, session, agent_stamp, now)
+            check_session(self._rules, caller, session, agent_owner, now)
         self._rules.check_deletion(caller, session.stamp, "session", ref.session_id)
         job = job_of("clean_session", ref, session, now)
         self._deps.sessions.delete(ref, session, job)

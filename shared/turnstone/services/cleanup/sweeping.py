@@ -95,7 +95,7 @@ class Sweeper:
         try:
             return self._swept(until)
         finally:
-            self._alone.store.give_back(lease, self._clock.now())
+            self._alone.store.release(lease, self._clock.now())
 
     def _swept(self, until: datetime) -> Swept:
         shift = int(self._clock.now().timestamp()) // SHIFT_S
@@ -130,7 +130,7 @@ def _counted(swept: Swept, ref: TurnRef, look: "Future[Outlook | None]") -> Swep
     outlook = look.result()
     if outlook is None:
         return swept.model_copy(update={"is_whole": False})
-    changes: dict[str, object] = {"seen": swept.seen + 1, "ended": swept.ended + (outlook.look_again_at is None)}
+    changes: dict[str, object] = {"seen": swept.seen + 1, "ended": swept.ended + (outlook.check_at is None)}
     if outlook.run is not None:
         changes["taken_over"] = (*swept.taken_over, ref)
     return swept.model_copy(update=changes)

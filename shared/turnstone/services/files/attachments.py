@@ -18,5 +18,5 @@ class Attachments:
     def read(self, caller: Caller, ref: SessionRef, attachment_id: str) -> StoredFile:
         """Return the file. Raises NotFound for it or its session, ContentLost."""
         attached = self.store.find(ref, attachment_id)
-        check_session(self.rules, caller, attached.session, attached.agent_stamp, self.clock.now())
+        check_session(self.rules, caller, attached.session, attached.agent_owner, self.clock.now())
         return attached.file

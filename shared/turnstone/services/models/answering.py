@@ -64,7 +64,7 @@ class Answering:
                     for part in parts:
                         self._tell(part)
                         self._wait_for_room()
-                        if self._stop.is_given:
+                        if self._stop.is_set:
                             break
             except TurnstoneError as error:
                 self.fail(error)
@@ -96,7 +96,7 @@ class Answering:
     def stop(self) -> None:
         """Break the answer off, if it is not over."""
         if not self._is_over:
-            self._stop.give()
+            self._stop.set()
 
     def _tell(self, part: Part) -> None:
         size_bytes = _size_of(part)
@@ -121,11 +121,11 @@ class Answering:
             if is_listened_to:
                 self._changed.wait_for(lambda: self._has_room)
         if not is_listened_to:
-            self._stop.give()
+            self._stop.set()
 
     @property
     def _has_room(self) -> bool:
-        return self._untold_bytes <= MOST_WAITING_BYTES or self._stop.is_given
+        return self._untold_bytes <= MOST_WAITING_BYTES or self._stop.is_set
 
     def _go_on(self) -> None:
         with self._changed:

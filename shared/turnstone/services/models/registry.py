@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, Unsupported
-from turnstone.domain.models.routing import MODELS, KnownModels
+from turnstone.domain.models.routing import MODELS, ConfiguredModels
 from turnstone.domain.registry.catalogue import details_of, listed_model
 from turnstone.domain.registry.providers import Provider
 from turnstone.domain.registry.registry import Model
@@ -19,7 +19,9 @@ WHOLE_MODEL = ("provider_resource_id", "provider_id", "model_type", "metadata")
 class Models:
     """The models of the operator's catalogue, those registered here, and those that the default provider lists."""
 
-    def __init__(self, store: RegistryStore[Model], known: KnownModels, inference: Inference, clock: Clock) -> None:
+    def __init__(
+        self, store: RegistryStore[Model], known: ConfiguredModels, inference: Inference, clock: Clock
+    ) -> None:
         self._store = store
         self._known = known
         self._inference = inference

@@ -1,14 +1,14 @@
 """Which providers answer for the model that an agent names."""
 
 from turnstone.domain.errors import InvalidRequest, UnknownModel
-from turnstone.domain.models.routing import KnownModels, ModelRoute, Target
+from turnstone.domain.models.routing import ConfiguredModels, ModelRoute, Target
 from turnstone.store.registry.directory import Directory
 
 
 class Routing:
     """The operator's models, then those registered by the tenant, then, of an open registry, any name at all."""
 
-    def __init__(self, known: KnownModels, directory: Directory) -> None:
+    def __init__(self, known: ConfiguredModels, directory: Directory) -> None:
         self._known = known
         self._directory = directory
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 from itertools import islice
 from typing import TypeVar
 
-from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import ContentLost, NotFound, StoreUnavailable
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.models.stored_completions import CompletionsQuery, StoredCompletion
 from turnstone.domain.values.content import Restore
 from turnstone.ports.supervision import Jobs
@@ -62,7 +62,7 @@ class StoredCompletions:
             created_at=now,
             ends_at=now + timedelta(seconds=self._deps.kept_for_s),
             metadata=metadata,
-            stamp=stamp_of(caller),
+            stamp=owner_of(caller),
         )
         self._store.create(caller.tenant, completion, wire)
 
@@ -90,11 +90,11 @@ class StoredCompletions:
 
         def is_shown(entry: Entry) -> bool:
             completion = completion_in(entry)
-            is_wanted = not completion.is_over(now) and query.wants(completion)
+            is_wanted = not completion.is_over(now) and query.matches(completion)
             return is_wanted and self._deps.rules.may_see(caller, entry.stamp)
 
         entries = self._store.entries(caller.tenant, query.after, query.limit, is_reverse=query.is_newest_first)
-        listing = Listing(entries, Wanted(limit=query.limit, cursor=query.after), is_shown, MOST_BEFORE_FIRST)
+        listing = Listing(entries, ListQuery(limit=query.limit, cursor=query.after), is_shown, MOST_BEFORE_FIRST)
         return listing, self._wires(caller.tenant, listing)
 
     def update(self, caller: Caller, completion_id: str, metadata: Mapping[str, str], rewrite: Rewrite) -> WireTurn:

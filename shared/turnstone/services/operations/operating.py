@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from turnstone.domain.errors import NotFound, NotOpen, TurnEnded, TurnstoneError
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.operating import Looked, Trouble
+from turnstone.domain.turns.operating import InspectedTurn, Trouble
 from turnstone.domain.turns.turns import TurnState
 from turnstone.services.turns.cancelling import Cancelling
 from turnstone.store.sessions.turns import TurnStore
@@ -19,7 +19,7 @@ class OpenTurns:
         self._turns = turns
         self._cancelling = cancelling
 
-    def list(self, tenant: str | None) -> Iterator[Looked]:
+    def list(self, tenant: str | None) -> Iterator[InspectedTurn]:
         """Yield the open turns of a tenant, of all for None. Raises StoreUnavailable for the index."""
         with ThreadPoolExecutor(1, thread_name_prefix="operating") as pool:
             for ref in self._refs(tenant):
@@ -32,7 +32,7 @@ class OpenTurns:
                 elif not isinstance(problem, NotFound):  # else it was removed meanwhile
                     yield ref, _trouble(problem)
 
-    def cancel(self, tenant: str, turn_ids: Sequence[str] | None) -> Iterator[Looked]:
+    def cancel(self, tenant: str, turn_ids: Sequence[str] | None) -> Iterator[InspectedTurn]:
         """Cancel these open turns of the tenant, all of them for None, and yield each that did not end by itself.
 
         Of all, those are left out, too, that are gone when it is their turn.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.models.routing import RouteOf, known_of
+from turnstone.domain.models.routing import RouteOf, resolved_route
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import (
     SEALED_TOKENS,
@@ -35,9 +35,9 @@ class SessionContexts:
     def read(self, caller: Caller, ref: SessionRef) -> SessionContext:
         """Return what the next turn will be shown. Raises NotFound."""
         view = self.turns.view(ref, self.context_tokens + 2 * SEALED_TOKENS)
-        check_session(self.rules, caller, view.session, view.agent_stamp, self.clock.now())
+        check_session(self.rules, caller, view.session, view.agent_owner, self.clock.now())
         config = view.agent.agent_config
-        route = known_of(self.route_of, ref.tenant, config.model)
+        route = resolved_route(self.route_of, ref.tenant, config.model)
         budget = budget_tokens(route, config, self.context_tokens, view.session.token_factor)
         segments = view.segments
         if route.context_tokens is not None and route.context_tokens > self.context_tokens:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from turnstone.domain.access.access import stamp_of
+from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.lists import Wanted
+from turnstone.domain.lists import ListQuery
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.attempts import Attempt
@@ -49,19 +49,19 @@ class Sessions:
             session_name=session_name,
             started_at=now,
             order=self._deps.ids.order_key(now, None),
-            stamp=stamp_of(caller),
+            stamp=owner_of(caller),
             lives_for_s=None if is_kept else self._deps.ephemeral_for_s,
         )
         return self._store.create(caller.tenant, session.used(now), attempt, now)
 
     def read(self, caller: Caller, ref: SessionRef, turn_ids: tuple[str, ...] | None) -> tuple[Session, SessionTurns]:
         """Return the session and its turns as wire JSON, oldest first. Raises NotFound, ContentLost."""
-        session, agent_stamp, turns = self._store.read(ref, turn_ids)
-        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
+        session, agent_owner, turns = self._store.read(ref, turn_ids)
+        check_session(self._rules, caller, session, agent_owner, self._clock.now())
         attend_if_due(self._deps.supervisor, self._clock, ref, session)
         return session, turns
 
-    def list(self, caller: Caller, agent_id: str, wanted: Wanted) -> Listing:
+    def list(self, caller: Caller, agent_id: str, wanted: ListQuery) -> Listing:
         """Return the part of the list of the agent's sessions. Raises NotFound for the agent."""
         stamp = self._agents.stamp(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)

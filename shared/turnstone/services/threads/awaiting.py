@@ -32,7 +32,7 @@ class Awaited(Generic[Answer]):
         """Have it done in one of the threads; not at all if nobody wants it any more when there is one."""
 
         def act_if_wanted() -> Answer:
-            if self.stop.is_given:
+            if self.stop.is_set:
                 raise GivenUp("the request was cancelled")
             return act()
 
@@ -56,14 +56,14 @@ class Awaited(Generic[Answer]):
         if not self._answer.done():
             self._is_settled.wait(max(0.0, self._begun_at + timeout_s - time.monotonic()))
         if not self._answer.done():
-            why = "the request was cancelled" if self.stop.is_given else "it took too long"
-            self.stop.give()
+            why = "the request was cancelled" if self.stop.is_set else "it took too long"
+            self.stop.set()
             raise GivenUp(why)
         return self._answer.result()
 
     def give_up(self) -> None:
         """Tell who does it that nobody wants it any more, and who waits not to."""
-        self.stop.give()
+        self.stop.set()
         self._is_settled.set()
 
 

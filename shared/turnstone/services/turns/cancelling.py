@@ -52,7 +52,7 @@ class Cancelling:
         """
 
         def check(view: SessionView) -> None:
-            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+            check_session(self._rules, caller, view.session, view.agent_owner, self._deps.clock.now())
 
         return self._settled(ref, attempt, check)
 

@@ -39,13 +39,13 @@ class Lease:
     def lose(self) -> None:
         """Have the engine stop, now if it waits for its model, else at its next event."""
         self.is_lost = True
-        self.stop.give()
+        self.stop.set()
 
     def stop_in_time(self, now_s: float) -> None:
         """Have the engine stop waiting if its turn has run for as long as it may."""
         if self.runs_until_s is not None and now_s >= self.runs_until_s and not self.is_out_of_time:
             self.is_out_of_time = True
-            self.stop.give()
+            self.stop.set()
 
     def check(self) -> None:
         """Raise LeaseLost if a renewal failed, so that the engine stops at its next event."""

@@ -51,8 +51,8 @@ class TurnReader:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content, or the agent's.
         """
-        session, state, agent_stamp, restore = self._turns.visit(ref)
-        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
+        session, state, agent_owner, restore = self._turns.visit(ref)
+        check_session(self._rules, caller, session, agent_owner, self._clock.now())
         attend_if_due(self._supervisor, self._clock, ref, session)
         state.check_content()
         return TurnRead(state, restore)

@@ -20,7 +20,7 @@ from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.places import Waiter
 from turnstone.services.turns.launch import Launch, RunnerDeps
 from turnstone.services.turns.running import TurnRunner
-from turnstone.services.turns.transitions import closed, given_up, taken_over
+from turnstone.services.turns.transitions import closed, ended_unanswered, taken_over
 from turnstone.services.turns.turn_failures import warn_of_failure
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Outlook:
     """
 
     status: TurnStatus | None
-    look_again_at: datetime | None
+    check_at: datetime | None
     run: TurnBroadcast | None = None
 
 
@@ -114,7 +114,7 @@ class Recovery:
             if not session.lock.is_overdue(now):
                 self._tell_listeners(ref, state)
                 return Outlook(state.status, session.lock.await_until)
-            return self._give_up(ref, session, given_up(state, TurnStatus.EXPIRED, now))
+            return self._give_up(ref, session, ended_unanswered(state, TurnStatus.EXPIRED, now))
         lock = self._deps.leases.seen(ref, session.lock, now)
         if lock.is_live(now):
             return Outlook(state.status, lock.lease_until)
@@ -123,9 +123,9 @@ class Recovery:
             self._deps.turns.renew(ref, session.lock.fence, now + self._deps.leases.duration)
             return Outlook(state.status, now + self._deps.leases.duration)
         if state.is_lost:
-            return self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
+            return self._give_up(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
         if state.takeovers_in_vain >= MAX_TAKEOVERS:
-            return self._give_up(ref, session, given_up(state, TurnStatus.FAILED, now))
+            return self._give_up(ref, session, ended_unanswered(state, TurnStatus.FAILED, now))
         return self._take_over(ref, session, state, now)
 
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:

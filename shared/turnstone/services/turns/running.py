@@ -132,7 +132,7 @@ class TurnRunner:
             run.lease.check()
             session, state = self._deps.turns.load(launch.ref)
             if session.lock.fence == launch.session.lock.fence and not state.status.is_terminal:
-                failed = state.given_up(TurnStatus.FAILED, failure, self._deps.clock.now())
+                failed = state.ended_unanswered(TurnStatus.FAILED, failure, self._deps.clock.now())
                 self._deps.turns.commit(launch.ref, closed(session, failed, launch.open_segment))
                 warn_of_failure(launch.ref, failed, crash)
                 last_events = numbered(failed)[-1:]
@@ -285,7 +285,7 @@ class _Run:
                 assert_never(following)
 
     def _failed(self, state: TurnState, error: TurnstoneError) -> tuple[TurnEvent | Numbered, ...]:
-        failed = state.given_up(TurnStatus.FAILED, _failure_of(error), self._deps.clock.now())
+        failed = state.ended_unanswered(TurnStatus.FAILED, _failure_of(error), self._deps.clock.now())
         self._commit(closed(self._session, failed, self.launch.open_segment))
         warn_of_failure(self.launch.ref, failed, error)
         self._steps_at_end = len(failed.turn.steps)

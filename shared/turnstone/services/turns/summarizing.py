@@ -6,7 +6,15 @@ from itertools import accumulate
 
 from turnstone.domain.errors import InvalidRequest, ModelError, TurnLimitReached
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.sessions.context import Entry, Segment, entry_of, living, summary_tokens, tokens_of, told_now
+from turnstone.domain.sessions.context import (
+    Entry,
+    Segment,
+    current_messages,
+    entry_of,
+    living,
+    summary_tokens,
+    tokens_of,
+)
 from turnstone.domain.turns.turns import Summary, TurnState
 from turnstone.engine.measuring import refuse_over_limit
 from turnstone.engine.prompt import fixed_tokens
@@ -32,7 +40,9 @@ class Summarizer:
             StoreUnavailable: a long turn can't be read.
         """
         room = (
-            budget_tokens - fixed_tokens(ended, deps.config, deps.offer.definitions) + tokens_of(told_now(ended.turn))
+            budget_tokens
+            - fixed_tokens(ended, deps.config, deps.offer.definitions)
+            + tokens_of(current_messages(ended.turn))
         )
         earlier, entries = living(segments)
         newest = entry_of(ended)

@@ -106,7 +106,7 @@ def _reopened(state: TurnState) -> int:
     return state.earlier_ends.times if state.earlier_ends else 0
 
 
-def given_up(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
+def ended_unanswered(state: TurnState, status: TurnStatus, now: datetime) -> TurnState:
     """Return the state of a turn that is ended from outside."""
     reasons = {
         TurnStatus.EXPIRED: "its tool responses did not come before the deadline",
@@ -125,7 +125,7 @@ def _given_up(state: TurnState, status: TurnStatus, reason: str, now: datetime) 
     if state.is_lost:
         reason = "its stored content is lost"
     failure = Failure(kind="ended", message=f"turn {state.turn_id!r} is {status}: {reason}")
-    return state.given_up(status, failure, now)
+    return state.ended_unanswered(status, failure, now)
 
 
 def answered_by_client(

@@ -39,8 +39,8 @@ class TurnEvents:
             NotFound: the turn, its session or its agent.
             ContentLost: the turn's content.
         """
-        session, state, agent_stamp, restore = self._turns.visit(ref)
-        check_session(self._rules, caller, session, agent_stamp, self._attending[1].now())
+        session, state, agent_owner, restore = self._turns.visit(ref)
+        check_session(self._rules, caller, session, agent_owner, self._attending[1].now())
         attend_if_due(*self._attending, ref, session)
         state.check_content()
         excerpt = Excerpt(ref, after)

@@ -22,7 +22,7 @@ def warn_of_failure(ref: TurnRef, ended: TurnState, problem: BaseException | Non
         return
     told: dict[str, Any] = {"cause": "content lost" if ended.is_lost else "process gone"}
     if problem is not None:
-        told = {"error": type(problem).__name__, **(problem.told if isinstance(problem, ModelError) else {})}
+        told = {"error": type(problem).__name__, **(problem.log_fields if isinstance(problem, ModelError) else {})}
     kind = ended.failure.kind
     log.warning("turn failed: %s", kind, extra={"fields": {**ids_of(ref), **told}, "in_message": {"kind": kind}})
 

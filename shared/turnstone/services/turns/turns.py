@@ -38,7 +38,7 @@ from turnstone.services.turns.transitions import (
     answered_by_client,
     answered_in_text,
     closed,
-    given_up,
+    ended_unanswered,
     opened,
     refuse_reopening,
     reopened,
@@ -82,7 +82,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.read_tokens, attempt)
-            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+            check_session(self._rules, caller, view.session, view.agent_owner, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
                 return earlier
             if responses:
@@ -115,7 +115,7 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.read_tokens, attempt, ref.turn_id)
-            check_session(self._rules, caller, view.session, view.agent_stamp, self._deps.clock.now())
+            check_session(self._rules, caller, view.session, view.agent_owner, self._deps.clock.now())
             if earlier := self._earlier(ref, view, attempt, is_resume=True):
                 return earlier
             return self._resume(ref, view, responses, attempt)
@@ -225,7 +225,7 @@ class Turns:
         if state.status is not TurnStatus.AWAITING_INPUT:
             raise TurnNotAwaiting(state.turn_id, state.status)
         if view.session.lock.is_overdue(now):
-            expired = given_up(state, TurnStatus.EXPIRED, now)
+            expired = ended_unanswered(state, TurnStatus.EXPIRED, now)
             self._store.commit(ref, closed(view.session, expired, view.open_segment))
             raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
 
@@ -268,8 +268,8 @@ class Turns:
         """Return the turn that holds the lock without a right to go on, as ended."""
         _, state = self._store.load(ref)
         if state.status is TurnStatus.IN_PROGRESS:
-            return given_up(state, TurnStatus.FAILED, now)
-        return given_up(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
+            return ended_unanswered(state, TurnStatus.FAILED, now)
+        return ended_unanswered(state, TurnStatus.EXPIRED if is_overdue else TurnStatus.CANCELLED, now)
 
     def _new_state(self, session: Session, new: NewTurn, config: AgentConfig, now: datetime) -> TurnState:
         order = self._deps.ids.order_key(now, session.last_order)

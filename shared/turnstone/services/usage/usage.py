@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from turnstone.domain.access.access import ADMIN, Stamp
+from turnstone.domain.access.access import ADMIN, Ownership
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound
-from turnstone.domain.models.routing import RouteOf, known_of
+from turnstone.domain.models.routing import RouteOf, resolved_route
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.usage.usage_report import UsageCount, UsageReport, UsageWanted
+from turnstone.domain.usage.usage_report import UsageCount, UsageQuery, UsageReport
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.store.sessions.sessions import SessionStore
@@ -39,7 +39,7 @@ class Usage:
         self._route_of = deps.route_of
         self._clock = deps.clock
 
-    def report(self, caller: Caller, wanted: UsageWanted) -> UsageReport:
+    def report(self, caller: Caller, wanted: UsageQuery) -> UsageReport:
         """Return what was spent by all the caller may see, by one agent or by one of its sessions.
 
         Raises:
@@ -56,10 +56,10 @@ class Usage:
             self._check_sight(caller, wanted)
         has_sessions = wanted.agent_id is not None
         return count.report(
-            lambda model: known_of(self._route_of, caller.tenant, model).prices, has_sessions=has_sessions
+            lambda model: resolved_route(self._route_of, caller.tenant, model).prices, has_sessions=has_sessions
         )
 
-    def _spent(self, caller: Caller, wanted: UsageWanted, days: tuple[date, ...]) -> Iterator[Spent]:
+    def _spent(self, caller: Caller, wanted: UsageQuery, days: tuple[date, ...]) -> Iterator[Spent]:
         """Yield what the caller may see of what is wanted."""
         if wanted.session_id is not None:
             if wanted.agent_id is None:
@@ -76,20 +76,20 @@ class Usage:
             return
         seen = [one for one in spent if self._rules.may_see(caller, one.stamp)]
         agent_ids = list(dict.fromkeys(one.agent_id for one in seen))
-        stamps: dict[str, Stamp] = {}
+        stamps: dict[str, Ownership] = {}
         for first in range(0, len(agent_ids), AGENTS_AT_ONCE):
             some = agent_ids[first : first + AGENTS_AT_ONCE]
-            stamps |= self._store.agent_stamps(caller.tenant, some)
+            stamps |= self._store.agent_owners(caller.tenant, some)
         for one in seen:
             stamp = stamps.get(one.agent_id)
             if stamp is None or self._rules.may_see(caller, stamp):
                 yield one
 
-    def _check_sight(self, caller: Caller, wanted: UsageWanted) -> None:
+    def _check_sight(self, caller: Caller, wanted: UsageQuery) -> None:
         """Raise NotFound unless what spent nothing is there, and for the caller to see."""
         if wanted.agent_id is None:
             return
-        stamp = self._store.agent_stamps(caller.tenant, [wanted.agent_id]).get(wanted.agent_id)
+        stamp = self._store.agent_owners(caller.tenant, [wanted.agent_id]).get(wanted.agent_id)
         if wanted.session_id is None:
             if stamp is None:
                 raise NotFound("agent", wanted.agent_id)

@@ -1,4 +1,4 @@
-"""API keys in the store: each under its hash, and in the list of its tenant. Both are written together, always."""
+"""API keys in the store: each under its hash, and in the list of its tenant. Both are always written together."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -17,11 +17,11 @@ class ApiKeyStore:
         self._store = store
 
     def create(self, key: ApiKey, hashed: str) -> None:
-        """Store a new key, to be found by the hash of its token."""
+        """Store a new key under the hash of its token."""
         self._store.write(_writes(key, hashed, Absent()))
 
     def find(self, hashed: str) -> ApiKey | None:
-        """Return the key whose token has this hash, None if there is none."""
+        """Return the key whose token has this hash, None without one."""
         record = self._store.get(api_key_key(hashed))
         return None if record is None else _key_in(record)
 
@@ -31,7 +31,7 @@ class ApiKeyStore:
             yield from map(_key_in, page.records)
 
     def revoke(self, tenant: str, key_id: str, now: datetime) -> ApiKey:
-        """Store that the key is good no longer, and return it as it then is. Raises NotFound."""
+        """Store that the key is revoked, and return it in that state. Raises NotFound."""
         record = self._listed(tenant, key_id)
         revoked = _key_in(record).model_copy(update={"revoked_at": now})
         if _key_in(record).revoked_at is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent, AgentConfig
 from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.tools.tool_secrets import secrets_of, unmasked
@@ -34,11 +34,11 @@ REMEMBERED_BYTES = 16 * 1024
 
 
 class StoredAgent(NamedTuple):
-    """An agent, its place in the list of its tenant, and who may see it."""
+    """An agent, its position in the list of its tenant, its owner and its access list."""
 
     agent: Agent
     order: str
-    stamp: Stamp
+    stamp: Ownership
 
 
 class AgentStore:
@@ -46,7 +46,7 @@ class AgentStore:
         self._store = store
 
     def create(self, tenant: str, stored: StoredAgent, attempt: Attempt, now: datetime) -> str:
-        """Store the agent and return its id, or the id the same request was answered with before."""
+        """Store the agent and return its id, or the id in the answer to an earlier attempt of the request."""
         agent, order, stamp = stored.agent, stored.order, stored.stamp
         private = {"order": order, "stamp": stamp.model_dump(exclude_defaults=True)}
         if secrets := secrets_of(agent.agent_config.tools):
@@ -67,15 +67,15 @@ class AgentStore:
         """Return the agent. Raises NotFound."""
         return agent_of(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
-    def stamped_wire(self, tenant: str, agent_id: str) -> tuple[Stamp, bytes]:
-        """Return who may see the agent, and the agent as wire JSON. Raises NotFound."""
+    def owned_wire(self, tenant: str, agent_id: str) -> tuple[Ownership, bytes]:
+        """Return the agent's owner with its access list, and the agent as wire JSON. Raises NotFound."""
         record = self._store.get(agent_key(tenant, agent_id))
         if record is None:
             raise NotFound("agent", agent_id)
-        return stamp_in(private_part(record.body)), wire_part(record.body)
+        return owner_in(private_part(record.body)), wire_part(record.body)
 
-    def place(self, tenant: str, agent_id: str) -> tuple[str, Stamp]:
-        """Return the agent's place in the list of its tenant, and who may see it. Raises NotFound.
+    def position(self, tenant: str, agent_id: str) -> tuple[str, Ownership]:
+        """Return the agent's position in the list of its tenant, and its owner. Raises NotFound.
 
         Where its own content is lost, the list is searched for it.
         """
@@ -89,8 +89,8 @@ class AgentStore:
         return stored.order, stored.stamp
 
     def delete(self, tenant: str, agent_id: str, order: str, job: Job) -> None:
-        """Remove the agent from every reader's sight and leave the job to remove the rest. Raises NotFound."""
-        from turnstone.store.cleanup.jobs import put_job  # only where something is deleted, which has loaded it
+        """Hide the agent from every reader and leave a job that removes the rest. Raises NotFound."""
+        from turnstone.store.cleanup.jobs import put_job  # deferred: whatever deletes has loaded it already
 
         agent = agent_key(tenant, agent_id)
         entry = agent_list_key(tenant, order)
@@ -100,34 +100,34 @@ class AgentStore:
             raise NotFound("agent", agent_id) from conflict
 
     def clear(self, job: Job, limit: int) -> bool:
-        """Remove what is left of a deleted agent itself, such as payloads; tell if nothing is left."""
+        """Remove the rest of a deleted agent itself, such as payloads; return whether nothing is left."""
         agent, entry = agent_key(job.tenant, job.agent_id), agent_list_key(job.tenant, job.order)
         return self._store.clear(agent.pk, limit) and self._store.clear(entry.pk, limit, entry.sk)
 
-    def keeps_sessions(self, tenant: str, agent_id: str) -> tuple[bool, Stamp]:
-        """Return whether the agent's sessions stay until they are deleted, and who may see it. Raises NotFound."""
+    def keeps_sessions(self, tenant: str, agent_id: str) -> tuple[bool, Ownership]:
+        """Return whether the agent's sessions stay until they are deleted, and its owner. Raises NotFound."""
         record = self._store.get(agent_key(tenant, agent_id))
-        stamp = stamp_of_agent(record, agent_id)
+        stamp = owner_of_agent(record, agent_id)
         config = from_json(wire_part(record.body))["agent_config"] if record else {}
         return bool(config.get("enable_session_persistence")), stamp
 
-    def stamp(self, tenant: str, agent_id: str) -> Stamp:
-        """Return who may see the agent. Raises NotFound."""
-        return stamp_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
+    def stamp(self, tenant: str, agent_id: str) -> Ownership:
+        """Return the agent's owner and access list. Raises NotFound."""
+        return owner_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
     def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[Entry]:
-        """Yield the entries of the tenant's list behind that place."""
+        """Yield the entries of the tenant's list after that position."""
         return entries_of(self._store, agent_list(tenant), after, limit)
 
     def wire(self, tenant: str, agent_ids: Sequence[str]) -> list[bytes]:
-        """Return the agents as wire JSON, without those that are gone."""
+        """Return the agents as wire JSON, without missing ones."""
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
         found = zip(agent_ids, records, strict=True)
         return [_wire_or_lost(agent_id, record) for agent_id, record in found if record is not None]
 
 
 def _wire_or_lost(agent_id: str, record: Record) -> bytes:
-    """Return the agent as wire JSON, or what stands in its place where its content is lost."""
+    """Return the agent as wire JSON, or a placeholder where its content is lost."""
     if not isinstance(record, LostRecord):
         return wire_part(record.body)
     config = AgentConfig(model="", instructions=LOST)
@@ -135,7 +135,7 @@ def _wire_or_lost(agent_id: str, record: Record) -> bytes:
 
 
 def agent_of(record: Record | None, agent_id: str) -> StoredAgent:
-    """Return the agent the record holds. Raises NotFound if there is none."""
+    """Return the record's agent. Raises NotFound without a record."""
     if record is None:
         raise NotFound("agent", agent_id)
     is_small = len(record.body) <= REMEMBERED_BYTES
@@ -144,17 +144,17 @@ def agent_of(record: Record | None, agent_id: str) -> StoredAgent:
 
 @lru_cache(maxsize=AGENTS_REMEMBERED)
 def _remembered(body: bytes) -> StoredAgent:
-    """Return what the body says; each turn of an agent reads the same one."""
+    """Return the parsed body; each turn of an agent reads the same one."""
     return _stored_in(body)
 
 
 def _stored_in(body: bytes) -> StoredAgent:
     private = private_part(body)
-    return StoredAgent(_agent_in(private, wire_part(body)), private["order"], stamp_in(private))
+    return StoredAgent(_agent_in(private, wire_part(body)), private["order"], owner_in(private))
 
 
 def _agent_in(private: dict[str, Any], wire: bytes) -> Agent:
-    """Return the agent with its secrets, of which what everyone sees has only masks."""
+    """Return the agent with its secrets in place of the masks of its wire JSON."""
     if SECRETS not in private:
         return Agent.model_validate_json(wire)
     fields = from_json(wire)
@@ -163,12 +163,12 @@ def _agent_in(private: dict[str, Any], wire: bytes) -> Agent:
     return Agent.model_validate(fields)
 
 
-def stamp_of_agent(record: Record | None, agent_id: str) -> Stamp:
-    """Return who may see the agent. Raises NotFound if there is none."""
+def owner_of_agent(record: Record | None, agent_id: str) -> Ownership:
+    """Return the agent's owner and access list. Raises NotFound without a record."""
     if record is None:
         raise NotFound("agent", agent_id)
-    return stamp_in(private_part(record.body))
+    return owner_in(private_part(record.body))
 
 
-def stamp_in(private: dict[str, object]) -> Stamp:
-    return Stamp.model_validate(private.get("stamp", {}))
+def owner_in(private: dict[str, object]) -> Ownership:
+    return Ownership.model_validate(private.get("stamp", {}))

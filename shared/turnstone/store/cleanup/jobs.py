@@ -1,4 +1,4 @@
-"""Clean-up jobs as records, each written in the transaction that gives reason for it."""
+"""Clean-up jobs as records, each written in the transaction that causes it."""
 
 import logging
 from collections import deque
@@ -20,13 +20,13 @@ MOMENT = timedelta(microseconds=1)
 
 
 def put_job(job: Job) -> Put:
-    """Return the write that stores the job, to be done when it is due."""
+    """Return the write that stores the job."""
     key = job_key(job)
     return Put(key, job.model_dump_json().encode(), {"open": job_shard(key)})
 
 
 class DuePage(NamedTuple):
-    """Some jobs of a shard that are due; `last` is the key behind which the next page begins."""
+    """Some due jobs of a shard; `last` is the key after which the next page begins."""
 
     shard: str
     last: Key
@@ -38,11 +38,11 @@ class JobStore:
         self._store = store
 
     def is_open(self, job: Job) -> bool:
-        """Tell whether the job is still to be done, at the time it says."""
+        """Return whether the job is still pending, with the same due time."""
         return self._store.get(job_key(job)) is not None
 
     def settle(self, job: Job, *writes: Operation) -> bool:
-        """Apply the writes and end the job, or tell that somebody else has ended it.
+        """Apply the writes and end the job; return False if another process has ended it.
 
         Raises:
             Conflict: one of the writes conflicts.
@@ -57,19 +57,19 @@ class JobStore:
         return True
 
     def due(self, at: datetime) -> Iterator[Job]:
-        """Yield the jobs that were due by then, the longest due of each shard first.
+        """Yield the jobs due by then, the longest due of each shard first.
 
-        A record that tells no job known here, because it is broken or a newer version's, is left as it is.
+        Skips a record without a recognised job, such as a corrupt one or one of a newer version.
         """
         for shard in job_shards():
             for page in self._due_pages(shard, at, None):
                 yield from page.jobs
 
     def due_in_turns(self, at: datetime, after: Mapping[str, Key]) -> Iterator[DuePage]:
-        """Yield the jobs that were due by then as pages, one page of each shard after the other.
+        """Yield the jobs due by then as pages, one page of each shard after the other.
 
         Args:
-            after: the key behind which to begin, by shard; the shard's first where there is none.
+            after: the key to begin after, by shard; default: the shard's first.
         """
         waiting = deque(self._due_pages(shard, at, after.get(shard)) for shard in job_shards())
         while waiting:
@@ -82,7 +82,7 @@ class JobStore:
     def _due_pages(self, shard: str, at: datetime, after: Key | None) -> Iterator[DuePage]:
         for keys in self._due_keys(shard, job_time(at + MOMENT), after):
             records, _ = self._store.gather([Get(key) for key in keys], [])
-            yield DuePage(shard, keys[-1], tuple(_known(record for record in records if record is not None)))
+            yield DuePage(shard, keys[-1], tuple(_recognised(record for record in records if record is not None)))
 
     def _due_keys(self, shard: str, before: str, after: Key | None) -> Iterator[Sequence[Key]]:
         while True:
@@ -94,16 +94,16 @@ class JobStore:
                 return
 
 
-def _known(records: Iterable[Record]) -> Iterator[Job]:
+def _recognised(records: Iterable[Record]) -> Iterator[Job]:
     for record in records:
         try:
             job = Job.model_validate_json(record.body)
         except (ValidationError, ContentLost):
-            log.warning("the record %r is no job that is known here, and is left", record.key.pk)
+            log.warning("skipping record %r: not a recognised job", record.key.pk)
         else:
             yield job
 
 
 def later(job: Job, at: datetime) -> Job:
-    """Return the same work for that time, or the next moment there can be: a job is told from another by its time."""
+    """Return the same job at that time, or the next possible one: only its time distinguishes it from the original."""
     return job.again_at(max(at, job.due_at + MOMENT))

@@ -1,4 +1,4 @@
-"""Payloads that no record names: what replaced records, refused writes and killed processes leave behind."""
+"""Remove payloads without a record: leftovers of replaced records, refused writes and killed processes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ PARTS_AT_ONCE = 20
 
 
 class PointerSource(Protocol):
-    """The records of a store, in the order they are kept in."""
+    """The records of a store, in storage order."""
 
     def pointers(self, after: int, limit: int) -> tuple[Sequence[bytes], int | None]:
-        """Return what the next `limit` records hold in place of a payload, and where to continue, None at the end."""
+        """Return the payload references of the next `limit` records, and the next position, None at the end."""
 
 
 class PayloadSource(Protocol):
     """The payloads of a store."""
 
     def older_than(self, age_s: float) -> Iterator[str]:
-        """Yield the names of payloads that were stored at least so many seconds ago."""
+        """Yield the names of payloads stored at least `seconds` ago."""
 
     def delete(self, name: str) -> None:
-        """Remove the payload; nothing happens if there is none."""
+        """Delete the payload; a missing payload is no error."""
 
 
 class PayloadSweep:
-    """Removes payloads that no record names, with a bounded part of the work at each run.
+    """Removes payloads that no record references, in bounded parts per run.
 
-    A pass notes which payloads the records name, then looks at the payloads that are older than the grace. One that no
-    record names is removed by the first pass that begins a whole grace after it was first found so. That spares what is
-    being written, because a payload is stored before its record; and a copy of the data that takes records first.
+    A pass collects the payloads referenced by records, then reads the payloads older than the grace. The first pass to
+    begin a whole grace after a payload was found unreferenced removes it. That spares payloads of writes in progress,
+    which are stored before their records, and copies of the data that take records first.
     """
 
     def __init__(
@@ -56,21 +56,21 @@ class PayloadSweep:
         self._pass: Iterator[int] | None = None
 
     def run(self) -> int:
-        """Do the next part of a pass, and return how many payloads were removed.
+        """Run the next part of a pass, and return the number of removed payloads.
 
         Raises:
-            StoreUnavailable: the next run begins a new pass.
+            StoreUnavailable: the next run starts a new pass.
         """
         going_on, self._pass = self._pass or self._parts(), None
         removed = list(islice(going_on, PARTS_AT_ONCE))
         if len(removed) == PARTS_AT_ONCE:
             self._pass = going_on
         if sum(removed):
-            log.info("removed %d payloads that no record names", sum(removed))
+            log.info("removed %d payloads without a record", sum(removed))
         return sum(removed)
 
     def _parts(self) -> Iterator[int]:
-        """Do a pass; yield after each part how many payloads it removed."""
+        """Run a pass; yield the number of removed payloads after each part."""
         began_s = self._monotonic_s()
         named: set[str] = set()
         after: int | None = 0

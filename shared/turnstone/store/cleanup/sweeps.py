@@ -1,4 +1,4 @@
-"""Whose turn it is to sweep: one record with a lease, so that two sweeps of one table are not made at once."""
+"""Lease of a sweep: one record, so that two sweeps of one table never run at once."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from turnstone.store.layout.keys import sweep_key
 
 
 class SweepLease(NamedTuple):
-    """The right to sweep, until its holder gives it back or its time is over."""
+    """The right to sweep, until it is released or expires."""
 
     owner: str
 
@@ -34,8 +34,8 @@ class SweepStore:
             return None  # another sweep was faster
         return SweepLease(owner)
 
-    def give_back(self, lease: SweepLease, now: datetime) -> None:
-        """End the lease, unless its time was over and another sweep took it. Raises StoreUnavailable."""
+    def release(self, lease: SweepLease, now: datetime) -> None:
+        """Release the lease, unless it expired and another sweep took it. Raises StoreUnavailable."""
         try:
             self._store.write([Update(sweep_key(), {"lease_until": stamp(now)}, (AttributeIs("owner", lease.owner),))])
         except Conflict:

@@ -1,17 +1,17 @@
-"""Files that tools made in a session: in its partition, so that they go when it goes, their bytes as large payloads."""
+"""Files produced in a session: stored in its partition, and deleted with it; their bytes as large payloads."""
 
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.tools.tool_runs import ProducedFile
 from turnstone.ports.records import AttributeIs, Check, Get, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import stamp_of_agent
+from turnstone.store.agents.agents import owner_of_agent
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import agent_key, attachment_key, session_key
 from turnstone.store.sessions.session_records import session_of
@@ -20,7 +20,7 @@ HELD_BYTES = 128 * 1024
 
 
 class StoredFile(NamedTuple):
-    """A file that a tool made, as it is read.
+    """A produced file, as read.
 
     Attributes:
         pieces: yields a large file's bytes; `body` is empty then.
@@ -33,15 +33,15 @@ class StoredFile(NamedTuple):
 
 
 class Attached(NamedTuple):
-    """A file as it is stored, and what tells who may see it."""
+    """A stored file, with its session's and agent's owners."""
 
     record: Record
     session: Session
-    agent_stamp: Stamp
+    agent_owner: Ownership
 
     @property
     def file(self) -> StoredFile:
-        """Return the file, in pieces if it is read so and large. Raises ContentLost, NotFound."""
+        """Return the file, in pieces if it is large and read so. Raises ContentLost, NotFound."""
         if self.record.pieces is None:
             return _file(self.record.body)
         pieces = self.record.pieces()
@@ -53,21 +53,21 @@ class Attached(NamedTuple):
 
 
 def _file(body: bytes) -> StoredFile:
-    told = private_part(body)
-    return StoredFile(told["name"], told["mime_type"], wire_part(body))
+    private = private_part(body)
+    return StoredFile(private["name"], private["mime_type"], wire_part(body))
 
 
 class AttachmentStore:
     def __init__(self, store: RangeStore, *, reads_in_pieces: bool = False) -> None:
-        """With `reads_in_pieces` a large file is not held while it is read; it is read twice for that."""
+        """With `reads_in_pieces` a large file is never held whole; it is read twice for that."""
         self._store = store
         self._held_bytes = HELD_BYTES if reads_in_pieces else None
 
     def put(self, ref: SessionRef, attachment_id: str, file: ProducedFile) -> None:
-        """Store the file durably; one of the same id takes its place.
+        """Store the file durably; it replaces one of the same id.
 
         Raises:
-            Conflict: no turn of the session runs, so that nothing is brought back into one that is deleted.
+            Conflict: no turn of the session runs, so a deleted session stays deleted.
             StoreUnavailable: it could not be stored.
         """
         body = frame({"name": file.name, "mime_type": file.mime_type}, file.body)
@@ -77,7 +77,7 @@ class AttachmentStore:
         )
 
     def find(self, ref: SessionRef, attachment_id: str) -> Attached:
-        """Return the file with its session. Raises NotFound for any of them."""
+        """Return the file with its session. Raises NotFound for either."""
         gets = [
             Get(session_key(ref)),
             Get(agent_key(ref.tenant, ref.agent_id)),
@@ -88,4 +88,4 @@ class AttachmentStore:
             raise NotFound("session", ref.session_id)
         if record is None:
             raise NotFound("attachment", attachment_id)
-        return Attached(record, session_of(header), stamp_of_agent(agent, ref.agent_id))
+        return Attached(record, session_of(header), owner_of_agent(agent, ref.agent_id))

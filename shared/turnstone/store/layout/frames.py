@@ -1,7 +1,7 @@
-"""The shape of a record's body: one line of JSON that the wire never shows, then one line of wire JSON.
+"""Format of a record's body: one line of private JSON, then one line of wire JSON.
 
-Both lines are compact, so the first line feed parts them, and a reader of whole sessions can pass the second line on
-without parsing it.
+Both lines are compact, so the first line feed separates them, and a reader of whole sessions can pass the second
+line on without parsing it.
 """
 
 from collections.abc import Iterator
@@ -17,23 +17,23 @@ SCHEMA_FIELD = "v"
 
 
 def frame(private: dict[str, Any], wire: bytes) -> bytes:
-    """Return the body of a record with what only we see and what everyone sees."""
+    """Return a record's body from its private part and its wire JSON."""
     return to_json({SCHEMA_FIELD: SCHEMA, **private}) + b"\n" + wire
 
 
 def private_part(body: bytes) -> dict[str, Any]:
-    """Return what only we see."""
+    """Return the private part."""
     fields: dict[str, Any] = from_json(body[: body.index(b"\n")])
     return fields
 
 
 def wire_part(body: bytes) -> bytes:
-    """Return the wire JSON as it was written."""
+    """Return the wire JSON, unchanged."""
     return body[body.index(b"\n") + 1 :]
 
 
 def wire_pieces(body: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the wire JSON of a body that comes in pieces."""
+    """Yield the wire JSON of a body in pieces."""
     for piece in body:
         if (end := piece.find(b"\n")) >= 0:
             yield piece[end + 1 :]
@@ -42,10 +42,10 @@ def wire_pieces(body: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def stamp(at: datetime) -> str:
-    """Return the time as text of fixed width, so that times compare as text; also what a state machine compares."""
+    """Return the time as text of fixed width, which sorts by time; a state machine compares it, too."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def stamped(value: Scalar | None) -> datetime | None:
-    """Return the time a promoted attribute holds, None if it is not set."""
+def time_of_attribute(value: Scalar | None) -> datetime | None:
+    """Return the time in a promoted attribute, None if it is not set."""
     return None if value is None else datetime.fromisoformat(str(value))

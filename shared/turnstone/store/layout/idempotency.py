@@ -1,4 +1,4 @@
-"""What was answered under an Idempotency-Key, kept for a day."""
+"""Answers under idempotency keys, kept for a day."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -18,9 +18,9 @@ ATTEMPTS = 4
 
 
 def get_remembered(scope: str | SessionRef, attempt: Attempt) -> tuple[Get, ...]:
-    """Return the read that finds an earlier answer, none if the request has no key.
+    """Return the read of an earlier answer, none without a key.
 
-    A tenant's answers outlive what they name; those of a session go with it.
+    A tenant's answers outlive their resources; those of a session are deleted with it.
     """
     return (Get(idempotency_key(scope, attempt.key)),) if attempt.key else ()
 
@@ -28,7 +28,7 @@ def get_remembered(scope: str | SessionRef, attempt: Attempt) -> tuple[Get, ...]
 def put_remembered(
     scope: str | SessionRef, attempt: Attempt, answer: dict[str, str], now: datetime, found: Record | None = None
 ) -> tuple[Put, ...]:
-    """Return the write that keeps the answer, none if the request has no key; `found` is a record that is over."""
+    """Return the write that stores the answer, none without a key; `found` is an expired record."""
     if attempt.key is None:
         return ()
     body = to_json({"fingerprint": attempt.fingerprint, "answer": answer})
@@ -43,7 +43,7 @@ def put_remembered(
 
 
 def answer_in(record: Record | None, attempt: Attempt, now: datetime) -> dict[str, str] | None:
-    """Return what was answered before, None if nothing was or it is over. Raises IdempotencyMismatch."""
+    """Return the earlier answer, None if missing or expired. Raises IdempotencyMismatch."""
     if record is None or int(record.attributes["ttl"]) <= now.timestamp():
         return None
     kept: dict[str, Any] = from_json(record.body)
@@ -54,7 +54,7 @@ def answer_in(record: Record | None, attempt: Attempt, now: datetime) -> dict[st
 
 
 class Once(NamedTuple):
-    """A creation that is done once, however often its request comes."""
+    """A creation that is done once, however often its request is repeated."""
 
     tenant: str
     attempt: Attempt
@@ -62,7 +62,7 @@ class Once(NamedTuple):
     now: datetime
 
     def write(self, store: RangeStore, writes: Sequence[Operation]) -> dict[str, str]:
-        """Apply the writes and return the answer, or only return what the same request was answered with before.
+        """Apply the writes and return the answer, or return the answer to an earlier attempt.
 
         Raises:
             IdempotencyMismatch: the key was used for another body.

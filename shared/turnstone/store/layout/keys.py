@@ -1,7 +1,7 @@
-"""Where each record lives. Pure, and the only place that knows the layout.
+"""Keys of all records. Pure, and the only module that defines the layout.
 
-What is scanned by is the partition key, what is scanned over the sort key. Components are percent-encoded, so that no
-id can reach into another's partition; above 256 bytes, or where UTF-8 can't hold it, its hash takes its place.
+Scans are within a partition key, along its sort keys. Components are percent-encoded, so that no id can reach into
+another's partition; above 256 bytes, or where UTF-8 cannot encode it, its hash replaces it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zlib import crc32
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.ports.records import Key, Range
 
-if TYPE_CHECKING:  # who has no job knows no jobs
+if TYPE_CHECKING:  # imported for type checking only: most users of keys have no jobs
     from turnstone.domain.jobs import Job
 
 MAX_COMPONENT_BYTES = 256
@@ -38,11 +38,11 @@ def _encoded(text: str) -> str:
         if len(encoded.encode()) <= MAX_COMPONENT_BYTES:
             return encoded
     except UnicodeEncodeError:
-        pass  # half of a character, which no store takes
+        pass  # a lone surrogate, which no store accepts
     return "#" + sha256(encoded.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_encoded_once = lru_cache(maxsize=4_096)(_encoded)  # a turn asks for the same few some forty times
+_encoded_once = lru_cache(maxsize=4_096)(_encoded)  # a turn uses the same few some forty times
 
 
 def agent_key(tenant: str, agent_id: str) -> Key:
@@ -50,7 +50,7 @@ def agent_key(tenant: str, agent_id: str) -> Key:
 
 
 def agent_list(tenant: str) -> str:
-    """Return the partition of the list of a tenant's agents."""
+    """Return the partition of a tenant's list of agents."""
     return f"{component(tenant)}|agents"
 
 
@@ -59,7 +59,7 @@ def agent_list_key(tenant: str, order: str) -> Key:
 
 
 def session_list(tenant: str, agent_id: str) -> str:
-    """Return the partition of the list of an agent's sessions."""
+    """Return the partition of an agent's list of sessions."""
     return f"{component(tenant)}|session:{component(agent_id)}"
 
 
@@ -80,7 +80,7 @@ def segment_key(ref: SessionRef, number: int) -> Key:
 
 
 def header_and_segments(ref: SessionRef, segments: int) -> Range:
-    """Return the read that answers with the header first, then with the newest segments."""
+    """Return the read of the header, followed by the newest segments."""
     return Range(session_partition(ref), start="ctx:", end=HEADER, limit=1 + segments, reverse=True)
 
 
@@ -106,14 +106,14 @@ def step_key(ref: SessionRef, order: str, index: int) -> Key:
 
 
 def steps_of_turn(ref: SessionRef, order: str, count: int | None = None) -> Range:
-    """Return the read of the turn's steps that are stored beside it, or of those among its first ones, that many."""
+    """Return the read of the turn's separately stored steps, or of that number of its first ones."""
     prefix = f"step:{component(order)}:"
     end = prefix + "~" if count is None else step_key(ref, order, count - 1).sk
     return Range(session_partition(ref), start=prefix, end=end)
 
 
 def attachment_key(ref: SessionRef, attachment_id: str) -> Key:
-    """Return where a file is kept that a tool made in the session."""
+    """Return the key of a file produced in the session."""
     return Key(session_partition(ref), f"attachment:{component(attachment_id)}")
 
 
@@ -123,29 +123,29 @@ def completion_key(tenant: str, completion_id: str) -> Key:
 
 
 def completion_list(tenant: str) -> str:
-    """Return the partition of the list of a tenant's stored chat completions."""
+    """Return the partition of a tenant's list of stored chat completions."""
     return f"{component(tenant)}|completions"
 
 
 def completion_list_key(tenant: str, completion_id: str) -> Key:
-    """Return the place of a completion in the list, which is in the order of the ids, and so of the questions."""
+    """Return the sort key of a completion in the list, in the order of the ids, and so of the requests."""
     return Key(completion_list(tenant), component(completion_id))
 
 
 def idempotency_key(scope: str | SessionRef, hashed: str) -> Key:
-    """Return where an answer is remembered: for the tenant, or with the session that it is about, while that lives."""
+    """Return the key of a remembered answer: of the tenant, or of its session, while that exists."""
     if isinstance(scope, SessionRef):
         return Key(session_partition(scope), f"idempotency:{hashed}")
     return Key(f"{component(scope)}|idempotency:{hashed}", SINGLE)
 
 
 def api_key_key(hashed: str) -> Key:
-    """Return the key of an API key, which is found before its tenant is known; no tenant's partitions lack the bar."""
+    """Return the key of an API key, looked up before its tenant; a tenant's partitions always contain a bar."""
     return Key(f"apikey:{hashed}", SINGLE)
 
 
 def api_key_list(tenant: str) -> str:
-    """Return the partition of the list of a tenant's API keys."""
+    """Return the partition of a tenant's list of API keys."""
     return f"{component(tenant)}|apikeys"
 
 
@@ -154,7 +154,7 @@ def api_key_list_key(tenant: str, key_id: str) -> Key:
 
 
 def open_shard(ref: SessionRef) -> str:
-    """Return the part of the open index this session's turns are listed in."""
+    """Return the shard of the open index for this session's turns."""
     return f"turn:{crc32(session_partition(ref).encode()) % OPEN_SHARDS}"
 
 
@@ -163,10 +163,10 @@ def open_shards() -> tuple[str, ...]:
 
 
 def turn_ref_of(key: Key) -> TurnRef:
-    """Return which turn a key of the open index names. Raises ValueError if it names none.
+    """Return the turn of a key in the open index. Raises ValueError for any other key.
 
-    Where a name is hashed, nobody can tell it. No turn is opened under such a key: our own ids are short, an id in a
-    request that is not one of them finds no session to open a turn in, and no caller is of a tenant with such a name.
+    A hashed name cannot be recovered. No turn is opened under such a key: our own ids are short, any other id in a
+    request has no session to open a turn in, and such a name of a tenant is refused.
     """
     tenant, rest = key.pk.split("|", 1)
     _, agent_id, session_id = rest.split(":")
@@ -180,7 +180,7 @@ def turn_ref_of(key: Key) -> TurnRef:
 
 
 def kind_and_name(key: Key) -> tuple[str, str]:
-    """Return what the record is about, as a person knows it, such as a turn or an agent, and its id."""
+    """Return the record's kind, such as a turn or an agent, for people, and its id."""
     kind, _, name = key.sk.partition(":")
     if key.sk == HEADER:
         kind, name = "session", key.pk.rpartition(":")[2]
@@ -192,19 +192,19 @@ def kind_and_name(key: Key) -> tuple[str, str]:
 
 
 def job_key(job: Job) -> Key:
-    """Return the key of a job. Its time comes first, so that the open index has those that are due first of all."""
+    """Return the key of a job. Its time comes first, so that the open index lists the longest due first."""
     names = (job.agent_id, job.session_id) if job.agent_id else (job.order,)
     ids = ":".join(map(component, names))
     return Key(f"{job_time(job.due_at)}|{component(job.tenant)}|{job.kind}:{ids}", SINGLE)
 
 
 def job_time(at: datetime) -> str:
-    """Return what the keys of jobs begin with that are due then; no tenant's partitions begin like this."""
+    """Return the prefix of the keys of jobs due at that time; no tenant's partitions begin with it."""
     return f"job:{at.astimezone(UTC):%Y%m%dT%H%M%S.%f}"
 
 
 def job_shard(key: Key) -> str:
-    """Return the part of the open index that the job is listed in."""
+    """Return the shard of the open index for the job."""
     return f"job:{crc32(key.pk.encode()) % OPEN_SHARDS}"
 
 
@@ -213,12 +213,12 @@ def job_shards() -> tuple[str, ...]:
 
 
 def sweep_key() -> Key:
-    """Return the key of the record that says which sweep is being made; no tenant's partitions lack the bar."""
+    """Return the key of a sweep's lease; a tenant's partitions always contain a bar."""
     return Key("sweep", SINGLE)
 
 
 def registered_partition(tenant: str, kind: str) -> str:
-    """Return the partition of everything registered of a kind, such as `model`."""
+    """Return the partition of the registry entries of a kind, such as `model`."""
     return f"{component(tenant)}|{kind}s"
 
 
@@ -227,12 +227,12 @@ def registered_key(tenant: str, kind: str, identifier: str) -> Key:
 
 
 def directory_key(tenant: str) -> Key:
-    """Return the key of the record that has everything the tenant registered."""
+    """Return the key of the record with all of a tenant's registry entries."""
     return Key(f"{component(tenant)}|directory", SINGLE)
 
 
 def usage_partitions(tenant: str, day: date) -> tuple[str, ...]:
-    """Return the partitions of what a tenant's sessions spent on a day; several, so that none takes too many writes."""
+    """Return the partitions of a tenant's usage on a day; several, to spread the writes."""
     return tuple(_usage_partition(tenant, day, shard) for shard in range(USAGE_SHARDS))
 
 
@@ -241,14 +241,14 @@ def _usage_partition(tenant: str, day: date, shard: int) -> str:
 
 
 def usage_key(ref: SessionRef, day: date) -> Key:
-    """Return where it is told what the session spent on the day."""
+    """Return the key of the session's usage on the day."""
     shard = crc32(session_partition(ref).encode()) % USAGE_SHARDS
     sk = f"{component(ref.agent_id)}:{component(ref.session_id)}"
     return Key(_usage_partition(ref.tenant, day, shard), sk)
 
 
 def usage_ranges(tenant: str, day: date, agent_id: str | None = None) -> tuple[Range, ...]:
-    """Return the reads of what the tenant's sessions, or one agent's, spent on the day."""
+    """Return the reads of the usage of the tenant's sessions, or one agent's, on the day."""
     partitions = usage_partitions(tenant, day)
     if agent_id is None:
         return tuple(Range(pk) for pk in partitions)
@@ -257,6 +257,6 @@ def usage_ranges(tenant: str, day: date, agent_id: str | None = None) -> tuple[R
 
 
 def usage_names(sk: str) -> tuple[str, str]:
-    """Return the ids of the agent and the session that the sort key names."""
+    """Return the ids of agent and session in the sort key."""
     agent_id, session_id = sk.split(":")
     return unquote(agent_id), unquote(session_id)

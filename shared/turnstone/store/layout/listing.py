@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.ports.records import Absent, Key, Put, Range, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.lost_records import LostRecord
@@ -15,15 +15,15 @@ ENTRIES_AT_ONCE = 100
 
 
 class Entry(NamedTuple):
-    """One entry: its place, what it shows, who may see it, and whether what it shows is gone."""
+    """A list entry: its position, projection, owner, and whether its content is lost."""
 
     order: str
     fields: dict[str, Any]
-    stamp: Stamp
+    stamp: Ownership
     is_gone: bool = False
 
 
-def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
+def put_entry(key: Key, fields: dict[str, Any], stamp: Ownership) -> Put:
     """Return the write that adds an entry."""
     body = to_json({**fields, "stamp": stamp.model_dump(exclude_defaults=True)})
     return Put(key, body, when=(Absent(),))
@@ -32,9 +32,9 @@ def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
 def entries_of(
     store: RangeStore, pk: str, after: str | None, limit: int | None, *, is_reverse: bool = False
 ) -> Iterator[Entry]:
-    """Yield the entries of a list behind that place, read as they are drained, hardly more than the limit at a time.
+    """Yield the entries of a list after that position, read lazily, little more than the limit at a time.
 
-    An entry whose content is lost is left out.
+    Skips an entry whose content is lost.
     """
     at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
     for page in pages(store, Range(pk, after=after, limit=at_once, reverse=is_reverse)):
@@ -45,6 +45,6 @@ def entries_of(
 
 
 def entry_of(record: Record) -> Entry:
-    """Return the entry that the record holds."""
+    """Return the record's entry."""
     fields: dict[str, Any] = from_json(record.body)
-    return Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))
+    return Entry(record.key.sk, fields, Ownership.model_validate(fields.pop("stamp", {})))

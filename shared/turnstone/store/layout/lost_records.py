@@ -1,4 +1,4 @@
-"""Records whose content is lost: they keep their place, and whatever needs their content learns that it is lost."""
+"""Records whose content is lost: they keep their position, and access to their content raises ContentLost."""
 
 import logging
 from threading import Lock
@@ -12,7 +12,7 @@ MOST_NOTED = 1_000
 
 
 class LostRecord(Record):
-    """A record of which key, attributes and revision are known, and whose body raises ContentLost."""
+    """A record with key, attributes and revision, whose body raises ContentLost."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class LossLog:
         self._noted: set[tuple[object, bytes]] = set()
 
     def note(self, record: Record, reason: object) -> None:
-        """Log that the record, as it is stored, has lost its content."""
+        """Log that the record has lost its content."""
         with self._lock:
             if (record.key, record.body) in self._noted:
                 return

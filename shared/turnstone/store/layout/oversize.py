@@ -1,4 +1,4 @@
-"""Bodies of any size in a RangeStore: compressed where that helps, in the blob store where a record can't hold them."""
+"""Bodies of any size in a RangeStore: compressed if that helps, in the blob store if a record is too small."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ COMPRESS_ABOVE_BYTES = 768
 RECORD_BYTES = 350 * 1024
 PAGE_BYTES = 8 * 1024 * 1024
 PIECE_BYTES = 16 * 1024
-READS = 4  # of a record that is replaced each time before its payload is read
+READS = 4  # for a record that is replaced each time before its payload is read
 
 _CODEC = "codec"
 _ZLIB, _BLOB, _ZLIB_BLOB = "zlib", "blob", "zlib+blob"
 
 
 class OversizeStore:
-    """A RangeStore for bodies of any size, over one whose records are limited.
+    """RangeStore for bodies of any size, over one with limited records.
 
-    A body that is too large goes to the blob store before the record that points to it is written, under a name of its
-    own: each write has new blobs, which are removed if the write is refused. The blobs of a partition share a prefix.
+    A body that is too large goes to the blob store before its record is written, under a name of its own: each write
+    has new blobs, which are removed if the write is refused. The blobs of a partition share a prefix.
 
     A blob whose record was replaced, or whose write had no answer, is left for a clean-up job. That job must spare
-    young blobs: a put stores its blob before its record, and a copy of the data may be under way.
+    young blobs: a put stores its blob before its record, and a copy of the data may be in progress.
 
-    A record whose blob is missing or damaged is looked at again, because it may have been replaced or deleted between
-    the two reads. If it is unchanged it is returned as a LostRecord.
+    A record whose blob is missing or damaged is read again, because it may have been replaced or deleted between the
+    two reads. If it is unchanged it is returned as a LostRecord.
 
-    The attribute `codec` tells how a body is stored; it belongs to this class and is never seen outside.
+    The attribute `codec` states the format of a body; it belongs to this class and is never visible outside.
     """
 
     def __init__(self, store: RangeStore, blobs: BlobStore) -> None:
@@ -50,7 +50,7 @@ class OversizeStore:
         self._losses = LossLog()
 
     def get(self, key: Key) -> Record | None:
-        """Return the record, None if there is none."""
+        """Return the record, None if missing."""
         return self._decoded_or_none(self._store.get(key))
 
     def range(self, query: Range) -> Page:
@@ -58,7 +58,7 @@ class OversizeStore:
         return self._page(query, self._store.range(query))
 
     def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
-        """Return the answers to several reads, made at the same time where the store allows it."""
+        """Return the results of several reads, in parallel where the store supports that."""
         records, pages = self._store.gather(gets, ranges)
         return (
             [self._got(get, record) for get, record in zip(gets, records, strict=True)],
@@ -96,7 +96,7 @@ class OversizeStore:
         return self._store.open_keys(shard, limit, after)
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
-        """Remove records of a partition, or that one record, then every payload they ever had; tell if none is left."""
+        """Delete records of a partition, or one record, then all payloads they ever had; return if none is left."""
         if not self._store.clear(pk, limit, sk):
             return False
         return self._blobs.clear(f"{_folder(pk)}/" if sk is None else _beginning(Key(pk, sk)), limit)
@@ -119,20 +119,20 @@ class OversizeStore:
         return _with_codec(operation, compressed, _ZLIB) if smaller else operation
 
     def _remove(self, blobs: Iterable[str]) -> None:
-        """Remove blobs that no record names; what can't be removed now is left for the clean-up job."""
+        """Delete unreferenced blobs; the clean-up job deletes the ones that fail here."""
         for name in blobs:
             try:
                 self._blobs.delete(name)
             except StoreUnavailable as unavailable:
-                log.warning("the payload %r of a refused write is left: %s", name, unavailable)
+                log.warning("cannot remove payload %r of a refused write: %s", name, unavailable)
 
     def _remove_unnamed(self, blobs: Sequence[str], encoded: Sequence[Operation]) -> None:
-        """Remove those blobs of a failed write that its records, as they are stored now, do not name."""
+        """Delete the blobs of a failed write that its stored records do not reference."""
         keys = [operation.key for operation in encoded if isinstance(operation, Put) and _CODEC in operation.attributes]
         try:
             found = [payload_of(record) for record in map(self._store.get, keys) if record is not None]
         except StoreUnavailable as unavailable:
-            log.warning("payloads of a failed write are left, %r: %s", blobs, unavailable)
+            log.warning("cannot remove payloads of a failed write, %r: %s", blobs, unavailable)
         else:
             named = {payload.name for payload in found if payload is not None}
             self._remove(name for name in blobs if name not in named)
@@ -152,11 +152,11 @@ class OversizeStore:
         return Record(record.key, b"", _without_codec(record.attributes), record.rev, pieces)
 
     def _whole(self, record: Record, consume: Callable[[Iterator[bytes]], Result]) -> tuple[Record, Result]:
-        """Return the record as it was read in the end, and what the consumer made of its body.
+        """Return the record from the last successful read, and the consumer's result for its body.
 
         Raises:
             ContentLost: the body is lost.
-            NotFound: the record is gone by now.
+            NotFound: the record no longer exists.
         """
         for _ in range(READS):
             try:
@@ -171,7 +171,7 @@ class OversizeStore:
         raise _changing(record)
 
     def _stored_pieces(self, record: Record) -> Iterator[bytes]:
-        """Yield the body. Raises one of UNDECODABLE, at the end at the latest, if it is not the one that was stored."""
+        """Yield the body. Raises one of UNDECODABLE, at the end at the latest, if it is not the stored one."""
         codec = record.attributes.get(_CODEC)
         if codec is None:
             yield record.body
@@ -185,7 +185,7 @@ class OversizeStore:
             raise _of_newer_form(record, codec)
 
     def _blob_pieces(self, pointer: bytes) -> Iterator[bytes]:
-        """Yield the payload in pieces; the last one only if all of them are what was stored."""
+        """Yield the payload in pieces; the last one only after all are verified."""
         payload = _payload_in(pointer)
         digest = hashlib.sha256()
         last = b""
@@ -199,7 +199,7 @@ class OversizeStore:
         yield last
 
     def _decoded_page(self, page: Page) -> Page:
-        # What fits in one answer of the store may be hundreds of blobs: never hold more than a few at once.
+        # One answer of the store may reference hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
         size_bytes = 0
         for index, record in enumerate(page.records):
@@ -215,7 +215,7 @@ class OversizeStore:
         return None if record is None else self._decoded(record)
 
     def _decoded(self, record: Record) -> Record | None:
-        """Return the record with its body, or None if it is gone by now."""
+        """Return the record with its body, or None if it no longer exists."""
         for _ in range(READS):
             codec = record.attributes.get(_CODEC)
             if codec is None:
@@ -230,7 +230,7 @@ class OversizeStore:
         raise _changing(record)
 
     def _again(self, record: Record, reason: Exception) -> Record | None:
-        """Return the record as it is stored by now, a LostRecord if it is the same, None if it is gone."""
+        """Return the current record, a LostRecord if it is unchanged, None if it no longer exists."""
         again = self._store.get(record.key)
         if again is None or (again.body, again.attributes.get(_CODEC)) != (record.body, record.attributes.get(_CODEC)):
             return again
@@ -268,22 +268,22 @@ class _Pieces:
         self._record = record
         self._whole = whole
         self._stored = stored
-        self._is_known = False
+        self._is_verified = False
 
     def read_by(self, consume: Callable[[Iterator[bytes]], Result]) -> Result:
         self._record, made = self._whole(self._record, consume)
-        self._is_known = True
+        self._is_verified = True
         result: Result = made
         return result
 
     def __call__(self) -> Iterator[bytes]:
-        if not self._is_known:
+        if not self._is_verified:
             only = self.read_by(_only_piece)
             if only is not None:
                 yield only
                 return
         try:
-            yield from self._stored(self._record)  # read again: to hold it is what the reader can't
+            yield from self._stored(self._record)  # read again: the reader cannot hold it
         except UNDECODABLE as reason:
             raise StoreUnavailable(
                 f"the body of {self._record.key!r} went away while it was read: {reason}"
@@ -291,7 +291,7 @@ class _Pieces:
 
 
 def _only_piece(pieces: Iterator[bytes]) -> bytes | None:
-    """Return the piece if it is the only one, once all are known to be there."""
+    """Return the piece if it is the only one, after verifying that all exist."""
     first, second = next(pieces), next(pieces, None)
     deque(pieces, maxlen=0)
     return first if second is None else None
@@ -305,27 +305,27 @@ UNDECODABLE = (_Lost, ValueError, LookupError, TypeError, zlib.error)
 
 
 class Payload(NamedTuple):
-    """What a record refers to in the blob store."""
+    """A record's reference to the blob store."""
 
     name: str
     sha256: str
 
     def is_whole(self, body: bytes) -> bool:
-        """Return whether these are the bytes that were stored."""
+        """Return whether these are the stored bytes."""
         return _sha256(body) == self.sha256
 
 
-# The attribute of the records that refer to a payload, and its values there.
+# The attribute of records that reference a payload, and its values there.
 REFERRING = (_CODEC, (_BLOB, _ZLIB_BLOB))
 
 
 def payload_of(record: Record) -> Payload | None:
-    """Return the payload that a record, as it is stored, refers to, None if it has none."""
+    """Return the payload referenced by a stored record, None without one."""
     return payload_in(record.body) if record.attributes.get(_CODEC) in (_BLOB, _ZLIB_BLOB) else None
 
 
 def payload_in(pointer: bytes) -> Payload | None:
-    """Return the payload that the body of a record refers to, None where that can't be read."""
+    """Return the payload referenced by a record's body, None if unreadable."""
     try:
         return _payload_in(pointer)
     except UNDECODABLE:
@@ -348,7 +348,7 @@ def _inflated(compressed: Iterable[bytes]) -> Iterator[bytes]:
         while rest and not inflater.eof:
             yield inflater.decompress(rest, PIECE_BYTES)
             rest = inflater.unconsumed_tail
-    while not inflater.eof:  # what it took in, but had no room to give out
+    while not inflater.eof:  # input consumed, but not yet decompressed
         piece = inflater.decompress(b"", PIECE_BYTES)
         if not piece:
             raise ValueError("the compressed body ends too early")
@@ -372,7 +372,7 @@ def _folder(pk: str) -> str:
 
 
 def _beginning(key: Key) -> str:
-    """Return what the names of all payloads begin with that the record has, or had."""
+    """Return the common prefix of the names of all payloads that the record has, or had."""
     return f"{_folder(key.pk)}/{_sha256(key.sk.encode())[:32]}-"
 
 

@@ -1,4 +1,4 @@
-"""Ranges read to their end."""
+"""Read ranges to their end."""
 
 from collections.abc import Iterator
 
@@ -16,12 +16,12 @@ def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterato
 
 
 def all_records(store: RangeStore, query: Range) -> tuple[Record, ...]:
-    """Return every record of a range that is known to be short."""
+    """Return every record of a range that is short by design."""
     return tuple(record for page in pages(store, query) for record in page.records)
 
 
 def records_within(store: RangeStore, query: Range, first: Page) -> tuple[Record, ...]:
-    """Return as many records as the range's limit asks for, read on where a page ended before."""
+    """Return as many records as the range's limit allows, continuing after short pages."""
     records, page = list(first.records), first
     while page.after is not None and query.limit is not None and len(records) < query.limit:
         page = store.range(query._replace(after=page.after, limit=query.limit - len(records)))

@@ -1,7 +1,7 @@
 """Stored chat completions: each under its own key, and a small projection in the list of its tenant.
 
-Both have a time to live, after which nobody is shown them, whether or not they are removed by then. A large one is kept
-as a payload, and a clean-up job, stored in the same write, removes that.
+Both have a time to live, after which they are invisible, removed or not. A large one is stored as a payload, and a
+clean-up job, stored in the same write, removes that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from turnstone.domain.values.content import Restore
 
 KIND = "chat completion"
-LARGE_BYTES = 256 * 1024  # of wire JSON; what is smaller fits in a record even if it can't be compressed
+LARGE_BYTES = 256 * 1024  # of wire JSON; a smaller one fits in a record even uncompressed
 HELD_BYTES = 128 * 1024
 
 
@@ -34,7 +34,7 @@ class FoundCompletion(NamedTuple):
 
     Attributes:
         rev: of its record.
-        restore: what restores long texts in JSON that is made of the wire JSON; None where it has all its texts.
+        restore: restores long texts in JSON derived from the wire JSON; None without missing texts.
     """
 
     completion: StoredCompletion
@@ -44,7 +44,7 @@ class FoundCompletion(NamedTuple):
 
 
 class ReadCompletion(NamedTuple):
-    """A stored chat completion as it is sent: its wire JSON is read in pieces if it is large."""
+    """A stored chat completion for sending: wire JSON in pieces if it is large."""
 
     completion: StoredCompletion
     wire: WireTurn
@@ -60,7 +60,7 @@ class StoredCompletionStore:
         self._store.write([*_writes(tenant, kept, wire, Absent()), *_ending(tenant, kept)])
 
     def find(self, tenant: str, completion_id: str) -> FoundCompletion:
-        """Return the completion, be its time over or not. Raises NotFound, ContentLost."""
+        """Return the completion, expired or not. Raises NotFound, ContentLost."""
         record = self._store.get(completion_key(tenant, completion_id))
         if record is None:
             raise NotFound(KIND, completion_id)
@@ -68,13 +68,13 @@ class StoredCompletionStore:
         return FoundCompletion(completion, wire_part(record.body), record.rev)
 
     def without_long_texts(self, tenant: str, completion_id: str) -> FoundCompletion:
-        """Return the completion, its long texts left where they are stored. Raises as `find` does."""
+        """Return the completion without its long texts, which stay in the store. Raises as `find` does."""
         record, restore = with_long_texts_left(self._record(tenant, completion_id))
         completion = StoredCompletion.model_validate(private_part(record.body))
         return FoundCompletion(completion, wire_part(record.body), record.rev, restore)
 
     def read(self, tenant: str, completion_id: str) -> ReadCompletion:
-        """Return the completion to be sent as it is. Raises as `find` does."""
+        """Return the completion for sending unchanged. Raises as `find` does."""
         private, wire = opened(self._record(tenant, completion_id))
         return ReadCompletion(StoredCompletion.model_validate(private), wire)
 
@@ -85,14 +85,14 @@ class StoredCompletionStore:
         return record
 
     def listed(self, tenant: str, completion_id: str) -> StoredCompletion:
-        """Return what the list knows of the completion, whose content may be lost. Raises NotFound."""
+        """Return the completion's list entry, also if its content is lost. Raises NotFound."""
         record = self._store.get(completion_list_key(tenant, completion_id))
         if record is None:
             raise NotFound(KIND, completion_id)
         return completion_in(entry_of(record))
 
     def replace(self, tenant: str, found: FoundCompletion, completion: StoredCompletion, wire: bytes) -> bool:
-        """Store the completion as it is now; tell whether nobody has changed or deleted it since it was found."""
+        """Store the new state; return False if the completion was changed or deleted since it was read."""
         kept = _with_size(completion, wire)
         ending = _ending(tenant, kept) if kept.is_large and not found.completion.is_large else ()
         record, entry = _writes(tenant, kept, wire, RevIs(found.rev))
@@ -105,15 +105,15 @@ class StoredCompletionStore:
         return True
 
     def delete(self, tenant: str, completion: StoredCompletion, now: datetime) -> Job | None:
-        """Remove the completion from every reader's sight; return the job that removes its payload, if it has one.
+        """Hide the completion from every reader; return the job that removes its payload, if it has one.
 
         Raises:
-            NotFound: somebody else has deleted it.
+            NotFound: it was deleted in the meantime.
         """
         entry = completion_list_key(tenant, completion.completion_id)
         job = _job(tenant, completion, now, now) if completion.is_large else None
         writes: list[Operation] = [
-            Delete(entry, (RevIs(1),)),  # which an entry always is, because no condition is put to its changes
+            Delete(entry, (RevIs(1),)),  # always true of an entry, because its changes have no condition
             Delete(completion_key(tenant, completion.completion_id)),
             *(_put(job) if job else ()),
         ]
@@ -124,18 +124,18 @@ class StoredCompletionStore:
         return job
 
     def clear(self, job: Job, limit: int) -> bool:
-        """Remove what is left of a completion, payloads included; tell if nothing is left."""
+        """Remove the rest of a completion, payloads included; return whether nothing is left."""
         record, entry = completion_key(job.tenant, job.order), completion_list_key(job.tenant, job.order)
         return self._store.clear(record.pk, limit) and self._store.clear(entry.pk, limit, entry.sk)
 
     def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[Entry]:
-        """Yield the entries of the tenant's list behind that place, read as they are drained."""
+        """Yield the entries of the tenant's list after that position, read lazily."""
         return entries_of(self._store, completion_list(tenant), after, limit, is_reverse=is_reverse)
 
     def wires(
         self, tenant: str, completions: Sequence[StoredCompletion]
     ) -> Iterator[tuple[StoredCompletion, WireTurn | None]]:
-        """Yield those that are still there with their wire JSON, None in its place where that is lost."""
+        """Yield the existing ones with their wire JSON, None in its place where that is lost."""
         gets = [Get(completion_key(tenant, each.completion_id), HELD_BYTES) for each in completions]
         records, _ = self._store.gather(gets, [])
         for completion, record in zip(completions, records, strict=True):
@@ -150,12 +150,12 @@ class StoredCompletionStore:
 
 
 def completion_in(entry: Entry) -> StoredCompletion:
-    """Return what an entry of the list says."""
+    """Return the completion of a list entry."""
     return StoredCompletion.model_validate({**entry.fields, "stamp": entry.stamp})
 
 
 def _with_size(completion: StoredCompletion, wire: bytes) -> StoredCompletion:
-    """Return the completion; one that was large stays so, because its older payloads are to be removed, too."""
+    """Return the completion; one that was large stays so, because its older payloads must be removed, too."""
     return completion.model_copy(update={"is_large": completion.is_large or len(wire) > LARGE_BYTES})
 
 
@@ -176,14 +176,14 @@ def _writes(tenant: str, completion: StoredCompletion, wire: bytes, when: Condit
 
 
 def _ending(tenant: str, completion: StoredCompletion) -> tuple[Operation, ...]:
-    """Return the write of the job that removes a large one when its time is over."""
+    """Return the write of the job that removes a large one at its expiry."""
     if not completion.is_large:
         return ()
     return _put(_job(tenant, completion, completion.created_at, completion.ends_at))
 
 
 def _put(job: Job) -> tuple[Operation, ...]:
-    from turnstone.store.cleanup.jobs import put_job  # only where something is large
+    from turnstone.store.cleanup.jobs import put_job  # only for a large one
 
     return (put_job(job),)
 

@@ -1,4 +1,4 @@
-"""Everything that a tenant registered as one record, which a turn reads along with its agent."""
+"""Snapshot of a tenant's registry as one record, which a turn reads along with its agent."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ MAX_BYTES = 256 * 1024
 Entries = Mapping[str, Mapping[str, Any]]
 
 
-class Known(NamedTuple):
-    """What was read, when, and from which revision on it may be read again; None where it is to be read again."""
+class Snapshot(NamedTuple):
+    """A cached snapshot, its time, and the least valid revision; None after an invalidation."""
 
     entries: Entries
     read_at: Moment | None
@@ -30,58 +30,58 @@ class Known(NamedTuple):
 
 
 class Directory:
-    """What tenants registered, by kind and identifier, known for ten seconds before it is read again.
+    """The registry entries of tenants, by kind and identifier, cached for ten seconds.
 
-    Turns read it as they begin, direct questions before they are asked; what this process registers it knows at once.
+    Turns read it as they begin, and direct requests before they are sent; this process's own changes apply at once.
     """
 
     def __init__(self, store: RangeStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._lock = Lock()
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._cached: OrderedDict[str, Snapshot] = OrderedDict()
 
     def find(self, tenant: str, kind: str, identifier: str) -> Any:
-        """Return what is registered as JSON has it, None if nothing is."""
+        """Return the entry as JSON, None without one."""
         entries = self._fresh(tenant)
         if entries is None:
             entries = self.refresh(tenant)
         return entries.get(kind, {}).get(identifier)
 
     def refresh(self, tenant: str) -> Entries:
-        """Read it now, whatever is known. Raises StoreUnavailable."""
+        """Read it now, cached or not. Raises StoreUnavailable."""
         return self.learn(tenant, self._store.get(directory_key(tenant)))
 
     def learn(self, tenant: str, record: Record | None) -> Entries:
-        """Take note of what was read, unless it is known to have changed since."""
-        known = Known(entries_of(record), self._now(), record.rev if record else 0)
+        """Cache a snapshot, unless it is older than an invalidation."""
+        snapshot = Snapshot(entries_of(record), self._now(), record.rev if record else 0)
         with self._lock:
-            if known.rev < (self._known[tenant].rev if tenant in self._known else 0):
-                return known.entries
-            self._known[tenant] = known
-            self._known.move_to_end(tenant)
-            if len(self._known) > MOST_TENANTS:
-                self._known.popitem(last=False)
-        return known.entries
+            if snapshot.rev < (self._cached[tenant].rev if tenant in self._cached else 0):
+                return snapshot.entries
+            self._cached[tenant] = snapshot
+            self._cached.move_to_end(tenant)
+            if len(self._cached) > MOST_TENANTS:
+                self._cached.popitem(last=False)
+        return snapshot.entries
 
     def forget(self, tenant: str, rev: int = 0) -> None:
-        """Have it read again; what was read before that revision is not taken note of any more."""
+        """Invalidate the cache; snapshots before that revision are ignored."""
         with self._lock:
-            before = self._known.pop(tenant, None)
-            self._known[tenant] = Known({}, None, max(rev, before.rev if before else 0))
+            before = self._cached.pop(tenant, None)
+            self._cached[tenant] = Snapshot({}, None, max(rev, before.rev if before else 0))
 
     def _fresh(self, tenant: str) -> Entries | None:
-        known = self._known.get(tenant)
-        if known is None or known.read_at is None or not known.read_at.is_within(REMEMBERED_FOR, self._now()):
+        snapshot = self._cached.get(tenant)
+        if snapshot is None or snapshot.read_at is None or not snapshot.read_at.is_within(REMEMBERED_FOR, self._now()):
             return None
-        return known.entries
+        return snapshot.entries
 
     def _now(self) -> Moment:
         return Moment(self._clock.now(), self._clock.monotonic_s())
 
 
 def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[str, Any]) -> Put:
-    """Return the write that changes some entries of a kind; None takes one out. Raises InvalidRequest if it is full."""
+    """Return the write that changes some entries of a kind; None removes one. Raises InvalidRequest if it is full."""
     entries = {**entries_of(found)}
     changed = {**entries.get(kind, {}), **changes}
     entries[kind] = {identifier: entry for identifier, entry in changed.items() if entry is not None}
@@ -94,7 +94,7 @@ def put_changed(tenant: str, found: Record | None, kind: str, changes: Mapping[s
 
 
 def rev_after(put: Put) -> int:
-    """Return the revision that the record has after that write."""
+    """Return the record's revision after that write."""
     (condition,) = put.when
     return condition.rev + 1 if isinstance(condition, RevIs) else 1
 

@@ -1,4 +1,4 @@
-"""What was registered, one partition for each kind of a tenant, in the order of the identifiers."""
+"""Registry entries, one partition for each kind of a tenant, in the order of the identifiers."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -20,31 +20,31 @@ Entry = TypeVar("Entry", bound=Registered)
 
 
 class RegistryStore(Generic[Entry]):
-    """Everything registered of one kind, such as `model`."""
+    """All registry entries of one kind, such as `model`."""
 
     def __init__(
         self, store: RangeStore, kind: str, entry: type[Entry], forget: Callable[[str, int], None] = lambda *_: None
     ) -> None:
-        """Take what forgets a tenant's directory, which each change changes."""
+        """Take the function that invalidates a tenant's directory, which each change changes."""
         self._store = store
         self._kind = kind
         self._entry = entry
         self._forget = forget
 
     def list(self, tenant: str) -> tuple[Entry, ...]:
-        """Return everything registered, in the order of its keys."""
+        """Return all entries, in the order of their keys."""
         records = all_records(self._store, Range(registered_partition(tenant, self._kind)))
         return tuple(self._entry.model_validate_json(wire_part(record.body)) for record in records)
 
     def find(self, tenant: str, identifier: str) -> Entry | None:
-        """Return what is registered under the identifier, None if nothing is."""
+        """Return the entry of the identifier, None without one."""
         record = self._store.get(registered_key(tenant, self._kind, identifier))
         return None if record is None else self._entry.model_validate_json(wire_part(record.body))
 
     def register(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> None:
-        """Store the entry; the same once more is fine.
+        """Store the entry; repeating it is harmless.
 
-        Raises AlreadyRegistered, IdempotencyMismatch, and InvalidRequest if too much is registered.
+        Raises AlreadyRegistered, IdempotencyMismatch, and InvalidRequest if the registry is full.
         """
         once = Once(tenant, attempt, {"identifier": entry.identifier}, now)
         for _ in range(ATTEMPTS):
@@ -56,12 +56,12 @@ class RegistryStore(Generic[Entry]):
                 if writes:
                     self._forget(tenant, rev_after(writes[-1]))
             except Conflict:
-                continue  # somebody else was faster; what they did decides
+                continue  # another writer was faster; the next try evaluates its result
             return
         raise StoreUnavailable("this name is being registered too often at once, try again")
 
     def remove(self, tenant: str, identifier: str) -> None:
-        """Remove what is registered under the identifier. Raises NotFound."""
+        """Remove the entry of the identifier. Raises NotFound."""
         is_there = AttributeIs("status", ACTIVE["status"])
         key = registered_key(tenant, self._kind, identifier)
         for _ in range(ATTEMPTS):
@@ -72,13 +72,13 @@ class RegistryStore(Generic[Entry]):
             except Conflict as conflict:
                 if conflict.key == key:
                     raise NotFound(f"registered {self._kind}", identifier) from conflict
-                continue  # something else was registered meanwhile
+                continue  # another entry was registered in the meantime
             self._forget(tenant, rev_after(changed))
             return
         raise StoreUnavailable("too much is being registered at once, try again")
 
     def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Put, ...]:
-        """Return what has to be written, nothing if it is there or was once. Raises as `register` does."""
+        """Return the required writes, none for an existing entry or a repeated request. Raises as `register` does."""
         key = registered_key(tenant, self._kind, entry.identifier)
         gets = [Get(key), Get(directory_key(tenant)), *get_remembered(tenant, attempt)]
         (found, listed, *remembered), _ = self._store.gather(gets, [])

@@ -1,6 +1,6 @@
-"""Records whose long texts are left where they are stored until they are sent: so many may be read at a time.
+"""Leave long texts of records in the store until they are sent: many records may be read at a time.
 
-A text is told apart by JSON alone, so what a record is made of, and what answers are made of it, is free to change.
+Marks replace texts on the level of JSON alone, independent of the models of records and answers.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from turnstone.ports.records import Record
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.sessions.whole_turns import STATUS, is_terminal
 
-LONG_BYTES = 64 * 1024  # as JSON writes it, between its quotes
-IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # up to its end, or what it has of a piece
+LONG_BYTES = 64 * 1024  # of JSON, between its quotes
+IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # up to its end, or the part of it in a piece
 QUOTE = b'"'
 
 
 def with_long_texts_left(record: Record) -> tuple[Record, Restore | None]:
-    """Return the record with its body, and what restores the long texts in JSON that is made of it.
+    """Return the record with its body, and the function that restores the long texts in JSON derived from it.
 
-    There is nothing to restore, None, where none is long, or where the record is that of a turn that may still change.
+    The function is None without a long text, or if the record's turn may still change.
     """
     if record.pieces is None:
         return record, None
@@ -41,7 +41,7 @@ def with_long_texts_left(record: Record) -> tuple[Record, Restore | None]:
 
 
 def _abridged(pieces: Iterator[bytes]) -> bytes | _Abridged:
-    """Return the text, whole if it has no room for a long string."""
+    """Return the text, complete if it is too short for a long string."""
     beginning = bytearray()
     for piece in pieces:
         beginning += piece
@@ -51,21 +51,21 @@ def _abridged(pieces: Iterator[bytes]) -> bytes | _Abridged:
 
 
 class _Abridged:
-    """A JSON text in which marks stand in the places of long strings.
+    """A JSON text with marks in place of long strings.
 
     Attributes:
-        mark: what marks begin with, of which no stored text can have known.
-        spans: where the string of each mark begins and ends in the whole text, in bytes.
+        mark: the prefix of marks, random, so that no stored text can contain it.
+        spans: the start and end of each mark's string in the whole text, in bytes.
     """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.body = bytearray()
         self.mark = token_hex(16).encode()
         self.spans: list[tuple[int, int]] = []
-        self._offset = 0  # of the piece at hand
-        self._begins_at: int | None = None  # of the string at hand
-        self._kept = 0  # of the body, before the string at hand
-        self._is_escaped = False  # the next byte, by the last of the piece before
+        self._offset = 0  # in the current piece
+        self._begins_at: int | None = None  # in the current string
+        self._kept = 0  # in the body, before the current string
+        self._is_escaped = False  # whether the previous piece ended within an escape
         for piece in pieces:
             at = 0
             while at < len(piece):
@@ -73,7 +73,7 @@ class _Abridged:
             self._offset += len(piece)
 
     def _outside(self, piece: bytes, at: int) -> int:
-        """Take the piece up to the next string; return where to go on."""
+        """Consume the piece up to the next string; return the next position."""
         end = piece.find(QUOTE, at) + 1
         if not end:
             self.body += piece[at:]
@@ -83,7 +83,7 @@ class _Abridged:
         return end
 
     def _inside(self, piece: bytes, at: int, begins_at: int) -> int:
-        """Take the piece up to the end of the string; return where to go on."""
+        """Consume the piece up to the end of the string; return the next position."""
         begin = at + self._is_escaped
         found = IN_STRING.match(piece, begin)
         end = found.end() if found else begin
@@ -105,7 +105,7 @@ class _Abridged:
 
 
 class _LongTexts:
-    """The long strings of a stored text, read when they are needed."""
+    """The long strings of a stored text, read on demand."""
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]], abridged: _Abridged) -> None:
         self._pieces = pieces
@@ -113,7 +113,7 @@ class _LongTexts:
         self._mark = re.compile(abridged.mark + rb":(\d+):")
 
     def restored(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the parts, JSON of which none ends within a mark, with the long strings in the places of the marks."""
+        """Yield the parts, JSON of which none ends within a mark, with the long strings in place of the marks."""
         text = _Text(self._pieces)
         for part in parts:
             at = 0
@@ -125,7 +125,7 @@ class _LongTexts:
 
 
 class _Text:
-    """A stored text, read forward as long as nothing is wanted that lies behind."""
+    """A stored text, read forward, and again from its start for an earlier position."""
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]]) -> None:
         self._pieces = pieces
@@ -134,7 +134,7 @@ class _Text:
         self._offset = 0  # of the piece
 
     def between(self, begin: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes from `begin` to before `end`. Raises StoreUnavailable if they can't be read any more."""
+        """Yield the bytes from `begin` to before `end`. Raises StoreUnavailable if they can no longer be read."""
         if begin < self._offset or not self._piece:
             self._reading, self._piece, self._offset = self._pieces(), b"", 0
         while True:

@@ -4,12 +4,12 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.context import Segment
 from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
-from turnstone.store.layout.frames import stamp, stamped
+from turnstone.store.layout.frames import stamp, time_of_attribute
 from turnstone.store.layout.keys import segment_key, session_key
 
 
 def put_session(ref: SessionRef, session: Session) -> Put:
-    """Return the write that stores the session, provided nobody changed it since it was read."""
+    """Return the write that stores the session, on condition that its revision is unchanged."""
     return Put(
         key=session_key(ref),
         body=session.model_dump_json(exclude={"lock", "rev"}, exclude_defaults=True).encode(),
@@ -24,8 +24,8 @@ def session_of(record: Record) -> Session:
         order=_text(record.attributes.get("active")),
         fence=int(record.attributes["fence"]),
         reopened=int(record.attributes.get("reopened", 0)),
-        lease_until=stamped(record.attributes.get("lease_until")),
-        await_until=stamped(record.attributes.get("await_until")),
+        lease_until=time_of_attribute(record.attributes.get("lease_until")),
+        await_until=time_of_attribute(record.attributes.get("await_until")),
     )
     return Session.model_validate_json(record.body).model_copy(update={"lock": lock, "rev": record.rev})
 
@@ -44,7 +44,7 @@ def lock_attributes(lock: SessionLock) -> dict[str, Scalar]:
 
 
 def put_segment(ref: SessionRef, segment: Segment) -> Put:
-    """Return the write that stores the segment; the session's lock, held in the same write, is its guard."""
+    """Return the write that stores the segment; the session's lock, held in the same write, guards it."""
     unsaid = {"summary"} if segment.summary is None else None
     return Put(key=segment_key(ref, segment.number), body=segment.model_dump_json(exclude=unsaid).encode())
 

@@ -1,4 +1,4 @@
-"""Sessions in the store: opening one, and reading one with its turns."""
+"""Sessions in the store: create, read with turns, delete."""
 
 import logging
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
@@ -17,7 +17,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus, lost_turn
 from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, Range, Record, RevIs
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import ACTIVE, stamp_of_agent
+from turnstone.store.agents.agents import ACTIVE, owner_of_agent
 from turnstone.store.cleanup.jobs import put_job
 from turnstone.store.layout.idempotency import ATTEMPTS, Once
 from turnstone.store.layout.keys import (
@@ -37,16 +37,16 @@ from turnstone.store.sessions.session_records import put_session, session_of
 from turnstone.store.sessions.whole_turns import is_terminal, whole_state
 from turnstone.store.sessions.wire_turns import WireTurn, wire_turn
 
-HELD_BYTES = 128 * 1024  # for each of many readers
+HELD_BYTES = 128 * 1024  # per reader, of many
 
 log = logging.getLogger(__name__)
 
 
 class SessionTurns:
-    """The turns of a session as wire JSON, read as they are drained; one that is gone by then is left out.
+    """The turns of a session as wire JSON, read lazily; skips missing ones.
 
     Attributes:
-        lost: ids of those whose content is lost, in whose places others stand; known when the turns are drained.
+        lost: ids of turns whose content is lost, replaced by placeholders; complete once the turns are consumed.
     """
 
     def __init__(self, store: RangeStore, ref: SessionRef, records: Iterator[Record]) -> None:
@@ -69,8 +69,8 @@ class SessionTurns:
             state = whole_state(self._store, self._ref, _whole(record))
         except ContentLost:
             state = whole_state(self._store, self._ref, _lost(record))
-        except (ValueError, LookupError) as broken:  # of which only the kind is logged: the message quotes the record
-            log.error("the record %r can't be understood: %s", record.key, type(broken).__name__)
+        except (ValueError, LookupError) as broken:  # log only the type: the message quotes the record
+            log.error("cannot parse the record %r: %s", record.key, type(broken).__name__)
             state = lost_turn(turn_ref_of(record.key), TurnStatus(str(record.attributes["status"])))
         if state.is_lost:
             self.lost.append(state.turn_id)
@@ -78,7 +78,7 @@ class SessionTurns:
 
 
 def _whole(record: Record) -> Record:
-    """Return the record with its body in one."""
+    """Return the record with its whole body."""
     return record if record.pieces is None else record._replace(body=b"".join(record.pieces()), pieces=None)
 
 
@@ -91,7 +91,7 @@ class SessionStore:
         self._store = store
 
     def create(self, tenant: str, session: Session, attempt: Attempt, now: datetime) -> str:
-        """Store the session and return its id, or the id the same request was answered with. Raises NotFound."""
+        """Store the session and return its id, or the id in the answer to an earlier attempt. Raises NotFound."""
         ref = SessionRef(tenant=tenant, agent_id=session.agent_id, session_id=session.session_id)
         agent = agent_key(tenant, session.agent_id)
         writes: list[Operation] = [
@@ -109,21 +109,21 @@ class SessionStore:
             raise
 
     def entries(self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime) -> Iterator[Entry]:
-        """Yield the entries of the list of the sessions of an agent, given by tenant and id, behind that place."""
+        """Yield the list entries of an agent's sessions, given by tenant and id, after that position."""
         entries = entries_of(self._store, session_list(*agent), after, limit)
         at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
         while some := list(islice(entries, at_once)):
-            yield from self._told_gone(agent, some, now)
+            yield from self._with_expired(agent, some, now)
 
     def header(self, ref: SessionRef) -> Session | None:
-        """Return the session, whoever asks and whatever became of its agent, None if there is none."""
+        """Return the session, without a check of caller or agent, None if missing."""
         record = self._store.get(session_key(ref))
         return None if record is None else session_of(record)
 
-    def visit(self, ref: SessionRef) -> tuple[Session, Stamp]:
-        """Return the session and its agent's stamp. Raises NotFound.
+    def visit(self, ref: SessionRef) -> tuple[Session, Ownership]:
+        """Return the session and its agent's owner. Raises NotFound.
 
-        A session whose own record has lost its content is returned as its agent's list shows it, to be deleted.
+        A session whose own record has lost its content is returned from its agent's list, for deletion.
         """
         try:
             session, stamp, _ = self.read(ref, ())
@@ -134,16 +134,16 @@ class SessionStore:
         return session, stamp
 
     def removal(self, ref: SessionRef, session: Session) -> tuple[Operation, ...]:
-        """Return the writes that remove the session, as it was read, from every reader's and writer's sight."""
+        """Return the writes that hide the session, in the state as read, from every reader and writer."""
         entry = session_list_key(ref.tenant, ref.agent_id, session.order)
         return Delete(session_key(ref), (RevIs(session.rev),)), Delete(entry)
 
     def delete(self, ref: SessionRef, session: Session, job: Job) -> None:
-        """Remove the session from sight and leave the job to remove the rest.
+        """Hide the session and leave a job that removes the rest.
 
         Raises:
-            NotFound: somebody else has deleted it.
-            StoreUnavailable: it changes too fast.
+            NotFound: it was deleted in the meantime.
+            StoreUnavailable: concurrent changes exhausted the retries.
         """
         for _ in range(ATTEMPTS):
             try:
@@ -157,17 +157,17 @@ class SessionStore:
         raise StoreUnavailable("the session changes too fast, try again")
 
     def clear(self, job: Job, limit: int) -> bool:
-        """Remove what is left of a deleted session; tell if nothing is left."""
+        """Remove the rest of a deleted session; return whether nothing is left."""
         entry = session_list_key(job.tenant, job.agent_id, job.order)
         is_empty = self._store.clear(session_partition(job.session_ref), limit)
         return is_empty and self._store.clear(entry.pk, limit, entry.sk)
 
     def part_with(self, agent_job: Job, limit: int, now: datetime) -> tuple[Job, ...]:
-        """Remove some sessions of a deleted agent from sight; return the jobs left to clean them, none at the end."""
+        """Hide some sessions of a deleted agent; return the jobs that remove the rest, none at the end."""
         page = self._store.range(Range(session_list(agent_job.tenant, agent_job.agent_id), limit=limit))
         jobs, writes = [], list[Operation]()
         for record in page.records:
-            if isinstance(record, LostRecord):  # which session it listed is lost, too
+            if isinstance(record, LostRecord):  # the id of its session is lost, too
                 writes.append(Delete(record.key))
                 continue
             session_id: str = from_json(record.body)["session_id"]
@@ -179,28 +179,28 @@ class SessionStore:
             self._store.write(writes)
         return tuple(jobs)
 
-    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Stamp, SessionTurns]:
-        """Return the session, its agent's stamp, and its turns as wire JSON, oldest first; only those that are named.
+    def read(self, ref: SessionRef, turn_ids: tuple[str, ...] | None = None) -> tuple[Session, Ownership, SessionTurns]:
+        """Return the session, its agent's owner, and its turns as wire JSON, oldest first; only the named ones.
 
-        Turns are read as the iterator is drained, so the session may be of any length. Raises NotFound, and
+        Turns are read lazily, so the session may be of any length. Raises NotFound, and
         ContentLost for the session itself and its agent.
         """
-        wanted = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
+        turn_reads = [Get(turn_key(ref, turn_id), HELD_BYTES) for turn_id in dict.fromkeys(turn_ids or ())]
         turns = all_turns(ref)._replace(held_bytes=HELD_BYTES)
         ranges = [turns] if turn_ids is None else []
         of_session = [Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))]
-        (header, agent, *records), first_pages = self._store.gather([*of_session, *wanted], ranges)
+        (header, agent, *records), first_pages = self._store.gather([*of_session, *turn_reads], ranges)
         if header is None or agent is None:
             raise NotFound("session", ref.session_id)
-        stamp = stamp_of_agent(agent, ref.agent_id)
+        stamp = owner_of_agent(agent, ref.agent_id)
         found = [record for record in records if record is not None]
         if turn_ids is None:
             chained = (r for page in pages(self._store, turns, first_pages[0]) for r in page.records)
             return session_of(header), stamp, SessionTurns(self._store, ref, chained)
         return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 
-    def _told_gone(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
-        """Yield the entries; of those that may be over, because they were to end before now, tell which are."""
+    def _with_expired(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
+        """Yield the entries, with `is_gone` set for expired sessions; reads only those with a past expiry."""
         tenant, agent_id = agent
         doubtful = {
             entry.order: session_key(
@@ -216,14 +216,14 @@ class SessionStore:
             is_gone = entry.order in headers and (header is None or session_of(header).is_over(now))
             yield entry._replace(is_gone=True) if is_gone else entry
 
-    def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Stamp]:
-        """Return the session as its agent's list shows it. Raises the loss if that does not list it."""
+    def _as_listed(self, ref: SessionRef, lost: ContentLost) -> tuple[Session, Ownership]:
+        """Return the session from its agent's list. Raises the loss if it is not listed."""
         (header, agent), _ = self._store.gather([Get(session_key(ref)), Get(agent_key(ref.tenant, ref.agent_id))], [])
         for entry in entries_of(self._store, session_list(ref.tenant, ref.agent_id), None, None):
             if header is not None and entry.fields["session_id"] == ref.session_id:
                 shown = {**entry.fields, "agent_id": ref.agent_id, "order": entry.order, "stamp": entry.stamp}
                 session = Session.model_validate({**shown, "rev": header.rev})
-                return session, stamp_of_agent(agent, ref.agent_id)
+                return session, owner_of_agent(agent, ref.agent_id)
         raise lost
 
 
@@ -237,7 +237,7 @@ def _shown(session: Session) -> dict[str, Any]:
 
 
 def job_of(kind: JobKind, ref: SessionRef, session: Session, now: datetime, due_at: datetime | None = None) -> Job:
-    """Return a job about the session, due now unless told otherwise."""
+    """Return a job about the session, by default due now."""
     return Job(
         kind=kind,
         tenant=ref.tenant,

@@ -1,4 +1,4 @@
-"""Where a turn is whose session nobody names: the only read that grows with the sessions of an agent."""
+"""Find the session of a turn: the only read that grows with the sessions of an agent."""
 
 from itertools import islice
 
@@ -10,7 +10,7 @@ from turnstone.store.layout.listing import ENTRIES_AT_ONCE, entries_of
 
 
 def session_with_turn(store: RangeStore, agent: tuple[str, str], turn_id: str) -> str | None:
-    """Return the id of the session of the agent, given by tenant and id, that has the turn; None if none has."""
+    """Return the id of the agent's session that has the turn, None without one; the agent is a tenant and an id."""
     tenant, agent_id = agent
     entries = entries_of(store, session_list(tenant, agent_id), None, None)
     while some := [str(entry.fields["session_id"]) for entry in islice(entries, ENTRIES_AT_ONCE)]:

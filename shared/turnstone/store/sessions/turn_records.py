@@ -1,4 +1,4 @@
-"""Turns and steps as records. The second line of each body is what the wire shows, ready to be passed on."""
+"""Turns and steps as records. The second line of each body is wire JSON, ready to be sent."""
 
 from typing import Any
 from urllib.parse import unquote
@@ -16,16 +16,16 @@ from turnstone.store.layout.keys import open_shard, step_key, turn_key, turn_ref
 _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", "overrides"}
-_DERIVED = {"failure"}  # of the turn: what is stored of a failure is private, and readers are shown a part of it
+_DERIVED = {"failure"}  # of the turn: a stored failure is private, and readers see a part of it
 
 
 def put_turn(ref: SessionRef, state: TurnState) -> Put:
-    """Return the write that stores the turn with all its steps, provided nobody changed it since it was read."""
+    """Return the write that stores the turn with all its steps, on condition that its revision is unchanged."""
     attributes: dict[str, Scalar] = {"status": state.status.value}
     if not state.status.is_terminal:
         attributes["open"] = open_shard(ref)
     private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
-    if overrides := _given(state.overrides):
+    if overrides := _set_overrides(state.overrides):
         private["overrides"] = overrides
     return Put(
         key=turn_key(ref, state.order),
@@ -36,7 +36,7 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
 
 
 def put_step(ref: SessionRef, state: TurnState) -> Put:
-    """Return the write that stores the turn's newest step as a record of its own."""
+    """Return the write that stores the turn's newest step as a separate record."""
     index = len(state.turn.steps) - 1
     private = state.traces[index].model_dump(exclude_defaults=True)
     wire = state.turn.steps[index].model_dump_json().encode()
@@ -44,7 +44,7 @@ def put_step(ref: SessionRef, state: TurnState) -> Put:
 
 
 def turn_state_of(record: Record, step_records: tuple[Record, ...] = ()) -> TurnState:
-    """Return the turn; the steps stored beside it are joined on while it is open, and ignored afterwards.
+    """Return the turn; separately stored steps are appended while it is open, and ignored afterwards.
 
     Where its content is lost, or that of such a step, a `lost_turn` is returned.
     """
@@ -60,8 +60,8 @@ def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnStat
     private = private_part(record.body)
     order = order_of(record)
     status = TurnStatus(str(record.attributes["status"]))
-    told = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
-    state = TurnState.model_validate({**private, **told}).with_shown_failure()
+    fields = {"turn": turn, "order": order, "status": status, "rev": record.rev, "token": record.attributes.get(TOKEN)}
+    state = TurnState.model_validate({**private, **fields}).with_shown_failure()
     if status.is_terminal:
         return state
     for step_record in step_records:
@@ -72,11 +72,11 @@ def _turn_state_of(record: Record, step_records: tuple[Record, ...]) -> TurnStat
 
 
 def order_of(record: Record) -> str:
-    """Return the order key of the turn the record holds."""
+    """Return the order key of the record's turn."""
     return unquote(record.key.sk.removeprefix("turn:"))
 
 
-def _given(overrides: TurnOverrides) -> dict[str, Any]:
-    """Return the overrides that say something, whole: a default inside one, such as a strategy's type, is kept."""
+def _set_overrides(overrides: TurnOverrides) -> dict[str, Any]:
+    """Return the overrides that are set, complete: a default inside one, such as a strategy's type, is kept."""
     given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
     return overrides.model_dump(mode="json", include=given)

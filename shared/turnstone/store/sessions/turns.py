@@ -1,6 +1,6 @@
 """Turns in the store. Every transition of a turn is one atomic write over the session's header and the turn.
 
-The header's revision guards who may take the lock; the fence in it guards who may add steps and renew the lease.
+The header's revision guards taking the lock; its fence guards adding steps and renewing the lease.
 """
 
 import logging
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.agents.agents import Agent
 from turnstone.domain.errors import Conflict, LeaseLost, NotFound
 from turnstone.domain.messages.messages import Message, UserMessage
@@ -16,14 +16,14 @@ from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.sessions.context import (
     Entry,
     Segment,
+    ended_messages,
     living,
     newest_entries,
     newest_within,
     segments_within,
+    summary_message,
     summary_tokens,
     tokens_of,
-    told_afterwards,
-    told_of,
 )
 from turnstone.domain.sessions.sessions import LockState, Session
 from turnstone.domain.turns.attempts import Attempt
@@ -31,7 +31,7 @@ from turnstone.domain.turns.turns import LOST, TurnState
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import MAX_OPERATIONS, AttributeIs, Condition, Delete, Get, Key, Put, Record, RevIs, Update
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import agent_of, stamp_of_agent
+from turnstone.store.agents.agents import agent_of, owner_of_agent
 from turnstone.store.layout.frames import stamp
 from turnstone.store.layout.idempotency import get_remembered
 from turnstone.store.layout.keys import (
@@ -59,21 +59,21 @@ log = logging.getLogger(__name__)
 
 
 class SessionView(NamedTuple):
-    """What one round trip tells of a session: its header, its agent, its newest segments from the oldest on.
+    """A session as read in one round trip: its header, its agent, its newest segments, oldest first.
 
-    `turn_record` is that of the turn that was asked for.
+    `turn_record` is the record of the requested turn.
     """
 
     session: Session
     agent: Agent
-    agent_stamp: Stamp
+    agent_owner: Ownership
     segments: tuple[Segment, ...]
     remembered: Record | None = None
     turn_record: Record | None = None
 
     @property
     def state(self) -> TurnState | None:
-        """Return the turn that was asked for, without steps that are stored beside it."""
+        """Return the requested turn, without separately stored steps."""
         return turn_state_of(self.turn_record) if self.turn_record else None
 
     @property
@@ -82,16 +82,16 @@ class SessionView(NamedTuple):
         return self.segments[-1] if self.segments else Segment(number=0)
 
     def segments_with(self, *changed: Segment) -> tuple[Segment, ...]:
-        """Return the segments as they are once these are stored."""
+        """Return the segments after storing these."""
         numbers = {segment.number for segment in changed}
         return (*(segment for segment in self.segments if segment.number not in numbers), *changed)
 
 
 class Change(NamedTuple):
-    """A transition: the session and turns as they shall be, guarded by the revisions they were read with.
+    """A transition: the new states of the session and turns, guarded by the revisions as read.
 
     Attributes:
-        has_spent: whether a turn ends that took tokens, so that what the session spent this day is to be told.
+        has_spent: whether an ended turn used tokens, so that the session's usage of the day is written.
     """
 
     session: Session
@@ -102,15 +102,15 @@ class Change(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """A turn with all its steps, its session, and who may see the session's agent.
+    """A turn with all its steps, its session, and the owner of the session's agent.
 
     Attributes:
-        restore: what restores the long texts in JSON that is made of the state; None where it has all its texts.
+        restore: restores the long texts in JSON derived from the state; None without missing texts.
     """
 
     session: Session
     state: TurnState
-    agent_stamp: Stamp
+    agent_owner: Ownership
     restore: Restore | None
 
 
@@ -118,9 +118,9 @@ class TurnStore:
     def __init__(
         self, store: RangeStore, directory: Directory | None = None, *, leaves_long_texts: bool = False
     ) -> None:
-        """Take the directory whose reads are made along with those of a turn.
+        """Take the directory to read along with a turn.
 
-        With `leaves_long_texts` a visitor holds no long text of an ended turn, for which it is read more than once.
+        With `leaves_long_texts` a visitor holds no long text of an ended turn, which is read again for it.
         """
         self._store = store
         self._directory = directory
@@ -129,22 +129,22 @@ class TurnStore:
     def view(
         self, ref: SessionRef, budget_tokens: int, attempt: Attempt | None = None, turn_id: str | None = None
     ) -> SessionView:
-        """Return what a turn needs to begin or go on, read in one round trip.
+        """Return the data to begin or resume a turn, from one round trip.
 
         Raises:
-            NotFound: the session, its agent, or the turn that was asked for.
+            NotFound: the session, its agent, or the requested turn.
         """
-        wanted_range = header_and_segments(ref, segments_within(budget_tokens))
+        segments_read = header_and_segments(ref, segments_within(budget_tokens))
         remembered_key = get_remembered(ref, attempt) if attempt else ()
-        wanted_turn = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
+        turn_read = (Get(turn_key(ref, turn_id)),) if turn_id is not None else ()
         beside = (Get(directory_key(ref.tenant)),) if self._directory else ()
         (agent_record, *found), (newest,) = self._store.gather(
-            [Get(agent_key(ref.tenant, ref.agent_id)), *wanted_turn, *remembered_key, *beside],
-            [wanted_range],
+            [Get(agent_key(ref.tenant, ref.agent_id)), *turn_read, *remembered_key, *beside],
+            [segments_read],
         )
         if self._directory:
             self._directory.learn(ref.tenant, found.pop())
-        newest_first = records_within(self._store, wanted_range, newest)
+        newest_first = records_within(self._store, segments_read, newest)
         if agent_record is None or not newest_first or newest_first[0].key != session_key(ref):
             raise NotFound("session", ref.session_id)
         stored = agent_of(agent_record, ref.agent_id)
@@ -154,14 +154,14 @@ class TurnStore:
         return SessionView(
             session=session_of(newest_first[0]),
             agent=stored.agent,
-            agent_stamp=stored.stamp,
+            agent_owner=stored.stamp,
             segments=_segments_in(newest_first[1:]),
             remembered=found[0] if found else None,
             turn_record=turn_record,
         )
 
     def session_of(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
-        """Return the id of the agent's session that has the turn, None if none has."""
+        """Return the id of the agent's session that has the turn, None without one."""
         return session_with_turn(self._store, (tenant, agent_id), turn_id)
 
     def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
@@ -171,18 +171,18 @@ class TurnStore:
         return self._loaded(ref, header, record)
 
     def visit(self, ref: TurnRef) -> Visited:
-        """Return what `load` returns, and who may see the session's agent. Raises NotFound for any of them."""
-        turn, agent_place = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
-        gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_place)]
+        """Return the result of `load`, and the owner of the session's agent. Raises NotFound for any of them."""
+        turn, agent_record_key = turn_key(ref, ref.turn_id), agent_key(ref.tenant, ref.agent_id)
+        gets = [Get(session_key(ref)), Get(turn, self._held_bytes), Get(agent_record_key)]
         (header, record, agent), _ = self._store.gather(gets, [])
         restore: Restore | None = None
         if record is not None:
             record, restore = with_long_texts_left(record)
         session, state = self._loaded(ref, header if agent is not None else None, record)
-        return Visited(session, state, stamp_of_agent(agent, ref.agent_id), restore)
+        return Visited(session, state, owner_of_agent(agent, ref.agent_id), restore)
 
     def commit(self, ref: SessionRef, change: Change) -> Change:
-        """Apply the transition and return it with its new revisions. Raises Conflict if somebody was faster."""
+        """Apply the transition and return it with its new revisions. Raises Conflict after a concurrent change."""
         writes: list[Put] = [put_session(ref, change.session)]
         writes += (put_turn(ref, state) for state in change.turns)
         writes += (put_segment(ref, segment) for segment in change.segments)
@@ -197,10 +197,10 @@ class TurnStore:
     def save_step(self, ref: SessionRef, session: Session, state: TurnState) -> Session:
         """Store the turn's newest step and return the session with its new revision.
 
-        The revision moves with each step, so that nobody ends or takes over a turn without knowing all its steps.
+        The revision changes with each step, so that only a process with all steps can end or take over a turn.
 
         Raises:
-            LeaseLost: the session's lock has another fence, or was changed by somebody else.
+            LeaseLost: the session's lock has another fence, or changed concurrently.
         """
         unchanged = RevIs(session.rev)
         step_count = len(state.turn.steps)
@@ -216,16 +216,16 @@ class TurnStore:
         return session.model_copy(update={"rev": session.rev + 1})
 
     def renew(self, ref: TurnRef, fence: int, lease_until: datetime) -> None:
-        """Prolong the lease. Raises LeaseLost if the session's lock has another fence or is not held."""
+        """Extend the lease. Raises LeaseLost if the session's lock has another fence or is not held."""
         try:
             self._store.write([Update(session_key(ref), {"lease_until": stamp(lease_until)}, _held(fence))])
         except Conflict as conflict:
             raise LeaseLost(ref.turn_id) from conflict
 
     def discard_steps(self, ref: SessionRef, order: str, count: int) -> None:
-        """Remove the records of the first steps, that many, of a turn that ended with them and holds them itself.
+        """Delete the separate records of that number of first steps, of an ended turn that holds them itself.
 
-        Later ones belong to a run that opened the turn again.
+        Later ones belong to a run that reopened the turn.
         """
         if not count:
             return
@@ -239,7 +239,7 @@ class TurnStore:
             return ()
         summary, entries = living(segments)
         has_room = summary is not None and summary_tokens(summary) <= budget_tokens
-        summed_up = (told_of(summary),) if summary is not None and has_room else ()
+        summed_up = (summary_message(summary),) if summary is not None and has_room else ()
         chosen, left = newest_entries(entries, budget_tokens - tokens_of(summed_up))
         messages = self.messages_of(ref, chosen)
         if left < 0 and chosen:
@@ -247,19 +247,19 @@ class TurnStore:
         return (*summed_up, *(message for turn in messages for message in turn))
 
     def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
-        """Return what is told of each of the turns; those that the log does not hold itself are read."""
+        """Return the messages of each turn in later context; those missing from the log are read."""
         by_reference = [entry for entry in entries if entry.messages is None]
         records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
-        told = {entry.order: entry.messages or () for entry in entries}
+        messages_by_order = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:
                 state = turn_state_of(record)
                 is_lost = (UserMessage(content=LOST),)
-                told[entry.order] = is_lost if state.is_lost else told_afterwards(state)
-        return [told[entry.order] for entry in entries]
+                messages_by_order[entry.order] = is_lost if state.is_lost else ended_messages(state)
+        return [messages_by_order[entry.order] for entry in entries]
 
     def widened(self, ref: SessionRef, read: tuple[Segment, ...], budget_tokens: int) -> tuple[Segment, ...]:
-        """Return these newest segments with the earlier ones that the budget may hold beside them, read now."""
+        """Return these newest segments with the earlier ones that the budget may also hold, read now."""
         missing = segments_within(budget_tokens) - len(read)
         if missing <= 0 or not read or read[0].number == 0:
             return read
@@ -275,11 +275,11 @@ class TurnStore:
         return session_of(header), whole_state(self._store, ref, record)
 
     def open_turns(self) -> list[TurnRef]:
-        """Return the turns that have not ended, as the open index knows them."""
+        """Return the open turns, from the open index."""
         return list(self.each_open())
 
     def each_open(self, first_shard: int = 0) -> Iterator[TurnRef]:
-        """Yield the turns that have not ended, page by page, beginning with one of the parts of the open index."""
+        """Yield the open turns, page by page, beginning with one of the shards of the open index."""
         shards = open_shards()
         first = first_shard % len(shards)
         for shard in (*shards[first:], *shards[:first]):
@@ -291,17 +291,17 @@ class TurnStore:
 
 
 def _segments_in(newest_first: Sequence[Record]) -> tuple[Segment, ...]:
-    """Return the segments from the oldest on, without those whose content is lost: turns go on without them."""
+    """Return the segments, oldest first, without those whose content is lost: turns continue without them."""
     return tuple(segment_of(record) for record in reversed(newest_first) if not isinstance(record, LostRecord))
 
 
 def _refs_of(keys: Iterable[Key]) -> Iterator[TurnRef]:
-    """Yield which turns the keys name; one that names none must not hide the others."""
+    """Yield the turns of the keys; an invalid key must not hide the others."""
     for key in keys:
         try:
             ref = turn_ref_of(key)
         except ValueError:
-            log.warning("the open index has %r, which names no turn and is left", key)
+            log.warning("skipping %r in the open index: not a turn", key)
         else:
             yield ref
 

@@ -1,4 +1,4 @@
-"""An open turn as a whole: its record, and the steps stored beside it."""
+"""Load an open turn completely: its record, and its separately stored steps."""
 
 from turnstone.domain.errors import NotFound
 from turnstone.domain.refs import SessionRef
@@ -13,10 +13,10 @@ STATUS = "status"
 
 
 def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState:
-    """Return the turn with every step it has.
+    """Return the turn with all its steps.
 
-    While it is open its steps are read separately, and it may end in between; then it is looked at again, because the
-    steps beside an ended turn are removed.
+    The steps of an open turn are read separately, and it may end in between; then it is read again, because the
+    separate steps of an ended turn are deleted.
     """
     while not is_terminal(record):
         order = order_of(record)

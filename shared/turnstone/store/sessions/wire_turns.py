@@ -1,6 +1,6 @@
-"""Ended turns as wire JSON, a large one in pieces.
+"""Ended turns as wire JSON, large ones in pieces.
 
-Why a turn has no answer is stored among what only we see, and is added to what its readers are shown.
+A failure is stored in the private part, and added to the wire JSON for readers.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,10 +17,10 @@ END = b"}"
 
 
 class LargeTurn:
-    """A turn that is not held whole. It can be iterated again: it is read anew then, and an ended turn stays."""
+    """An ended turn that is not held whole. Each iteration reads it again."""
 
     def __init__(self, pieces: Callable[[], Iterator[bytes]], begun: Iterator[bytes], tail: bytes = END) -> None:
-        """Take what reads the body, a reading that has begun, for the first iteration, and how the JSON shall end."""
+        """Take the body's reader, a started reading for the first iteration, and the end of the JSON."""
         self._pieces = pieces
         self._begun: Iterator[bytes] | None = begun
         self._tail = tail
@@ -35,12 +35,12 @@ WireTurn = bytes | LargeTurn
 
 
 def wire_turn(record: Record) -> WireTurn:
-    """Return the turn of the record, whole if it is small. Raises ContentLost."""
+    """Return the record's turn, whole if it is small. Raises ContentLost."""
     return wire_of(record, UNANSWERED.get(TurnStatus(str(record.attributes["status"]))))
 
 
 def wire_of(record: Record, status: UnansweredStatus | None = None) -> WireTurn:
-    """Return the JSON of a record, and why there is no answer in it if it has such a status. Raises ContentLost."""
+    """Return a record's JSON, with the failure if its status is one without an answer. Raises ContentLost."""
     if record.pieces is None:
         return _whole(record, record.body, status)
     pieces = record.pieces()
@@ -52,7 +52,7 @@ def wire_of(record: Record, status: UnansweredStatus | None = None) -> WireTurn:
 
 
 def opened(record: Record) -> tuple[dict[str, Any], WireTurn]:
-    """Return what only we see of a record, and its JSON, in pieces if it is large. Raises ContentLost, NotFound."""
+    """Return a record's private part, and its JSON, in pieces if it is large. Raises ContentLost, NotFound."""
     if record.pieces is None:
         return private_part(record.body), wire_part(record.body)
     pieces = record.pieces()
@@ -72,15 +72,15 @@ def _whole(record: Record, body: bytes, status: UnansweredStatus | None) -> byte
 
 
 def _tail(record: Record, begins: bytes, status: UnansweredStatus) -> bytes:
-    """Return what the JSON of a turn without an answer ends with; of a body that only begins here, maybe no details."""
-    told = private_part(begins).get("failure") if b"\n" in begins else None
-    failure = None if told is None else Failure.model_validate(told)
+    """Return the end of the JSON of a turn without an answer; without details if the private part is incomplete."""
+    failure_fields = private_part(begins).get("failure") if b"\n" in begins else None
+    failure = None if failure_fields is None else Failure.model_validate(failure_fields)
     shown = turn_failure(turn_ref_of(record.key).turn_id, status, failure)
     return b',"failure":' + shown.model_dump_json().encode() + END
 
 
 def _ending_with(tail: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, whose last byte closes an object, with that tail in its place."""
+    """Yield the pieces, with that tail in place of the object's closing brace."""
     held = b""
     for piece in pieces:
         yield held + piece[:-1]

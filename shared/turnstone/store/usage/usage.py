@@ -1,7 +1,7 @@
-"""What sessions spent: a record for each session and day, written with the end of each of its turns.
+"""Usage of sessions: a record for each session and day, written with the end of each of its turns.
 
-It says what the session's header says, so writing it again changes nothing, and only who may write the header does.
-No two sessions write to the same record, so that none waits for another.
+It repeats the session's header, so writing it twice is harmless, and only a writer of the header writes it. No two
+sessions write to the same record, so there is no contention.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from pydantic_core import to_json
 
-from turnstone.domain.access.access import Stamp
+from turnstone.domain.access.access import Ownership
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.usage.usage import Tokens
 from turnstone.domain.values.model import Frozen
 from turnstone.ports.records import Get, Put, Record
 from turnstone.ports.storage import RangeStore
-from turnstone.store.agents.agents import stamp_of_agent
+from turnstone.store.agents.agents import owner_of_agent
 from turnstone.store.layout.keys import agent_key, usage_key, usage_names, usage_ranges
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
@@ -26,13 +26,13 @@ KEPT = timedelta(days=400)
 
 
 class Spent(NamedTuple):
-    """What a session spent on a day, by model, and who may see the session."""
+    """A session's usage on a day, by model, and the session's owner."""
 
     day: date
     agent_id: str
     session_id: str
     by_model: dict[str, Tokens]
-    stamp: Stamp
+    stamp: Ownership
 
     @property
     def total_tokens(self) -> int:
@@ -41,12 +41,12 @@ class Spent(NamedTuple):
 
 class _Body(Frozen):
     by_model: dict[str, Tokens]
-    stamp: Stamp = Stamp.model_construct()
+    stamp: Ownership = Ownership.model_construct()
 
 
 def put_spent(ref: SessionRef, session: Session) -> Put:
-    """Return the write that tells what the session spent on its day; the header, in the same write, is its guard."""
-    assert session.spent is not None, "a turn that took tokens was charged"  # noqa: S101 - who ends turns does so
+    """Return the write of the session's usage on its day; the header, in the same write, guards it."""
+    assert session.spent is not None, "a turn that took tokens was charged"  # noqa: S101 - every end of a turn does so
     by_model = {model: tokens.model_dump(exclude_defaults=True) for model, tokens in session.spent.by_model.items()}
     body = to_json({"by_model": by_model, "stamp": session.stamp.model_dump(exclude_defaults=True)})
     ends_at = datetime.combine(session.spent.day, datetime.min.time(), UTC) + KEPT
@@ -58,7 +58,7 @@ class UsageStore:
         self._store = store
 
     def of_tenant(self, tenant: str, day: date, agent_id: str | None = None) -> Iterator[Spent]:
-        """Yield what each session of the tenant, or of the agent, spent on the day."""
+        """Yield the usage of each session of the tenant, or of the agent, on the day."""
         ranges = usage_ranges(tenant, day, agent_id)
         _, first_pages = self._store.gather([], ranges)
         for query, first in zip(ranges, first_pages, strict=True):
@@ -66,18 +66,18 @@ class UsageStore:
                 yield from (_spent(day, record) for record in page.records)
 
     def of_session(self, ref: SessionRef, days: Sequence[date]) -> Iterator[Spent]:
-        """Yield what the session spent on each of the days."""
+        """Yield the session's usage on each of the days."""
         records, _ = self._store.gather([Get(usage_key(ref, day)) for day in days], [])
         for day, record in zip(days, records, strict=True):
             if record is not None:
                 yield _spent(day, record)
 
-    def agent_stamps(self, tenant: str, agent_ids: Sequence[str]) -> dict[str, Stamp]:
-        """Return who may see those of the agents that are there and readable."""
+    def agent_owners(self, tenant: str, agent_ids: Sequence[str]) -> dict[str, Ownership]:
+        """Return the owners of the existing, readable agents among those."""
         records, _ = self._store.gather([Get(agent_key(tenant, agent_id)) for agent_id in agent_ids], [])
         found = zip(agent_ids, records, strict=True)
         return {
-            agent_id: stamp_of_agent(record, agent_id)
+            agent_id: owner_of_agent(record, agent_id)
             for agent_id, record in found
             if record is not None and not isinstance(record, LostRecord)
         }

@@ -1,4 +1,4 @@
-"""The models of Amazon Bedrock, asked through Converse and ConverseStream."""
+"""Models of Amazon Bedrock, through Converse and ConverseStream."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -7,12 +7,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, Refusal, broken_off, refusal_of
+from turnstone.adapters.aws.bedrock_errors import FAILURES, BedrockCall, Refusal, broken_off, refusal_of
 from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, Event, events_of
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions, ConverseRequest, converse_request
 from turnstone.adapters.models.openai.model_responses import jittered
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
-from turnstone.adapters.outgoing.connections import Line, asking_over
+from turnstone.adapters.outgoing.connections import Line, cuttable_by
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
@@ -21,57 +21,57 @@ from turnstone.ports.models import Capability
 
 RETRIES = 2
 FIRST_BACKOFF_S = 0.2
-# How long the end of a response may take after the end of its answer, so that the connection can be kept.
+# Longest wait for the end of a response after the end of its answer, to keep the connection.
 SETTLE_S = 0.1
 SETTLE_EVENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An answer that has begun: its events, and the stream that they are read from, if it is one."""
+    """An answer that has begun: its events, and its stream, if any."""
 
     events: Iterator[Event]
     stream: Any = None
 
 
 class BedrockInference:
-    """The models of one region, asked over connections that are kept."""
+    """The models of one region, over pooled connections."""
 
     def __init__(self, client: Any, options: BedrockOptions | None = None) -> None:
-        """Take a client that `build_bedrock_client` made: it repeats nothing by itself, and its lines can be cut."""
+        """Take a client from `build_bedrock_client`, without retries and with connections that can be cut."""
         self._client = client
         self._options = options or BedrockOptions()
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
-        An attempt is repeated, at most twice, only as long as no answer has begun: when Bedrock can't be connected to,
-        hangs up without a word, takes no more requests or fails by itself.
+        Retries at most twice, and only before an answer has begun: when Bedrock is unreachable, closes the connection
+        without a response, throttles or fails internally.
 
         Raises:
-            InvalidRequest: it asks for what Converse does not offer.
-            ModelFailed: Bedrock can't be reached, refuses, breaks off or withholds the answer.
-            ModelTimedOut: it was silent for too long.
+            InvalidRequest: Converse does not support a field of the request.
+            ModelFailed: Bedrock is unreachable, refuses, aborts or withholds the answer.
+            ModelTimedOut: Bedrock sent nothing within the timeout.
         """
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+        with (request.stop or StopSignal()).heeded_by(line.cut), cuttable_by(line):
             yield from self._answered(request, line)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
-        """Return what its models can: no grammars."""
+        """Return the models' capabilities: no grammars."""
         return frozenset()
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids that the operator named."""
+        """Return the model ids configured by the operator."""
         return self._options.models
 
     def _answered(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
         question = converse_request(request, self._options)
-        asked = Asked(request.model, self._client.meta.region_name, partial(quoted, messages=request.messages))
+        call = BedrockCall(request.model, self._client.meta.region_name, partial(quoted, messages=request.messages))
         answer = ConverseAnswer(question.tool_names, call_ids_of(request.messages), question.may_call)
-        begun = self._begun(question, asked, line)
+        begun = self._begun(question, call, line)
         try:
-            for event in _whole(begun.events, asked):
+            for event in _whole(begun.events, call):
                 text = answer.read(event)
                 if text:
                     yield TextChunk(text)
@@ -82,12 +82,12 @@ class BedrockInference:
             if begun.stream is not None:
                 _settle(begun, line, may_be_kept=answer.is_over)
 
-    def _begun(self, question: ConverseRequest, asked: Asked, line: Line) -> Begun:
+    def _begun(self, question: ConverseRequest, call: BedrockCall, line: Line) -> Begun:
         """Return an answer that has begun. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
-            begun = self._attempt(question, asked)
+            begun = self._attempt(question, call)
             if isinstance(begun, Begun):
                 return begun
             if begun.wait_s is None or not attempts_left:
@@ -97,39 +97,39 @@ class BedrockInference:
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, question: ConverseRequest, asked: Asked) -> Begun | Refusal:
-        """Return the answer as soon as there is more of it than the word that it comes, or why there is none."""
+    def _attempt(self, question: ConverseRequest, call: BedrockCall) -> Begun | Refusal:
+        """Return the answer once its first content has arrived, or the refusal."""
         stream: Any = None
         try:
             if not self._options.is_streaming:
                 return Begun(events_of(self._client.converse(**question.arguments)))
             stream = self._client.converse_stream(**question.arguments)["stream"]
             events = iter(stream)
-            heard: list[Event] = []
+            received: list[Event] = []
             for event in events:
-                heard.append(event)
+                received.append(event)
                 if "messageStart" not in event:
                     break
         except FAILURES as failure:
             if stream is not None:
                 stream.close()
-            return refusal_of(failure, asked)
-        return Begun(chain(heard, events), stream)
+            return refusal_of(failure, call)
+        return Begun(chain(received, events), stream)
 
 
-def _whole(events: Iterator[Event], asked: Asked) -> Iterator[Event]:
-    """Yield the events. Raises ModelError if they break off."""
+def _whole(events: Iterator[Event], call: BedrockCall) -> Iterator[Event]:
+    """Yield the events. Raises ModelError if the stream aborts."""
     try:
         yield from events
     except FAILURES as failure:
-        broken = broken_off(failure, asked)
+        broken = broken_off(failure, call)
     else:
         return
     raise broken.error from broken.cause
 
 
 def _settle(begun: Begun, line: Line, *, may_be_kept: bool) -> None:
-    """Leave the connection to the next question if the response ends now, else drop it."""
+    """Return the connection to the pool if the response ends now, else drop it."""
     if may_be_kept:
         line.hurry(SETTLE_S)
         with suppress(*FAILURES, OSError):

@@ -1,4 +1,4 @@
-"""A model's answer, put together from the events of a ConverseStream. Pure, no I/O."""
+"""Assemble a model's answer from the events of a ConverseStream. Pure, no I/O."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,10 +20,10 @@ Event = Mapping[str, Any]
 
 
 class ConverseAnswer:
-    """Reads one answer, event by event. What the model thinks, and what the provider's own tools do, is no part of it.
+    """Reads one answer, event by event; skips reasoning and the provider's own tools.
 
     Attributes:
-        is_over: whether nothing more is to come.
+        is_over: whether the answer is complete.
     """
 
     def __init__(
@@ -32,9 +32,9 @@ class ConverseAnswer:
         """Start an answer.
 
         Args:
-            tool_names: what the tools' names were told as.
-            taken_call_ids: the ids of the history's calls; a new call that has one of them gets another.
-            may_call: False to drop calls, which nobody asked for.
+            tool_names: the aliases of the tools' names.
+            taken_call_ids: the ids of the history's calls; a new call with one of them gets another.
+            may_call: False to drop calls that the request does not permit.
         """
         self._tool_names = tool_names
         self._taken_call_ids = taken_call_ids
@@ -50,7 +50,7 @@ class ConverseAnswer:
         return self._stop_reason is not None and self._has_metadata
 
     def read(self, event: Event) -> str:
-        """Return the text that an event adds, empty if it adds none."""
+        """Return the event's text, empty without any."""
         if "contentBlockDelta" in event:
             return self._read_delta(event["contentBlockDelta"])
         if "contentBlockStart" in event:
@@ -63,10 +63,10 @@ class ConverseAnswer:
         return ""
 
     def inferred(self) -> Inferred:
-        """Return the whole answer.
+        """Return the complete answer.
 
         Raises:
-            ModelFailed: it broke off, can't be read, or was withheld; or there is nothing but calls that may not be.
+            ModelFailed: the answer is incomplete, unreadable or withheld, or holds only calls that are not permitted.
         """
         reason = self._stop_reason
         if reason is None:
@@ -109,39 +109,39 @@ class ConverseAnswer:
             if not call_id or call_id in taken:
                 call_id = f"call_{uuid4().hex}"
             taken.add(call_id)
-            tool_name = self._tool_names.meant(mended(call.name))
+            tool_name = self._tool_names.name_of(mended(call.name))
             if not tool_name:
                 raise ModelFailed("Bedrock sent a tool call without a name")
             arguments = mended("".join(call.arguments))
             if is_cut_off and not arguments:
-                # Cut off before its arguments: read as `{}` it would be run without any.
+                # Cut off before its arguments: reading them as `{}` would run the call without any.
                 yield ToolCall(call_id=call_id, tool_name=tool_name, arguments="")
             else:
                 yield call_from_json(call_id, tool_name, arguments)
 
 
 def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
-    """Yield the events that would have told of an answer which came as a whole, from Converse."""
+    """Yield the stream events equivalent to a whole answer of Converse."""
     content = mapping_of(mapping_of(response.get("output")).get("message")).get("content") or []
     for index, block in enumerate(content):
         for text in _texts_in(block):
             yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}
         if "toolUse" in block:
             use = block["toolUse"]
-            told = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
+            alias_of = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
             yield {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": told}}
+            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": alias_of}}
     if "stopReason" in response:
         yield {"messageStop": {"stopReason": response["stopReason"]}}
     yield {"metadata": {"usage": response.get("usage")}}
 
 
 def usage_from_wire(usage: object) -> TokenUsage | None:
-    """Return the usage, None if none is reported, or a number that no model can have reached.
+    """Return the usage, None if missing or implausibly high.
 
-    What was read from a cache, or written to it, is part of the prompt.
+    Tokens read from a cache or written to it count as prompt tokens.
 
-    Source: the Bedrock user guide on prompt caching: `inputTokens` are only those beside the cache.
+    Source: the Bedrock user guide on prompt caching: `inputTokens` excludes the cache.
     """
     counts = mapping_of(usage)
     if not counts:

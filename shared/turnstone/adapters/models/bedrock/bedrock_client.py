@@ -1,4 +1,4 @@
-"""The client that Bedrock is asked with: it waits for slow models, repeats nothing by itself, and can be cut off."""
+"""Client for Bedrock: long timeouts for slow models, no retries of its own, connections that can be cut."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def build_bedrock_client(
     """Return a client of `bedrock-runtime` for `BedrockInference`.
 
     Args:
-        region: None for that of this process.
-        silence_timeout_s: how long a model may be silent, before its answer and within it.
+        region: None for this process's region.
+        silence_timeout_s: the longest pause before and within an answer.
 
     Raises:
-        StoreUnavailable: the region or something else it needs isn't known.
+        StoreUnavailable: the region or another setting is missing.
     """
     config = botocore.config.Config(
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=silence_timeout_s,
         max_pool_connections=POOL_SIZE,
-        retries={"mode": "standard", "total_max_attempts": 1},  # BedrockInference repeats what can be repeated
-        tcp_keepalive=True,  # gateways forget lines that are silent for some minutes
+        retries={"mode": "standard", "total_max_attempts": 1},  # BedrockInference does the retries
+        tcp_keepalive=True,  # gateways drop connections after some idle minutes
     )
     client = clients.client("bedrock-runtime", region, config)
-    # botocore has no way to name the classes of a client's connections: this is the dict that its pools are made from
+    # botocore has no option for the connection classes: its pools are created from this dict
     client._endpoint.http_session._pool_classes_by_scheme.update(http=PatientAwsPool, https=PatientAwsTlsPool)
     return client

@@ -1,4 +1,4 @@
-"""A history as Bedrock's Converse takes it: a user begins, roles alternate, no text is blank. Pure, no I/O."""
+"""Convert a history for Bedrock's Converse: a user begins, roles alternate, no text is blank. Pure, no I/O."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ Block = dict[str, Any]
 
 
 class Conversation:
-    """Puts messages into Converse's form, under names that it takes."""
+    """Converts messages to Converse's form, under valid names."""
 
     def __init__(self, tool_names: Aliases) -> None:
         self._tool_names = tool_names
@@ -37,28 +37,28 @@ class Conversation:
         self._uses: dict[str, int] = {}
         self._messages: list[dict[str, Any]] = []
 
-    def told(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
-        """Return all messages but the system's.
+    def alias_of(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return all messages except the system's.
 
-        Answers of tools come first in the user's message behind the calls, whatever the user said between them.
+        Tool results come first in the user's message after the calls, whatever the user wrote between them.
 
         Raises:
-            InvalidRequest: an image of the last message can't be sent. Where an earlier one can't, a placeholder is:
-                a session shall not be lost over it.
+            InvalidRequest: an image of the last message cannot be sent. A placeholder replaces one in an
+                earlier message, to keep the session usable.
         """
         for index, message in enumerate(messages):
             match message:
                 case SystemMessage():
                     pass
                 case CompletionMessage():
-                    self._add("assistant", list(self._said(message)))
+                    self._add("assistant", list(self._assistant_content(message)))
                 case ToolResponseMessage():
                     self._add("user", [self._answer(message)])
                 case UserMessage():
-                    blocks = list(_asked(message, must_show=index == len(messages) - 1))
+                    blocks = list(_user_content(message, must_show=index == len(messages) - 1))
                     self._add("user", blocks or [{"text": EMPTY}])
-        for told in self._messages:
-            told["content"].sort(key=lambda block: "toolResult" not in block)
+        for alias_of in self._messages:
+            alias_of["content"].sort(key=lambda block: "toolResult" not in block)
         return self._messages
 
     def _add(self, role: str, blocks: list[Block]) -> None:
@@ -71,7 +71,7 @@ class Conversation:
         else:
             self._messages.append({"role": role, "content": blocks})
 
-    def _said(self, message: CompletionMessage) -> Iterator[Block]:
+    def _assistant_content(self, message: CompletionMessage) -> Iterator[Block]:
         text = text_with_placeholders(message.content)
         if text.strip():
             yield {"text": text}
@@ -82,7 +82,7 @@ class Conversation:
         self._uses[call.call_id] = self._uses.get(call.call_id, 0) + 1
         return {
             "toolUseId": self._call_id(call.call_id),
-            "name": self._tool_names.told(call.tool_name),
+            "name": self._tool_names.alias_of(call.tool_name),
             "input": json.loads(arguments_to_wire(call)),
         }
 
@@ -91,12 +91,12 @@ class Conversation:
         return {"toolResult": {"toolUseId": self._call_id(message.call_id), "content": content}}
 
     def _call_id(self, call_id: str) -> str:
-        """Return what the latest call of that id is told as: an id that came again is another one for Converse."""
+        """Return the alias of the latest call with that id: for Converse a repeated id is another call."""
         uses = self._uses.get(call_id, 0)
-        return self._call_ids.told(call_id if uses < 2 else f"{call_id}#{uses}")
+        return self._call_ids.alias_of(call_id if uses < 2 else f"{call_id}#{uses}")
 
 
-def _asked(message: UserMessage, *, must_show: bool) -> Iterator[Block]:
+def _user_content(message: UserMessage, *, must_show: bool) -> Iterator[Block]:
     yield from _blocks(message.content, must_show=must_show)
     if message.context is not None:
         yield from _blocks(message.context, must_show=must_show)
@@ -117,11 +117,11 @@ def _blocks(content: Content, *, must_show: bool) -> Iterator[Block]:
 
 
 def _image(image: Image) -> Block:
-    """Return the image. Raises InvalidRequest if it is none of data, or of a kind that Converse does not know."""
-    told = image.data or (image.url.uri if image.url is not None else "")
-    if image.data is None and not told.startswith("data:"):
+    """Return the image. Raises InvalidRequest for an image without data, or of an unsupported format."""
+    alias_of = image.data or (image.url.uri if image.url is not None else "")
+    if image.data is None and not alias_of.startswith("data:"):
         raise InvalidRequest("Bedrock takes images as data, not by URL; send the image's data", ("messages",))
-    encoded = told.partition(",")[2] if told.startswith("data:") else told
+    encoded = alias_of.partition(",")[2] if alias_of.startswith("data:") else alias_of
     try:
         data = base64.b64decode(encoded)
     except ValueError as exc:

@@ -1,4 +1,4 @@
-"""Names that Bedrock takes, in the place of those that it does not: of tools, and of calls."""
+"""Aliases of tool names and call ids that are valid for Bedrock."""
 
 import re
 from hashlib import sha256
@@ -9,33 +9,33 @@ HASH_CHARACTERS = 12
 
 
 class Aliases:
-    """Tells names of 1 to 64 letters, digits, `_` and `-`, each another one, and knows the way back.
+    """A two-way map of names to unique aliases of 1 to 64 letters, digits, `_` and `-`.
 
-    A name that can be told as it is, and that no other is told by, keeps itself. What a name is told by depends on
-    those before it only, so a history that grows is told by the same names, which is what caches of prompts look for.
+    A valid and unused name is its own alias. An alias depends only on the names before it, so a growing history keeps
+    its aliases, which prompt caches rely on.
     """
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
-        self._meant: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
-    def told(self, name: str) -> str:
-        """Return what the provider knows it by."""
-        alias = self._told.get(name)
+    def alias_of(self, name: str) -> str:
+        """Return the name's alias."""
+        alias = self._aliases.get(name)
         if alias is None:
             alias = self._free_alias(name)
-            self._told[name] = alias
-            self._meant[alias] = name
+            self._aliases[name] = alias
+            self._names[alias] = name
         return alias
 
-    def meant(self, alias: str) -> str:
-        """Return the name that is told like this; what was never told is meant as it is."""
-        return self._meant.get(alias, alias)
+    def name_of(self, alias: str) -> str:
+        """Return the name of the alias; an unassigned alias is its own name."""
+        return self._names.get(alias, alias)
 
     def _free_alias(self, name: str) -> str:
         readable = alias = REFUSED.sub("_", name) or "_"
         attempt = 0
-        while len(alias) > MAX_CHARACTERS or alias in self._meant:
+        while len(alias) > MAX_CHARACTERS or alias in self._names:
             digest = sha256(f"{attempt}:{name}".encode("utf-8", "surrogatepass")).hexdigest()[:HASH_CHARACTERS]
             alias = f"{readable[: MAX_CHARACTERS - HASH_CHARACTERS - 1]}_{digest}"
             attempt += 1

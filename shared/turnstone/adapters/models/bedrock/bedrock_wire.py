@@ -1,4 +1,4 @@
-"""Our question to a model, as the arguments of Bedrock's Converse and ConverseStream. Pure, no I/O.
+"""Convert a request to the arguments of Bedrock's Converse and ConverseStream. Pure, no I/O.
 
 Source: the service description of `bedrock-runtime` in botocore, and the Amazon Bedrock user guide.
 """
@@ -24,13 +24,13 @@ UNAVAILABLE = "Not available now. Do not call it."
 
 @dataclass(frozen=True, slots=True)
 class BedrockOptions:
-    """What an operator sets of Bedrock.
+    """The operator's settings for Bedrock.
 
     Attributes:
-        models: the ids to list; Bedrock's own list would take a right, a client and a call more.
-        is_streaming: False for models that Converse can ask and ConverseStream can't.
-        has_cache_points: mark the end of the tools and of the system message, up to which a model may cache.
-        guardrail_id: the id or ARN of a guardrail that every question and answer passes, None for none.
+        models: the ids to list; Bedrock's own list would need another permission, client and call.
+        is_streaming: False for models that support Converse but not ConverseStream.
+        has_cache_points: mark the ends of the tools and of the system message as cacheable prefixes.
+        guardrail_id: the id or ARN of a guardrail for every request and answer, None for none.
         guardrail_version: its number, or DRAFT.
     """
 
@@ -43,11 +43,11 @@ class BedrockOptions:
 
 @dataclass(frozen=True, slots=True)
 class ConverseRequest:
-    """A question as Converse takes it.
+    """A request to Converse.
 
     Attributes:
         arguments: of the client's `converse` and `converse_stream`.
-        tool_names: what the tools' names were told as.
+        tool_names: the aliases of the tools' names.
         may_call: whether the answer may call tools.
     """
 
@@ -57,10 +57,10 @@ class ConverseRequest:
 
 
 def converse_request(request: InferenceRequest, options: BedrockOptions) -> ConverseRequest:
-    """Return the question as Converse takes it.
+    """Return the Converse request.
 
     Raises:
-        InvalidRequest: it asks for what Converse does not offer.
+        InvalidRequest: Converse does not support a field of the request.
     """
     tool_names = Aliases()
     may_call = bool(request.tools) and request.tool_choice != "none"
@@ -74,7 +74,7 @@ def converse_request(request: InferenceRequest, options: BedrockOptions) -> Conv
         arguments["toolConfig"] = {"tools": [*tools, *cache_point]}
         if may_call and request.tool_choice != "auto":
             arguments["toolConfig"]["toolChoice"] = _tool_choice(request.tool_choice, tool_names)
-    arguments["messages"] = Conversation(tool_names).told(request.messages)
+    arguments["messages"] = Conversation(tool_names).alias_of(request.messages)
     arguments.update(_sampling(request.sampling or SamplingParams(), request.model))
     if request.response_format is not None:
         arguments["outputConfig"] = {"textFormat": _text_format(request.response_format)}
@@ -96,10 +96,10 @@ def _texts(message: SystemMessage) -> Iterator[dict[str, Any]]:
 
 
 def _tools(request: InferenceRequest, tool_names: Aliases) -> Iterator[dict[str, Any]]:
-    """Yield the tools to be told of.
+    """Yield the tools to declare.
 
-    Converse has no choice `none`, and refuses a history of calls without tools. So where none may be called the tools
-    are told only if the history has calls, those that it names if no others are known; a call is then dropped.
+    Converse has no choice `none`, and refuses a history of calls without tools. So where calls are not permitted,
+    tools are declared only if the history has calls, at least the tools named there; a call is then dropped.
     """
     called = list(_called_in(request))
     if called or request.tool_choice != "none":
@@ -117,7 +117,7 @@ def _called_in(request: InferenceRequest) -> Iterator[str]:
 
 def _tool(tool: ToolDef, tool_names: Aliases) -> dict[str, Any]:
     specification: dict[str, Any] = {
-        "name": tool_names.told(tool.name),
+        "name": tool_names.alias_of(tool.name),
         "inputSchema": {"json": input_schema_of(tool)},
     }
     if tool.description:
@@ -126,14 +126,14 @@ def _tool(tool: ToolDef, tool_names: Aliases) -> dict[str, Any]:
 
 
 def _tool_choice(tool_choice: str, tool_names: Aliases) -> dict[str, Any]:
-    return {"any": {}} if tool_choice == "required" else {"tool": {"name": tool_names.told(tool_choice)}}
+    return {"any": {}} if tool_choice == "required" else {"tool": {"name": tool_names.alias_of(tool_choice)}}
 
 
 # ---- sampling
 
 
 def _sampling(sampling: SamplingParams, model: str) -> dict[str, Any]:
-    """Return what differs from the model's own defaults."""
+    """Return the values that differ from the model's own defaults."""
     if sampling.repetition_penalty != 1.0:
         raise InvalidRequest(
             "Bedrock's Converse takes no repetition_penalty; leave it out, or 1",
@@ -159,7 +159,7 @@ def _sampling(sampling: SamplingParams, model: str) -> dict[str, Any]:
 
 
 def _top_k(top_k: int, model: str) -> dict[str, Any]:
-    """Return what the model's maker calls `top_k`, for which Converse has no name.
+    """Return the field that the model's maker uses for `top_k`, which Converse lacks.
 
     Source: the pages on inference parameters of Anthropic, Mistral, Cohere and Amazon Nova in the Bedrock user guide.
     """
@@ -190,15 +190,15 @@ def _text_format(response_format: ResponseFormat) -> dict[str, Any]:
             "Bedrock takes no grammar as response_format; use json_schema", ("response_format", "type")
         )
     schema = closed_objects(response_format.json_schema)
-    name = Aliases().told(str(response_format.json_schema.get("title") or "response"))
+    name = Aliases().alias_of(str(response_format.json_schema.get("title") or "response"))
     return {"type": "json_schema", "structure": {"jsonSchema": {"schema": json.dumps(schema), "name": name}}}
 
 
 def closed_objects(schema: Any) -> Any:
-    """Return the schema with `additionalProperties: false` wherever it lists properties and says nothing of others.
+    """Return the schema with `additionalProperties: false` wherever it lists properties and leaves others unspecified.
 
-    Bedrock refuses a schema without that. What fits the result fits the schema. Parts of an `allOf`, of which each sees
-    the others' properties, and of a `oneOf` are left as they are.
+    Bedrock requires this of every schema. A value that fits the result fits the schema. Parts of an `allOf`, each of
+    which sees the others' properties, and of a `oneOf` stay unchanged.
     """
     if not isinstance(schema, dict):
         return schema

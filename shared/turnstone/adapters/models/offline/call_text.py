@@ -1,4 +1,4 @@
-"""Calls written in a text as `name(key=value, …)`, so that a person can call a tool without a model."""
+"""Parse calls written in text as `name(key=value, …)`, so that a person can call a tool without a model."""
 
 import json
 import re
@@ -17,7 +17,7 @@ JSON = json.JSONDecoder(parse_constant=str)
 
 
 class CallSyntaxError(Exception):
-    """A tool's name and a parenthesis are not followed by `key=value` pairs."""
+    """The text after a tool's name and a parenthesis is not `key=value` pairs."""
 
     def __init__(self, tool_name: str) -> None:
         super().__init__(f"the call of {tool_name!r} can't be read")
@@ -30,10 +30,10 @@ class WrittenCall(NamedTuple):
 
 
 def calls_in(text: str, tool_names: Sequence[str]) -> tuple[WrittenCall, ...]:
-    """Return the calls of these tools in the order they are written; other parentheses are just text.
+    """Return the calls of these tools in textual order; other parentheses are plain text.
 
     Raises:
-        CallSyntaxError: the arguments of a call of one of the tools can't be read.
+        CallSyntaxError: the arguments of a tool's call cannot be parsed.
     """
     return tuple(_each_call(text, frozenset(tool_names))) if tool_names else ()
 
@@ -49,7 +49,7 @@ def _each_call(text: str, tool_names: frozenset[str]) -> Iterator[WrittenCall]:
 
 
 def _arguments_at(text: str, position: int, tool_name: str) -> tuple[dict[str, Any], int]:
-    """Return the arguments that begin here, and the position behind their closing parenthesis."""
+    """Return the arguments starting here, and the position after their closing parenthesis."""
     arguments: dict[str, Any] = {}
     while True:
         position = _behind_space(text, position)
@@ -66,7 +66,7 @@ def _arguments_at(text: str, position: int, tool_name: str) -> tuple[dict[str, A
 
 
 def _value_at(text: str, position: int) -> tuple[Any, int] | None:
-    """Return the value that begins here and the position of the comma or parenthesis behind it, None if it is none."""
+    """Return the value starting here and the position of the comma or parenthesis after it, None without a value."""
     if text.startswith(("{", "["), position):
         value = _json_at(text, position)
     elif text.startswith(("'", '"'), position):
@@ -88,7 +88,7 @@ def _quoted_at(text: str, position: int) -> tuple[Any, int] | None:
     quoted = QUOTED.match(text, position)
     if quoted is None:
         return None
-    # only the value: an error of the JSON reader counts the lines of all that is before it
+    # only the value: a JSON error counts the lines of all text before it
     return _from_json(quoted[0], re.sub(r"\\(.)", r"\1", quoted[0][1:-1], flags=re.DOTALL)), quoted.end()
 
 

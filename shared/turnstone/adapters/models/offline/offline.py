@@ -1,4 +1,4 @@
-"""The model of a server that has none: answers in plain words, calls the tools it is told to call, costs nothing."""
+"""Stand-in model of a server without one: answers in plain words, calls tools on request, costs nothing."""
 
 import json
 import re
@@ -25,7 +25,7 @@ HOW_TO_CONNECT = (
 
 
 class OfflineInference:
-    """Answers every question itself, the same way every time; only the ids of its calls differ."""
+    """Answers every request deterministically, except for the ids of its calls."""
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer word by word; it never fails. `max_tokens` counts words here."""
@@ -44,49 +44,49 @@ class OfflineInference:
         yield Inferred(message, estimated_usage(request.messages, message))
 
     def models(self) -> tuple[str, ...]:
-        """Return the one id there is; every other is answered as well."""
+        """Return the one model id; requests for any other are answered as well."""
         return ("offline",)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
-        """Return nothing: it answers by no grammar. Tools it calls however they would be told to a model."""
+        """Return no capabilities: no grammars. Tools are called in text, whatever their prompt format."""
         return frozenset()
 
 
 def answer_to(request: InferenceRequest) -> tuple[tuple[ToolCall, ...], str]:
-    """Return the calls the last message asks for, else what there is to say."""
+    """Return the calls in the last message, else a plain reply."""
     returned = responses_at_end(request.messages)
     if returned:
-        return (), told_responses(returned, request.messages)
+        return (), responses_reply(returned, request.messages)
     question = last_question(request.messages)
     tools = {} if request.tool_choice == "none" else {tool.name: tool for tool in request.tools}
     try:
-        wanted = calls_in(question, tuple(tools))
+        written_calls = calls_in(question, tuple(tools))
     except CallSyntaxError as exc:
         name = exc.tool_name
         return (), f"I can't read what is in the parentheses of {name}. Write it like this: {example_call(tools[name])}"
-    calls = (call_from_json(f"call_{uuid4().hex}", call.name, json.dumps(call.arguments)) for call in wanted)
-    return tuple(calls), "" if wanted else told_offline(question, tuple(tools.values()))
+    calls = (call_from_json(f"call_{uuid4().hex}", call.name, json.dumps(call.arguments)) for call in written_calls)
+    return tuple(calls), "" if written_calls else offline_reply(question, tuple(tools.values()))
 
 
-def told_offline(question: str, tools: Sequence[ToolDef]) -> str:
-    said = f"You said: “{shortened(question)}”. " if question.strip() else ""
+def offline_reply(question: str, tools: Sequence[ToolDef]) -> str:
+    echo = f"You said: “{shortened(question)}”. " if question.strip() else ""
     offer = f"I can call a tool when you write, for example, {example_call(tools[0])}. " if tools else ""
-    return f"I am offline: no model is connected, so this answer is a canned one. {said}{offer}{HOW_TO_CONNECT}"
+    return f"I am offline: no model is connected, so this answer is a canned one. {echo}{offer}{HOW_TO_CONNECT}"
 
 
-def told_responses(responses: Sequence[ToolResponseMessage], messages: Sequence[Message]) -> str:
+def responses_reply(responses: Sequence[ToolResponseMessage], messages: Sequence[Message]) -> str:
     names = {
         call.call_id: call.tool_name
         for message in messages
         if isinstance(message, CompletionMessage)
         for call in message.tool_calls
     }
-    told = (f"{names.get(r.call_id, 'A tool')} returned: {shortened(shown(r.content))}" for r in responses)
-    return "\n".join(told) + "\nI am offline, so that is all I can say about it."
+    results = (f"{names.get(r.call_id, 'A tool')} returned: {shortened(shown(r.content))}" for r in responses)
+    return "\n".join(results) + "\nI am offline, so that is all I can say about it."
 
 
 def responses_at_end(messages: Sequence[Message]) -> list[ToolResponseMessage]:
-    """Return the tool responses that nothing follows, oldest first."""
+    """Return the trailing tool responses, oldest first."""
     responses: list[ToolResponseMessage] = []
     for message in reversed(messages):
         if not isinstance(message, ToolResponseMessage):
@@ -100,7 +100,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def example_call(tool: ToolDef) -> str:
-    """Return how a person would write a call of the tool."""
+    """Return an example of a call of the tool, as a person would write it."""
     arguments = ", ".join(f'{name}="…"' for name in input_schema_of(tool).get("properties", ()))
     return f"{tool.name}({arguments})"
 

@@ -1,4 +1,4 @@
-"""The embeddings of a server without a model: hashed words, so that texts with words in common are near each other."""
+"""Embeddings of a server without a model: hashed words, so that texts with common words are close to each other."""
 
 import math
 import re
@@ -13,28 +13,28 @@ WORD = re.compile(r"\w+")
 
 
 class OfflineEmbeddings:
-    """Makes vectors of unit length, of the same text always the same one, on any machine. They know no meanings."""
+    """Creates vectors of unit length, deterministic on every machine, without semantics."""
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
-        """Return the vectors, which have 384 dimensions whatever is asked; it never fails."""
+        """Return vectors of 384 dimensions, whatever the requested number; it never fails."""
         tokens = sum(max(1, len(text) // CHARACTERS_PER_TOKEN) for text in request.texts)
         return Embedded(tuple(map(hashed_vector, request.texts)), tokens)
 
 
 def hashed_vector(text: str) -> tuple[float, ...]:
-    """Return the text's vector: each of its words adds to one place, how often it is there, dampened."""
+    """Return the text's vector: each word adds its dampened count to one dimension."""
     sums = [0.0] * DIMENSIONS
     for word, count in Counter(WORD.findall(text.casefold())).items():
-        place, sign = _place_of(word)
-        sums[place] += sign * (1.0 + math.log(count))
+        dimension, sign = _dimension_of(word)
+        sums[dimension] += sign * (1.0 + math.log(count))
     length = math.hypot(*sums)
-    if not length:  # no words, or such as undo each other
-        place, sign = _place_of(text)
-        sums[place] = length = sign
+    if not length:  # no words, or words that cancel each other
+        dimension, sign = _dimension_of(text)
+        sums[dimension] = length = sign
     return tuple(value / length for value in sums)
 
 
-def _place_of(word: str) -> tuple[int, float]:
+def _dimension_of(word: str) -> tuple[int, float]:
     digest = blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()
     number = int.from_bytes(digest)
     return number % DIMENSIONS, 1.0 if number >> 63 else -1.0

@@ -1,4 +1,4 @@
-"""How a model server knows who asks: by our key, by one that a caller hands on, or by a signature."""
+"""Authentication at a model server: by our key, a caller's key, or a signature."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ Sign = Callable[[str, str, Mapping[str, str], bytes | None], Mapping[str, str]]
 
 
 class SettingNames(NamedTuple):
-    """What the operator sets a model server's address and our key by."""
+    """Names of the operator's settings for a model server's address and key."""
 
     url: str
     key: str
@@ -20,10 +20,10 @@ OF_VARIABLES = SettingNames("TURNSTONE_MODEL_URL", "TURNSTONE_MODEL_API_KEY")
 
 
 class ModelAccess:
-    """The headers that prove it, request by request.
+    """Authentication headers, computed per request.
 
     Attributes:
-        names: what the operator sets the server by, for errors.
+        names: the operator's settings, for errors.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class ModelAccess:
         sign: Sign | None = None,
         names: SettingNames = OF_VARIABLES,
     ) -> None:
-        """Take what there is to prove it with.
+        """Take the credentials.
 
         Args:
-            caller_key: what a caller's own key is called among what it hands on; it takes the place of ours.
-            sign: makes the headers of a request from its method, URL, headers and body.
+            caller_key: the field of a caller's own key in the provider data; it replaces ours.
+            sign: computes the headers of a request from its method, URL, headers and body.
 
         Raises:
-            ValueError: the key can't be sent in a header.
+            ValueError: the key is not valid in a header.
         """
         self._api_key = (api_key or "").strip()
         if not is_sendable(self._api_key):
@@ -51,17 +51,17 @@ class ModelAccess:
 
     @property
     def is_signed(self) -> bool:
-        """Whether a signature takes the place of a key, as at Bedrock."""
+        """Whether a signature replaces the key, as at Bedrock."""
         return self._sign is not None
 
     def key_name(self, key: str) -> str:
-        """Return where the key of a request came from: the operator's setting, or the caller's own data."""
+        """Return the source of a request's key: the operator's setting, or the caller's own data."""
         is_ours = self._caller_key is None or key == self._api_key
         return self.names.key if is_ours else f"{self._caller_key!r} of the provider data"
 
-    def key(self, handed_on: ProviderData) -> str:
-        """Return the key to ask with, empty if there is none. Raises ModelFailed for one that can't be sent."""
-        own = handed_on.key(self._caller_key) if self._caller_key else None
+    def key(self, passed_on: ProviderData) -> str:
+        """Return the key, empty without one. Raises ModelFailed if it is not valid in a header."""
+        own = passed_on.key(self._caller_key) if self._caller_key else None
         if own is None:
             return self._api_key
         if not is_sendable(own.strip()):
@@ -71,7 +71,7 @@ class ModelAccess:
         return own.strip()
 
     def headers(self, key: str, method: str, url: str, body: bytes | None) -> Mapping[str, str]:
-        """Return the headers of a request that is asked with this key."""
+        """Return the headers of a request with this key."""
         headers = {
             "Accept": "text/event-stream, application/json",
             "Content-Type": "application/json",

@@ -1,4 +1,4 @@
-"""What a model server's response says beside its answer: why there is none, when to ask again."""
+"""A model server's response apart from its answer: the error, and when to retry."""
 
 import json
 import random
@@ -13,13 +13,13 @@ from turnstone.adapters.models.openai.openai_answer import server_message
 LONGEST_WAIT_S = 5.0
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 READ_BYTES = 64 * 1024
-# How long the end of a response may take after the end of its answer, so that the connection can be kept.
+# Longest wait for the end of a response after the end of its answer, to keep the connection.
 SETTLE_S = 0.1
 SETTLE_READS = 4
 
 
 def error_text_of(response: BaseHTTPResponse) -> str:
-    """Return what the body of an error says, empty if it can't be read. The response is used up."""
+    """Return the message of an error body, empty if unreadable. Consumes the response."""
     try:
         text = response.read(READ_BYTES).decode("utf-8", "replace")
     except HTTPError:
@@ -33,7 +33,7 @@ def error_text_of(response: BaseHTTPResponse) -> str:
 
 
 def wait_before_retry(response: BaseHTTPResponse) -> float | None:
-    """Return the seconds to wait before a retry, None if it is pointless or would come too soon."""
+    """Return the seconds to wait before a retry, None if a retry is pointless or too late."""
     if response.status not in RETRIED_STATUSES:
         return None
     wait_s = retry_after_s(response) or 0.0
@@ -41,12 +41,12 @@ def wait_before_retry(response: BaseHTTPResponse) -> float | None:
 
 
 def jittered(backoff_s: float) -> float:
-    """Return between half and all of the time, so that not all who were refused at once come back at once."""
+    """Return between half and all of the time, so that clients refused together do not return together."""
     return backoff_s * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
 
 
 def retry_after_s(response: BaseHTTPResponse) -> float | None:
-    """Return the seconds the server asks to wait, None if it does not say."""
+    """Return the server's requested delay in seconds, None without one."""
     try:
         return Retry().get_retry_after(response)
     except (InvalidHeader, ValueError, OverflowError):  # the last two for numbers of thousands of digits, and years
@@ -54,7 +54,7 @@ def retry_after_s(response: BaseHTTPResponse) -> float | None:
 
 
 def settle(response: BaseHTTPResponse, may_be_kept: bool) -> None:
-    """Give the connection back to the pool if the response ends now, else drop it."""
+    """Return the connection to the pool if the response ends now, else drop it."""
     connection = response.connection
     if may_be_kept and isinstance(connection, HTTPConnection) and connection.sock is not None:
         connection.sock.settimeout(SETTLE_S)

@@ -1,8 +1,8 @@
-"""A model's answer, put together from the chunks of an OpenAI chat-completions stream. Pure, no I/O.
+"""Assemble a model's answer from the chunks of an OpenAI chat-completions stream. Pure, no I/O.
 
-Source: the OpenAI API reference, and what servers make of it. vLLM gave each fragment of a call a new id; Gemini and
+Source: the OpenAI API reference, and the behaviour of servers. vLLM gave each fragment of a call a new id; Gemini and
 Ollama give several calls the same index; others leave out ids, indexes, usage or `[DONE]`, send whole calls in one
-chunk, arguments as an object, or split a surrogate pair over two chunks. All of those are read.
+chunk, arguments as an object, or split a surrogate pair over two chunks. The reader accepts all of these.
 """
 
 import json
@@ -17,17 +17,17 @@ from turnstone.domain.models.requests import Inferred
 from turnstone.domain.tools.tools import ToolCall, call_from_json
 from turnstone.domain.usage.usage import TokenUsage, reported_count
 
-if TYPE_CHECKING:  # few questions ask for them
+if TYPE_CHECKING:  # rarely requested
     from turnstone.adapters.models.openai.openai_logprobs import Logprobs
 
 END_OF_STREAM = "[DONE]"
 MOST_NAME_CHARACTERS = 4_096
-MOST_CHECKS = 64  # of one call, because each reads all of its arguments
+MOST_CHECKS = 64  # per call, because each attempt parses all of its arguments
 
 
 @dataclass(slots=True)
 class PartialCall:
-    """A call, or a fragment of one, as the server gave it."""
+    """A call, or a fragment of one, as received."""
 
     index: int | None
     call_id: str
@@ -42,7 +42,7 @@ class PartialCall:
         self.arguments += fragment.arguments
 
     def is_followed_by(self, fragment: "PartialCall") -> bool:
-        """Tell whether a fragment with this call's index or id is another call all the same."""
+        """Return whether a fragment with this call's index or id is nevertheless another call."""
         if not fragment.name:
             return False
         has_other_id = "" not in (self.call_id, fragment.call_id) and self.call_id != fragment.call_id
@@ -67,9 +67,9 @@ class AnswerReader:
         """Start an answer.
 
         Args:
-            taken_call_ids: the ids of the history's calls; a new call that has one of them gets another.
-            quote: makes text of the server's fit to be shown.
-            logprobs: what reads those of the tokens, None where nobody asked for them.
+            taken_call_ids: the ids of the history's calls; a new call with one of them gets another.
+            quote: makes the server's text safe to show.
+            logprobs: the reader of token probabilities, None unless requested.
         """
         self._logprobs = logprobs
         self._taken_call_ids = taken_call_ids
@@ -84,10 +84,10 @@ class AnswerReader:
         self.is_over = False
 
     def read(self, data: str) -> str:
-        """Return the text that a chunk adds, empty if it adds none. After `[DONE]` the answer `is_over`.
+        """Return the chunk's text, empty without any. After `[DONE]` the answer `is_over`.
 
         Raises:
-            ModelFailed: the chunk is no JSON object, or carries an error.
+            ModelFailed: the chunk is not a JSON object, or carries an error.
         """
         if data == END_OF_STREAM:
             self.is_over = True
@@ -106,10 +106,10 @@ class AnswerReader:
         return self._read_choice(_first_of(choices)) if isinstance(choices, list) else ""
 
     def inferred(self) -> Inferred:
-        """Return the whole answer.
+        """Return the complete answer.
 
         Raises:
-            ModelFailed: it broke off, nothing is left of it but a content filter's name, or a call has no name.
+            ModelFailed: the answer is incomplete, empty but for a content filter's name, or has a call without a name.
         """
         if not self.is_over and self._finish_reason is None:
             raise ModelFailed("the model server's answer broke off before its end")
@@ -142,7 +142,7 @@ class AnswerReader:
         return text
 
     def _with_whole_characters(self, text: str) -> str:
-        """Return the text so far as its characters are whole; half of one at its end waits for the next chunk."""
+        """Return the text up to its last whole character; half of one waits for the next chunk."""
         text = self._high_surrogate + text
         self._high_surrogate = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
         return mended(text.removesuffix(self._high_surrogate))
@@ -166,7 +166,7 @@ class AnswerReader:
             self._last_of_id[call.call_id] = call
 
     def _call_continued_by(self, fragment: PartialCall) -> PartialCall | None:
-        """Return the call of which a fragment is more, None if it begins one, for which it must have a name."""
+        """Return the call that a fragment continues, None if it begins one, which requires a name."""
         if fragment.index is not None:
             call = self._last_of_index.get(fragment.index)
         else:
@@ -186,16 +186,16 @@ class AnswerReader:
             taken.add(call_id)
             arguments = mended("".join(call.arguments))
             if self._finish_reason == "length" and not arguments:
-                # Cut off before its arguments: read as `{}` it would be run without any.
+                # Cut off before its arguments: reading them as `{}` would run the call without any.
                 yield ToolCall(call_id=call_id, tool_name=name, arguments="")
             else:
                 yield call_from_json(call_id, name, arguments)
 
 
 def _first_of(choices: list[Any]) -> dict[str, Any]:
-    """Return the one answer there is; others, which nobody asked for, are no part of it."""
-    known = map(mapping_of, choices)
-    return next((choice for choice in known if choice.get("index") in (None, 0)), {})
+    """Return the first choice; ignore others, which were not requested."""
+    mapped = map(mapping_of, choices)
+    return next((choice for choice in mapped if choice.get("index") in (None, 0)), {})
 
 
 def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:
@@ -206,9 +206,9 @@ def call_ids_of(messages: Iterable[Message]) -> frozenset[str]:
 
 
 def server_message(payload: object) -> str | None:
-    """Return what a server's error object says, None if it is no error object.
+    """Return the message of a server's error object, None for any other value.
 
-    Known are `{"error": {"message": …}}`, `{"error": "…"}`, `{"detail": "…"}`, `{"detail": [{"loc", "msg"}]}` (whose
+    Recognised: `{"error": {"message": …}}`, `{"error": "…"}`, `{"detail": "…"}`, `{"detail": [{"loc", "msg"}]}` (whose
     `input` repeats the request and is left out) and `{"object": "error", "message": …}`.
     """
     if not isinstance(payload, dict):
@@ -219,15 +219,15 @@ def server_message(payload: object) -> str | None:
     if isinstance(error, dict):
         error = error.get("message") or error.get("code") or error.get("type") or "no reason given"
     if isinstance(error, list):
-        known = (mapping_of(item) for item in error)
-        error = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in known) or "no reason given"
+        mapped = (mapping_of(item) for item in error)
+        error = "; ".join(f"{item.get('loc')}: {item.get('msg')}" for item in mapped) or "no reason given"
     return str(error) if error else None
 
 
 def usage_from_wire(usage: object) -> TokenUsage | None:
-    """Return the usage, None if the server reports none, or a number that no model can have reached.
+    """Return the usage, None if missing or implausibly high.
 
-    A count that is left out is 0 or, for the total, the sum.
+    A missing count is 0 or, for the total, the sum.
     """
     if not isinstance(usage, dict) or not usage:
         return None
@@ -242,20 +242,20 @@ def usage_from_wire(usage: object) -> TokenUsage | None:
 
 
 def counts_of(usage: Mapping[str, Any], *names: str) -> int | None:
-    """Return the sum of these counts, of which one that is left out is 0; None if one of them can't be."""
+    """Return the sum of these counts, 0 for a missing one; None if one is invalid."""
     counts = [reported_count(usage[name]) for name in names if usage.get(name) is not None]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def text_from_wire(content: object) -> str:
-    """Return the text of a delta's content, which is a string or a list of parts."""
+    """Return the text of a delta's content: a string or a list of parts."""
     if isinstance(content, list):
         return "".join(text_from_wire(mapping_of(part).get("text")) for part in content)
     return content if isinstance(content, str) else ""
 
 
 def mended(text: str) -> str:
-    """Return the text with its surrogate pairs joined; a surrogate without its other half becomes U+FFFD."""
+    """Return the text with its surrogate pairs joined; a lone surrogate becomes U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

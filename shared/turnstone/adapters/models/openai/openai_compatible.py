@@ -1,4 +1,4 @@
-"""A model server that speaks the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
+"""A model server with the OpenAI chat-completions API: vLLM, llama.cpp, Ollama, LM Studio, OpenAI itself."""
 
 import json
 import logging
@@ -39,7 +39,7 @@ from turnstone.adapters.models.openai.openai_completions import (
     refuse_in_chat,
 )
 from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
-from turnstone.adapters.outgoing.connections import Line, asking_over, patient_pools
+from turnstone.adapters.outgoing.connections import Line, cuttable_by, patient_pools
 from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
@@ -69,7 +69,7 @@ Quote = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An attempt without an answer. `wait_s` is the least to wait before the next, None if there shall be none."""
+    """A failed attempt. `wait_s` is the minimum wait before the next one, None for no further attempt."""
 
     error: ModelError
     wait_s: float | None = None
@@ -77,8 +77,8 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """A question under way: who asks with which key, what may be quoted, and what can cut it."""
+class OngoingRequest:
+    """A request in progress: its key, its quoting of the server's text, and its cancellation."""
 
     model: str | None
     key: str
@@ -88,7 +88,7 @@ class Asking:
 
 
 class OpenAICompatibleInference:
-    """The models behind one address, asked over connections that are kept."""
+    """The models behind one address, over pooled connections."""
 
     def __init__(
         self,
@@ -97,16 +97,16 @@ class OpenAICompatibleInference:
         timeout_s: float = SILENCE_TIMEOUT_S,
         grammar_server: GrammarServer | None = None,
     ) -> None:
-        """Connect to nothing yet.
+        """Create the client without connecting.
 
         Args:
             base_url: the address up to, and without, `/chat/completions`.
-            access: how the server knows us; a text is the key to ask with.
-            timeout_s: how long the server may be silent, before its answer and within it.
-            grammar_server: what the server is, if it is one that takes grammars.
+            access: the credentials; a plain text is the key.
+            timeout_s: the longest pause before and within an answer.
+            grammar_server: the kind of server, if it supports grammars.
 
         Raises:
-            ValueError: the key can't be sent in a header.
+            ValueError: the key is not valid in a header.
         """
         url = parse_url(base_url.strip().rstrip("/"))
         self._base_path = url.request_uri.rstrip("/")
@@ -122,20 +122,20 @@ class OpenAICompatibleInference:
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
         """Yield the answer as it arrives. Closing the generator early drops the connection, and with it the answer.
 
-        A prompt is continued by the server's completions. Where it has none, or none with this model, the prompt is a
-        message of a chat, and that the model is one for chats is remembered.
+        A prompt goes to the server's completions. If the server lacks them, or lacks them for this model, the prompt is
+        sent as a chat message, and the model is remembered as chat-only.
 
-        An attempt is repeated, at most twice, only as long as no answer has begun: when the server can't be connected
-        to, hangs up without a word, or answers 429, 502, 503 or 504.
+        Retries at most twice, and only before an answer has begun: when the server is unreachable, closes the
+        connection without a response, or answers 429, 502, 503 or 504.
 
         Raises:
-            ModelFailed: the server can't be reached, refuses, breaks off or talks nonsense.
-            ModelTimedOut: it was silent for too long.
+            ModelFailed: the server is unreachable, refuses, aborts or violates the protocol.
+            ModelTimedOut: the server sent nothing within the timeout.
         """
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
-            asking_over(line),
+            cuttable_by(line),
             self._failures_logged(line, request.about),
         ):
             if request.prompt is None:
@@ -144,12 +144,12 @@ class OpenAICompatibleInference:
                 yield from self._continued(request, line)
 
     def _continued(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
-        if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock signs, and has no completions
-            asking = replace(self._asking(request, line), path=COMPLETIONS)
+        if request.model not in self._chat_only and not self._access.is_signed:  # Bedrock has no completions
+            ongoing = replace(self._ongoing(request, line), path=COMPLETIONS)
             try:
-                yield from self._streamed(completion_body(request), ContinuationReader(quote=asking.quote), asking)
+                yield from self._streamed(completion_body(request), ContinuationReader(quote=ongoing.quote), ongoing)
             except NoCompletions as missing:
-                log.info("%s; its models are asked in chats", missing)
+                log.info("%s; falling back to chat completions", missing)
             else:
                 return
         refuse_in_chat(request)
@@ -163,19 +163,19 @@ class OpenAICompatibleInference:
         self._chat_only.add(model)
 
     def _chatted(self, request: InferenceRequest, line: Line) -> Iterator[TextChunk | Inferred]:
-        asking = self._asking(request, line)
+        ongoing = self._ongoing(request, line)
         logprobs = _new_logprobs() if request.extras.get("logprobs") else None
-        answer = AnswerReader(call_ids_of(request.messages), asking.quote, logprobs)
-        yield from self._streamed(request_body(request, self._grammar_server), answer, asking, logprobs)
+        answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
+        yield from self._streamed(request_body(request, self._grammar_server), answer, ongoing, logprobs)
 
-    def _asking(self, request: InferenceRequest, line: Line) -> Asking:
+    def _ongoing(self, request: InferenceRequest, line: Line) -> OngoingRequest:
         key = self._access.key(request.provider_data)
-        return Asking(request.model, key, self._quote(key, request.messages), line)
+        return OngoingRequest(request.model, key, self._quote(key, request.messages), line)
 
     def _streamed(
-        self, body: Mapping[str, Any], answer: AnswerReader, asking: Asking, logprobs: "Logprobs | None" = None
+        self, body: Mapping[str, Any], answer: AnswerReader, ongoing: OngoingRequest, logprobs: "Logprobs | None" = None
     ) -> Iterator[TextChunk | Inferred]:
-        response = self._opened(json.dumps(body).encode(), asking)
+        response = self._opened(json.dumps(body).encode(), ongoing)
         try:
             for data in self._events(response):
                 text = answer.read(data)
@@ -189,31 +189,31 @@ class OpenAICompatibleInference:
             settle(response, may_be_kept=answer.is_over)
 
     def posted(self, path: str, body: Mapping[str, Any], request: InferenceRequest) -> bytes:
-        """Return the whole answer to a body that is no chat, of the one who sends the request. Raises ModelError."""
+        """Return the whole answer to a body other than a chat, for the request's caller. Raises ModelError."""
         line = Line()
         with (
             (request.stop or StopSignal()).heeded_by(line.cut),
-            asking_over(line),
+            cuttable_by(line),
             self._failures_logged(line, request.about),
         ):
-            asking = replace(self._asking(request, line), path=path)
-            response = self._opened(json.dumps(body).encode(), asking)
+            ongoing = replace(self._ongoing(request, line), path=path)
+            response = self._opened(json.dumps(body).encode(), ongoing)
             try:
                 return b"".join(self._read(response))
             finally:
                 settle(response, may_be_kept=True)
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids the server lists. Raises ModelError."""
+        """Return the ids that the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        asking = Asking(None, key, self._quote(key), Line(), "/models")
-        with self._failures_logged(asking.line):
-            answer = self._attempt(None, asking)
+        ongoing = OngoingRequest(None, key, self._quote(key), Line(), "/models")
+        with self._failures_logged(ongoing.line):
+            answer = self._attempt(None, ongoing)
             if isinstance(answer, Refusal):
                 raise answer.error from answer.cause
             try:
                 if answer.status != 200:
-                    raise self._refused(answer, asking).error
+                    raise self._refused(answer, ongoing).error
                 listed = json.loads(b"".join(self._read(answer)))
                 return tuple(str(model["id"]) for model in listed["data"])
             except (ValueError, RecursionError, KeyError, TypeError) as exc:
@@ -222,17 +222,17 @@ class OpenAICompatibleInference:
                 settle(answer, may_be_kept=False)
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:  # noqa: ARG002 - all are one
-        """Return `grammar` if the server is said to take one; nothing else need be asked for."""
+        """Return `grammar` if the operator configured a grammar server; this needs no request."""
         return frozenset(("grammar",) if self._grammar_server else ())
 
     def _quote(self, key: str, messages: Sequence[Message] = ()) -> Quote:
-        """Return what makes words of the server's fit to be shown."""
+        """Return the function that makes the server's text safe to show."""
         redacted = partial(without_address, host=self._host, port=self._port)
         return partial(quoted, messages=messages, secrets=(key,), redacted=redacted)
 
     @contextmanager
     def _failures_logged(self, line: Line, about: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
-        """Within the block, log what goes wrong, and note in the error the server's address, which no caller learns."""
+        """Within the block, log failures, and note in the error the server's address, which no caller sees."""
         try:
             yield
         except ModelError as error:
@@ -243,31 +243,31 @@ class OpenAICompatibleInference:
                 )
             raise
 
-    def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
-        """Return a response of status 200 whose body has not been read. Raises ModelError."""
+    def _opened(self, body: bytes, ongoing: OngoingRequest) -> BaseHTTPResponse:
+        """Return a response of status 200 with an unread body. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
-            answer = self._attempt(body, asking)
+            answer = self._attempt(body, ongoing)
             if not isinstance(answer, Refusal):
                 if answer.status == 200:
                     return answer
-                answer = self._refused(answer, asking)
+                answer = self._refused(answer, ongoing)
             if answer.wait_s is None or not attempts_left:
                 raise answer.error from answer.cause
-            if asking.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
+            if ongoing.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
                 raise answer.error from answer.cause
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
-        """Return the response, of whatever status, or why there is none."""
+    def _attempt(self, body: bytes | None, ongoing: OngoingRequest) -> BaseHTTPResponse | Refusal:
+        """Return the response, of any status, or the refusal."""
         method = "GET" if body is None else "POST"
-        headers = self._access.headers(asking.key, method, self._base_url + asking.path, body)
+        headers = self._access.headers(ongoing.key, method, self._base_url + ongoing.path, body)
         try:
             return self._pool.urlopen(
                 method,
-                self._base_path + asking.path,
+                self._base_path + ongoing.path,
                 body=body,
                 headers=headers,
                 timeout=Timeout(MODELS_TIMEOUT_S) if body is None else self._timeout,
@@ -285,38 +285,38 @@ class OpenAICompatibleInference:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
             return Refusal(error, None, exc)
         except ProtocolError as exc:
-            said_nothing = isinstance(exc.args[-1], ConnectionError)
+            was_silent = isinstance(exc.args[-1], ConnectionError)
             error_text = "the model server hung up before it answered"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
+            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if was_silent else None, exc)
         except HTTPError as exc:
             error_text = f"can't talk to the model server ({type(exc).__name__})"
             return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
 
-    def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
-        """Return what a response of another status than 200 means."""
+    def _refused(self, response: BaseHTTPResponse, ongoing: OngoingRequest) -> Refusal:
+        """Return the refusal for a status other than 200."""
         status = response.status
-        if asking.path == COMPLETIONS and status in MISSING_STATUSES:
+        if ongoing.path == COMPLETIONS and status in MISSING_STATUSES:
             settle(response, may_be_kept=False)
-            return Refusal(NoCompletions(f"the model server has no completions with {asking.model!r} (HTTP {status})"))
+            return Refusal(NoCompletions(f"the model server has no completions with {ongoing.model!r} (HTTP {status})"))
         wait_s, text = wait_before_retry(response), error_text_of(response)
-        said = asking.quote(text)
-        is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
-        is_outage = status >= 500 or (status == 429 and is_our_key)  # a caller's own limit says nothing of others
-        named = SettingNames(self._access.names.url, self._access.key_name(asking.key))
-        message = f"{_meaning_of(status, asking.model, named)} (HTTP {status})"
+        server_text = ongoing.quote(text)
+        is_our_key = ongoing.key == self._access.key(NO_PROVIDER_DATA)
+        is_outage = status >= 500 or (status == 429 and is_our_key)  # a limit of the caller's own key is no outage
+        named = SettingNames(self._access.names.url, self._access.key_name(ongoing.key))
+        message = f"{_meaning_of(status, ongoing.model, named)} (HTTP {status})"
         if status == 429:
             retry_s = retry_after_s(response)
             whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
-            busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=said, status=status)
+            busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=server_text, status=status)
             return Refusal(busy, wait_s)
-        if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
-            return Refusal(ModelNotFound(message, quote=said, status=status))
-        is_invalid = asking.model is not None and status in (400, 413, 422)  # a list of models is our own request
+        if status == 404 and ongoing.model is not None and ongoing.model in text:  # else its address may be wrong
+            return Refusal(ModelNotFound(message, quote=server_text, status=status))
+        is_invalid = ongoing.model is not None and status in (400, 413, 422)  # a list of models is our own request
         kind = ModelRefused if is_invalid else ModelFailed
-        return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
+        return Refusal(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
-        """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""
+        """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""
         content_type = response.headers.get("Content-Type", "").lower()
         if content_type.startswith("application/json"):
             yield b"".join(self._read(response)).decode("utf-8", "replace")
@@ -336,7 +336,7 @@ class OpenAICompatibleInference:
             raise ModelFailed(f"{error_text} {self._access.names.url}")
 
     def _read(self, response: BaseHTTPResponse) -> Iterator[bytes]:
-        """Yield the body's bytes as soon as they arrive. Raises ModelError."""
+        """Yield the body's bytes as they arrive. Raises ModelError."""
         left_bytes = MAX_ANSWER_BYTES
         try:
             while chunk := response.read1(READ_BYTES):
@@ -351,7 +351,7 @@ class OpenAICompatibleInference:
 
 
 def _new_logprobs() -> "Logprobs":
-    from turnstone.adapters.models.openai.openai_logprobs import Logprobs  # few questions ask for them
+    from turnstone.adapters.models.openai.openai_logprobs import Logprobs  # rarely requested
 
     return Logprobs()
 
@@ -362,8 +362,8 @@ def _meaning_of(status: int, model: str | None, named: SettingNames) -> str:
     if status in (401, 403):
         return f"the model server does not accept the key; check {named.key}"
     if status == 404:
-        wanted = "the list of models" if model is None else f"model {model!r}"
-        return f"{wanted} not found by the model server; check the agent's model and {named.url}"
+        target = "the list of models" if model is None else f"model {model!r}"
+        return f"{target} not found by the model server; check the agent's model and {named.url}"
     if status == 429:
         return "the model server takes no more requests now; try again later"
     return "the model server refused or failed"

@@ -1,4 +1,4 @@
-"""A text to be continued, as the body of a request to OpenAI's completions, and the continuation read from its chunks.
+"""Convert a prompt to the body of an OpenAI completion, and read the continuation from its chunks.
 
 Source: the OpenAI API reference. vLLM, llama.cpp, Ollama and LM Studio have the route; OpenAI has it for a few models,
 and answers 404 for all others; many other providers answer 404, 405 or 501 for every model.
@@ -18,14 +18,14 @@ UNKNOWN_TO_CHATS = ("suffix",)
 
 
 class NoCompletions(ModelFailed):
-    """The server continues no texts, or not with this model."""
+    """The server has no completions, or none for this model."""
 
 
 class ContinuationReader(AnswerReader):
-    """Reads one continuation, chunk by chunk, or from the one body of a server that does not stream."""
+    """Reads one continuation, chunk by chunk, or from the single body of a server without streaming."""
 
     def read(self, data: str) -> str:
-        """Return the text that a chunk adds. Raises ModelFailed as `AnswerReader.read` does."""
+        """Return the chunk's text. Raises ModelFailed as `AnswerReader.read` does."""
         text = super().read(data)
         self.is_over = self.is_over or (self._finish_reason is not None and self._usage is not None)
         return text
@@ -36,7 +36,7 @@ class ContinuationReader(AnswerReader):
 
 
 def completion_body(request: InferenceRequest) -> dict[str, Any]:
-    """Return the body that asks for a streamed continuation of the request's prompt."""
+    """Return the body of a streamed completion of the request's prompt."""
     body = {
         "model": request.model,
         "prompt": request.prompt,
@@ -48,7 +48,7 @@ def completion_body(request: InferenceRequest) -> dict[str, Any]:
 
 
 def refuse_in_chat(request: InferenceRequest) -> None:
-    """Raise InvalidRequest for a field that means nothing in a chat, where the prompt would be asked as a message."""
+    """Raise InvalidRequest for a field without meaning in a chat, if the prompt is sent as a message."""
     for name in UNKNOWN_TO_CHATS:
         if name in request.extras:
             raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Embeddings of a model server that speaks OpenAI's API.
+"""Embeddings of a model server with the OpenAI API.
 
 Source: the OpenAI API reference.
 """
@@ -16,14 +16,14 @@ from turnstone.domain.models.requests import Embedded, EmbeddingRequest, Inferen
 from turnstone.domain.usage.usage import reported_count
 
 Vector = tuple[float, ...]
-MOST_DIMENSIONS = 100_000  # more than any model makes; 64 MB of numbers would become a gigabyte of vectors
+MOST_DIMENSIONS = 100_000  # more than any model produces; 64 MB of numbers would become a gigabyte of vectors
 
 
 class OpenAICompatibleEmbeddings:
     """The embedding models behind one address."""
 
     def __init__(self, base_url: str, access: ModelAccess, timeout_s: float = SILENCE_TIMEOUT_S) -> None:
-        """Connect to nothing yet; for what is told see `OpenAICompatibleInference`. Raises ValueError."""
+        """Create the client without connecting; arguments as of `OpenAICompatibleInference`. Raises ValueError."""
         self._server = OpenAICompatibleInference(base_url, access, timeout_s)
 
     def embed(self, request: EmbeddingRequest) -> Embedded:
@@ -31,23 +31,23 @@ class OpenAICompatibleEmbeddings:
         body: dict[str, Any] = {"model": request.model, "input": list(request.texts), "encoding_format": "float"}
         if request.dimensions is not None:
             body["dimensions"] = request.dimensions
-        # as messages, so that what the server repeats of them in an error is not shown
-        told = tuple(UserMessage(content=text) for text in request.texts)
-        asking = InferenceRequest(request.model, told, provider_data=request.provider_data)
-        return embedded_in(self._server.posted("/embeddings", {**body, **request.extras}, asking), len(request.texts))
+        # as messages, so that the server's error text cannot show the input
+        quoted = tuple(UserMessage(content=text) for text in request.texts)
+        wrapped = InferenceRequest(request.model, quoted, provider_data=request.provider_data)
+        return embedded_in(self._server.posted("/embeddings", {**body, **request.extras}, wrapped), len(request.texts))
 
 
 def embedded_in(answer: bytes, count: int) -> Embedded:
-    """Return what the server's answer holds. Raises ModelFailed if it is not one vector for each of so many texts."""
+    """Return the vectors of the answer. Raises ModelFailed unless there is one per text."""
     try:
-        told = mapping_of(json.loads(answer))
-        listed = {int(entry["index"]): entry["embedding"] for entry in told["data"]}
-        if set(listed) != set(range(count)) or len(told["data"]) != count:
-            raise ModelFailed(f"the model server answered with {len(told['data'])} embeddings for {count} texts")
+        quoted = mapping_of(json.loads(answer))
+        listed = {int(entry["index"]): entry["embedding"] for entry in quoted["data"]}
+        if set(listed) != set(range(count)) or len(quoted["data"]) != count:
+            raise ModelFailed(f"the model server answered with {len(quoted['data'])} embeddings for {count} texts")
         vectors = tuple(_vector(listed[index]) for index in range(count))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
         raise ModelFailed("the model server answered with something that holds no embeddings") from exc
-    usage = mapping_of(told.get("usage"))
+    usage = mapping_of(quoted.get("usage"))
     tokens = reported_count(usage.get("prompt_tokens")) or reported_count(usage.get("total_tokens"))
     return Embedded(vectors, tokens or None)
 

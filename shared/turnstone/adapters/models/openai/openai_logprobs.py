@@ -1,7 +1,7 @@
-"""How likely a model found its tokens, as servers of OpenAI's API say it.
+"""Read the log probabilities of tokens from servers with the OpenAI API.
 
 Source: the OpenAI API reference, `choices[].logprobs`. -9999 stands for a token that is not among the most likely ones,
-and here for what no JSON can hold, such as the minus infinity of some servers.
+and here for a value that JSON cannot hold, such as the minus infinity of some servers.
 """
 
 import sys
@@ -12,12 +12,12 @@ from turnstone.domain.errors import ModelFailed
 from turnstone.domain.models.requests import Likelihood, TokenLikelihood
 
 UNLIKELY = -9_999.0
-MOST_ENTRIES = 200_000  # of tokens and of those in their place
-MOST_BYTES = 256  # of one token
+MOST_ENTRIES = 200_000  # tokens and their alternatives
+MOST_BYTES = 256  # per token
 
 
 class Logprobs:
-    """Reads those of one answer."""
+    """Reader of one answer's log probabilities."""
 
     def __init__(self) -> None:
         self._all: list[TokenLikelihood] = []
@@ -25,7 +25,7 @@ class Logprobs:
         self._entries_left = MOST_ENTRIES
 
     def read(self, logprobs: object) -> None:
-        """Take what a chunk holds; entries that are none are left out. Raises ModelFailed if it becomes too much."""
+        """Read a chunk; skip invalid entries. Raises ModelFailed over the size limit."""
         if not isinstance(logprobs, dict):
             return
         for name in ("content", "refusal"):
@@ -35,7 +35,7 @@ class Logprobs:
                     self._all.append(likelihood)
 
     def take(self) -> tuple[TokenLikelihood, ...]:
-        """Return what was read since the last call."""
+        """Return the entries read since the last call."""
         some = tuple(self._all[self._taken :])
         self._taken = len(self._all)
         return some
@@ -48,12 +48,12 @@ class Logprobs:
         if fields is None or not isinstance(entry, dict):
             return None
         others = entry.get("top_logprobs")
-        known = (self._fields(other) for other in (others if isinstance(others, list) else ()))
-        top = tuple(Likelihood(**other) for other in known if other is not None)
+        mapped = (self._fields(other) for other in (others if isinstance(others, list) else ()))
+        top = tuple(Likelihood(**other) for other in mapped if other is not None)
         return TokenLikelihood(**fields, top_logprobs=top)
 
     def _fields(self, entry: object) -> dict[str, Any] | None:
-        """Return the fields of an entry, None if it is none."""
+        """Return the fields of an entry, None if invalid."""
         self._entries_left -= 1
         if self._entries_left < 0:
             raise ModelFailed("the model server sent more logprobs than this server takes; ask for fewer top_logprobs")

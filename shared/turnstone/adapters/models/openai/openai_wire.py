@@ -1,6 +1,6 @@
-"""Our question to a model, as the body of an OpenAI chat-completions request. Pure, no I/O.
+"""Convert a request to the body of an OpenAI chat completion. Pure, no I/O.
 
-Source: the OpenAI API reference; `top_k` and `repetition_penalty` are what vLLM, llama.cpp and Ollama add to it.
+Source: the OpenAI API reference; `top_k` and `repetition_penalty` are extensions of vLLM, llama.cpp and Ollama.
 """
 
 import base64
@@ -29,19 +29,19 @@ IMAGE_PLACEHOLDER = "[image]"
 
 
 def request_body(request: InferenceRequest, grammar_server: GrammarServer | None = None) -> dict[str, Any]:
-    """Return the body that asks for a streamed answer.
+    """Return the body of a streamed completion.
 
     Args:
-        grammar_server: whose field carries a grammar; the OpenAI API itself has none.
+        grammar_server: the server whose field carries a grammar; the OpenAI API itself has none.
 
     Raises:
-        ModelFailed: the response format is a grammar, and no server that takes one is named.
+        ModelFailed: the response format is a grammar, but no grammar server is configured.
     """
     body = {
         "model": request.model,
         "messages": [
-            {**message_to_wire(message), **request.message_extras.get(place, {})}
-            for place, message in enumerate(request.messages)
+            {**message_to_wire(message), **request.message_extras.get(index, {})}
+            for index, message in enumerate(request.messages)
         ],
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -62,12 +62,12 @@ def request_body(request: InferenceRequest, grammar_server: GrammarServer | None
             assert_never(request.response_format)
     body |= request.extras
     if "max_completion_tokens" in body:
-        body.pop("max_tokens", None)  # the same limit by its older name, which some models refuse
+        body.pop("max_tokens", None)  # the same limit under its older name, which some models refuse
     return body
 
 
 def sampling_to_wire(sampling: SamplingParams) -> dict[str, Any]:
-    """Return only what differs from the model's own defaults. `top_k` and `repetition_penalty` are extensions."""
+    """Return the values that differ from the model's own defaults. `top_k` and `repetition_penalty` are extensions."""
     fields: dict[str, Any] = {}
     match sampling.strategy:
         case Greedy():
@@ -103,8 +103,8 @@ def tool_choice_to_wire(tool_choice: str) -> str | dict[str, Any]:
 def grammar_to_wire(response_format: GrammarFormat, server: GrammarServer | None) -> dict[str, Any]:
     """Return the server's own fields for a grammar.
 
-    Source: vLLM from 0.12 on knows `structured_outputs` only, before 0.11 only `guided_grammar`, and either ignores the
-    other without a word; llama.cpp's server knows `grammar`, in GBNF.
+    Source: vLLM from 0.12 on reads `structured_outputs` only, before 0.11 only `guided_grammar`, and either ignores the
+    other silently; llama.cpp's server reads `grammar`, in GBNF.
     """
     grammar = response_format.bnf.get("grammar")
     match server:
@@ -124,7 +124,7 @@ def json_schema_to_wire(response_format: JsonSchemaFormat) -> dict[str, Any]:
 
 
 def message_to_wire(message: Message) -> dict[str, Any]:
-    """Return the message; images outside of user messages, which the wire has no place for, become a placeholder."""
+    """Return the message; images outside user messages, which the wire cannot carry, become a placeholder."""
     match message:
         case SystemMessage():
             return {"role": "system", "content": text_with_placeholders(message.content)}
@@ -140,9 +140,9 @@ def message_to_wire(message: Message) -> dict[str, Any]:
 
 
 def user_content_to_wire(message: UserMessage) -> str | list[dict[str, Any]]:
-    """Return the content and, after it, its context: one text, or a list of parts if there are images."""
+    """Return the content followed by its context: one text, or a list of parts if there are images."""
     if isinstance(message.content, str) and message.context is None:
-        return message.content  # what most messages of a long history are
+        return message.content  # the form of most messages in a long history
     contents = [message.content] if message.context is None else [message.content, message.context]
     items = [item for content in contents for item in items_of(content)]
     if all(isinstance(item, TextItem) for item in items):
@@ -165,7 +165,7 @@ def image_to_wire(image: Image) -> dict[str, Any]:
 
 
 def image_mime_type(data: str) -> str:
-    """Return the type that the first bytes of base64 data show, image/png if they show none."""
+    """Return the media type from the first bytes of base64 data, image/png if unrecognised."""
     try:
         head = base64.b64decode(data[:24])
     except ValueError:
@@ -190,7 +190,7 @@ def assistant_to_wire(message: CompletionMessage) -> dict[str, Any]:
 
 
 def arguments_to_wire(call: ToolCall) -> str:
-    """Return the arguments as JSON; `{}` for those that are none, because servers refuse a whole history over them."""
+    """Return the arguments as JSON; `{}` for invalid ones, because servers refuse a whole history over them."""
     if isinstance(call.arguments, str):
         return "{}"
     try:

@@ -1,4 +1,4 @@
-"""A call as written, made the call that its tool would understand. Pure."""
+"""Convert a written call to the call that its tool accepts. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def call_of(call_id: str, written: WrittenCall, tool: ToolDef | None) -> ToolCall:
-    """Return the call; arguments that no tool would understand stay the text they were."""
+    """Return the call; arguments that no tool accepts stay a text."""
     if not isinstance(written.arguments, Mapping):
         return _unparsable(call_id, written.name, (written.arguments or "").strip())
     properties = {} if tool is None else input_schema_of(tool).get("properties", {})
@@ -36,8 +36,8 @@ def _unparsable(call_id: str, tool_name: str, text: str) -> ToolCall:
 
 
 def _named(written: WrittenCall, names: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Return the arguments by name, those without one in the order of the tool's; None if there are too many."""
-    assert isinstance(written.arguments, Mapping)  # noqa: S101 - as its one caller knows
+    """Return the arguments by name, positional ones in the tool's order; None if there are too many."""
+    assert isinstance(written.arguments, Mapping)  # noqa: S101 - as its one caller ensures
     match written.positional:
         case ():
             return written.arguments
@@ -50,9 +50,9 @@ def _named(written: WrittenCall, names: tuple[str, ...]) -> Mapping[str, Any] | 
 
 
 def _fitting(value: Any, schema: object) -> Any:
-    """Return a value that was quoted though its tool wants none of text, as it is without its quotes."""
-    wanted = TYPES.get(str(schema.get("type"))) if isinstance(schema, Mapping) else None
-    if wanted is None or not isinstance(value, str):
+    """Return a quoted value without its quotes if the tool's parameter is not a string."""
+    expected = TYPES.get(str(schema.get("type"))) if isinstance(schema, Mapping) else None
+    if expected is None or not isinstance(value, str):
         return value
     cursor = Cursor(value.strip(), ending="cut")
     try:
@@ -60,5 +60,5 @@ def _fitting(value: Any, schema: object) -> Any:
         is_all = cursor.is_over
     except (Unreadable, Unfinished):
         return value
-    is_wanted = isinstance(unquoted, wanted) and (isinstance(unquoted, bool) == (bool in wanted))
-    return unquoted if is_all and is_wanted else value
+    is_expected = isinstance(unquoted, expected) and (isinstance(unquoted, bool) == (bool in expected))
+    return unquoted if is_all and is_expected else value

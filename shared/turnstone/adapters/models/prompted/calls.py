@@ -1,4 +1,4 @@
-"""What was read in a model's text, and by which rules a name in it is that of a tool. Pure."""
+"""Calls read from a model's text, and the rules for names of tools. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from turnstone.adapters.models.prompted.cursor import Cursor, Unreadable
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call that a model wrote.
+    """A call written by a model.
 
     Attributes:
-        arguments: a text where they can't be read; None if that text is all the rest of the answer.
-        positional: those that were given without a name.
+        arguments: a text if unreadable; None if that text is the whole rest of the answer.
+        positional: the arguments without a name.
     """
 
     name: str
@@ -24,42 +24,42 @@ class WrittenCall:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Which names can be called at a place.
+    """The names that can be called at a position.
 
     Attributes:
-        known: those of the tools on offer, the longest first.
-        takes_unknown: what looks like a call of another tool is one, too.
-        takes_bare: a call needs nothing around it.
+        registered: the names of the offered tools, the longest first.
+        takes_unknown: whether a call of another tool counts, too.
+        takes_bare: whether a call may stand without brackets or tags.
     """
 
-    known: tuple[str, ...]
+    registered: tuple[str, ...]
     takes_unknown: bool = False
     takes_bare: bool = False
 
     def check(self, name: str) -> None:
-        """Raise Unreadable if nobody can be called by this name here."""
-        if not name or not (self.takes_unknown or name in self.known):
+        """Raise Unreadable unless the name can be called here."""
+        if not name or not (self.takes_unknown or name in self.registered):
             raise Unreadable
 
     def read(self, cursor: Cursor, pattern: re.Pattern[str], behind: str) -> str:
-        """Return the name written here, empty if there is none. Raises Unfinished."""
-        return self.read_known(cursor, behind) or cursor.take_match(pattern)
+        """Return the name at the cursor, empty without one. Raises Unfinished."""
+        return self.read_registered(cursor, behind) or cursor.take_match(pattern)
 
-    def read_known(self, cursor: Cursor, behind: str) -> str:
-        """Return the known name that is here with that behind it, empty if there is none. Raises Unfinished."""
-        for name in self.known:
+    def read_registered(self, cursor: Cursor, behind: str) -> str:
+        """Return the registered name at the cursor, followed by the given text, empty if none. Raises Unfinished."""
+        for name in self.registered:
             if cursor.take(name + behind):
                 cursor.position -= len(behind)
                 return name
         return ""
 
     def failed(self, cursor: Cursor, call: WrittenCall, arguments_at: int) -> WrittenCall:
-        """Return the call of a tool whose arguments, which began there, can't be read.
+        """Return the call of a tool whose arguments, from that position on, cannot be read.
 
         Raises:
-            Unreadable: nobody knows the tool, so it was no call.
+            Unreadable: the name is no registered tool, so it was no call.
         """
-        if call.name not in self.known:
+        if call.name not in self.registered:
             raise Unreadable
         cursor.position = arguments_at
         return replace(call, arguments=None)

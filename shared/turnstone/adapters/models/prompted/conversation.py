@@ -1,4 +1,4 @@
-"""A conversation with calls, told in messages that have none. Pure."""
+"""Rewrite a conversation with calls as messages without calls. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,20 +16,20 @@ from turnstone.domain.values.content import ContentItem, TextItem, items_of, tex
 
 def split_system(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:
     """Return the text of the system messages, and the other messages."""
-    said = [text_of(message.content) for message in messages if isinstance(message, SystemMessage)]
+    texts = [text_of(message.content) for message in messages if isinstance(message, SystemMessage)]
     others = tuple(message for message in messages if not isinstance(message, SystemMessage))
-    return "\n\n".join(text for text in said if text), others
+    return "\n\n".join(text for text in texts if text), others
 
 
-def told_without_calls(messages: Sequence[Message], form: ToolFormat) -> tuple[Message, ...]:
-    """Return the messages with calls written as text, and what tools returned told by the user.
+def without_calls(messages: Sequence[Message], form: ToolFormat) -> tuple[Message, ...]:
+    """Return the messages with calls as text, and tool responses as messages of the user.
 
-    What several tools returned is one message: many models take no two of a user, one after the other.
+    Responses of several tools become one message: many models accept no two messages of a user in a row.
     """
-    return tuple(_told(messages, form))
+    return tuple(_rewritten(messages, form))
 
 
-def _told(messages: Sequence[Message], form: ToolFormat) -> Iterator[Message]:
+def _rewritten(messages: Sequence[Message], form: ToolFormat) -> Iterator[Message]:
     names: dict[str, str] = {}
     returned: list[ToolResponseMessage] = []
     for message in messages:
@@ -37,20 +37,20 @@ def _told(messages: Sequence[Message], form: ToolFormat) -> Iterator[Message]:
             returned.append(message)
             continue
         if returned:
-            yield _told_by_user(returned, names)
+            yield _as_user_message(returned, names)
             returned = []
         if isinstance(message, CompletionMessage) and message.tool_calls:
             names |= {call.call_id: call.tool_name for call in message.tool_calls}
             message = _with_written_calls(message, form)
         yield message
     if returned:
-        yield _told_by_user(returned, names)
+        yield _as_user_message(returned, names)
 
 
 def _with_written_calls(message: CompletionMessage, form: ToolFormat) -> CompletionMessage:
-    """Return the message with its calls in its text; arguments that could not be read are shown as none.
+    """Return the message with its calls in its text; unreadable arguments are shown as none.
 
-    A call that the client read out of the text is there already.
+    A call that the client parsed from the text is there already.
     """
     calls = [
         (c.tool_name, c.arguments if isinstance(c.arguments, dict) else {})
@@ -61,7 +61,7 @@ def _with_written_calls(message: CompletionMessage, form: ToolFormat) -> Complet
     return message.model_copy(update={"content": text, "tool_calls": ()})
 
 
-def _told_by_user(returned: Sequence[ToolResponseMessage], names: Mapping[str, str]) -> UserMessage:
+def _as_user_message(returned: Sequence[ToolResponseMessage], names: Mapping[str, str]) -> UserMessage:
     items: list[ContentItem] = []
     for message in returned:
         items.append(TextItem(text=f"{names.get(message.call_id, 'A function')} returned:"))

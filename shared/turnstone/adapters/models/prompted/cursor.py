@@ -1,4 +1,4 @@
-"""A place in a text that a model is still writing: reading there may find that more has to come first. Pure."""
+"""Cursor in a text that a model is still writing: a read may need more text first. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -11,36 +11,36 @@ MOST_STEPS = 30_000  # a fraction of a second
 
 
 class Unfinished(Exception):
-    """What comes next decides, and it has not come yet."""
+    """More text is needed to decide."""
 
 
 @dataclass(slots=True)
 class Effort:
-    """How many more steps an answer is worth: a value read, a bracket expected, a place tried.
+    """The remaining steps for an answer: values read, brackets expected, positions tried.
 
-    It bounds the time that a model's text can take, which may open a call at every character.
+    Bounds the time spent on a model's text, which may open a call at every character.
     """
 
     left: int
 
     def spend(self, steps: int = 1) -> None:
-        """Take so many steps. Raises Unreadable if there were too few."""
+        """Spend steps. Raises Unreadable if too few are left."""
         self.left -= steps
         if self.left < 0:
             raise Unreadable
 
 
 class Unreadable(Exception):
-    """What is written here is not what was looked for, whatever follows."""
+    """The expected syntax is not here, whatever follows."""
 
 
 @dataclass(slots=True)
 class Cursor:
-    """Where to read on.
+    """The reading position.
 
     Attributes:
-        ending: whether more of the text may come, the model ended it, or it was cut off.
-        effort: that of the whole answer.
+        ending: whether more text may come, the model stopped, or the text was cut off.
+        effort: shared by the whole answer.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Cursor:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left. Raises Unfinished if that may change."""
+        """Whether the text is at its end. Raises Unfinished if that may change."""
         if self.position < len(self.text):
             return False
         if self.ending == "open":
@@ -59,11 +59,11 @@ class Cursor:
 
     @property
     def is_ended_by_model(self) -> bool:
-        """Whether the model stopped here, so that the brackets it left open can be taken for closed."""
+        """Whether the model stopped here, so that its open brackets count as closed."""
         return self.is_over and self.ending == "whole"
 
     def take(self, token: str) -> bool:
-        """Go behind the token if it is here; tell whether it was. Raises Unfinished if only its beginning is."""
+        """Consume the token if present; return whether it was. Raises Unfinished for a part of it."""
         if self.text.startswith(token, self.position):
             self.position += len(token)
             return True
@@ -73,11 +73,11 @@ class Cursor:
         return False
 
     def take_any(self, tokens: Iterable[str]) -> str:
-        """Return the first of the tokens that was here, empty if none was. Raises Unfinished."""
+        """Consume and return the first matching token, empty without a match. Raises Unfinished."""
         return next((token for token in tokens if self.take(token)), "")
 
     def take_match(self, pattern: re.Pattern[str]) -> str:
-        """Return what matches here, and go behind it. Raises Unfinished if the match might go on."""
+        """Consume and return the match. Raises Unfinished if the match may become longer."""
         match = pattern.match(self.text, self.position)
         end = match.end() if match else self.position
         if end == len(self.text) and self.ending == "open":
@@ -90,7 +90,7 @@ class Cursor:
         self.take_match(SPACES)
 
     def expect(self, token: str) -> None:
-        """Go behind the token. Raises Unreadable if something else is here."""
+        """Consume the token. Raises Unreadable if it is missing."""
         self.effort.spend()
         if not self.take(token):
             raise Unreadable

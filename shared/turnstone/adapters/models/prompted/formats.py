@@ -1,4 +1,4 @@
-"""The ways in which tools are told to a model in words. Pure."""
+"""Formats in which a model without native tools writes calls. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from turnstone.domain.agents.agents import ToolPromptFormat
 
 @dataclass(frozen=True, slots=True)
 class ToolFormat:
-    """How calls are written.
+    """A format of calls.
 
     Attributes:
-        how: what the model is told about it.
-        written: calls, given by name and arguments, as text.
-        read: the calls that begin at a place in a text.
-        is_bare: whether a call may stand in a line with nothing around it.
+        how: the instructions for the model.
+        written: formats calls, given by name and arguments, as text.
+        read: parses the calls at a position in a text.
+        is_bare: whether a call may stand alone in a line.
     """
 
     how: str

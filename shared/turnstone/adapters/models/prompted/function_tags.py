@@ -1,6 +1,6 @@
 """Calls in tags: `<function=NAME>{…}</function>`. Pure.
 
-Source: what Llama 3.1 to 3.3 answer when they are told to write tags: a missing `>` or end tag, a stray quote before
+Source: answers of Llama 3.1 to 3.3 instructed to write tags: a missing `>` or end tag, a stray quote before
 the end tag, the name in brackets or as an attribute.
 """
 
@@ -27,7 +27,7 @@ BEHIND_ARGUMENTS = re.compile(r"""[\s"')\]}>]*""")
 
 
 def written(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return the calls, given by name and arguments, as a model is told to write them."""
+    """Return the calls, given by name and arguments, in this format."""
     return "\n".join(
         f"<function={name}>{json.dumps(arguments, ensure_ascii=False)}</function>" for name, arguments in calls
     )
@@ -53,11 +53,11 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
 
 
 def _name(cursor: Cursor, names: Names) -> str:
-    """Return the name in the tag. Raises Unfinished, and Unreadable if the tag is another one."""
+    """Return the name in the tag. Raises Unfinished, or Unreadable for another tag."""
     if cursor.take("="):
-        known = names.read_known(cursor, ">")
-        if known:
-            return known
+        registered = names.read_registered(cursor, ">")
+        if registered:
+            return registered
     elif not (cursor.take_any(BEFORE_NAME) or _takes_attribute(cursor)):
         raise Unreadable
     cursor.take_match(QUOTE)
@@ -73,7 +73,7 @@ def _takes_attribute(cursor: Cursor) -> bool:
 
 
 def _arguments(cursor: Cursor) -> Mapping[str, Any]:
-    """Return what is between the tags: an object, one in brackets, or nothing. Raises Unfinished, Unreadable."""
+    """Return the content of the tags: an object, one in brackets, or nothing. Raises Unfinished, Unreadable."""
     if cursor.is_over:
         if cursor.ending == "cut":
             raise Unreadable

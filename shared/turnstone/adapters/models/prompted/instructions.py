@@ -1,8 +1,8 @@
-"""What a model without native tools is told about them, in its system message. Pure.
+"""Tool instructions in the system message of a model without native tools. Pure.
 
 Source: the Llama Stack contract. `append` adds ours to the agent's instructions; `replace` takes the instructions for
 the whole prompt, in which a placeholder stands for the descriptions of the functions. Its documents and its code write
-that placeholder differently; both are known.
+that placeholder differently; both are accepted.
 """
 
 import json
@@ -22,7 +22,7 @@ FREE_CHOICES = ("auto", "none")
 
 
 def system_text(instructions: str, tools: Sequence[ToolDef], form: ToolFormat, *, is_replaced: bool) -> str:
-    """Return the system message's text. With instructions that replace ours, they alone say how to call."""
+    """Return the system message's text. Instructions that replace ours define the format of calls alone."""
     if instructions and is_replaced:
         described = descriptions(tools)
         return PLACEHOLDER.sub(lambda _: described, instructions)
@@ -38,8 +38,8 @@ def descriptions(tools: Sequence[ToolDef]) -> str:
     return "\n".join(["These functions can be called:", *(_described(tool) for tool in tools)])
 
 
-def told_choice(tool_choice: str) -> str:
-    """Return what to tell of a choice that was made for the model, empty if it is free to choose."""
+def choice_instruction(tool_choice: str) -> str:
+    """Return the instruction for a fixed tool choice, empty for a free one."""
     if tool_choice in FREE_CHOICES:
         return ""
     if tool_choice == "required":

@@ -1,6 +1,6 @@
 """Calls as JSON objects, one a line: `{"type": "function", "name": …, "parameters": {…}}`. Pure.
 
-Source: what Llama 3.1 to 4 answer when they are told to write JSON: `arguments` for `parameters`, OpenAI's nesting in
+Source: answers of Llama 3.1 to 4 instructed to write JSON: `arguments` for `parameters`, OpenAI's nesting in
 `function`, lists of calls, arguments as a string of JSON, a last brace too few or too many.
 """
 
@@ -23,13 +23,13 @@ KEYS = frozenset((*NAME_KEYS, *ARGUMENT_KEYS, *OTHER_KEYS))
 
 
 def written(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return the calls, given by name and arguments, as a model is told to write them."""
+    """Return the calls, given by name and arguments, in this format."""
     objects = ({"type": "function", "name": name, "parameters": arguments} for name, arguments in calls)
     return "\n".join(json.dumps(call, ensure_ascii=False) for call in objects)
 
 
 def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
-    """Return the calls that begin here: of one object, or of a list of them. Raises Unfinished, Unreadable."""
+    """Return the calls that begin here: one object, or a list. Raises Unfinished, Unreadable."""
     if not cursor.take("["):
         return (_call(cursor, names),)
     calls: list[WrittenCall] = []
@@ -70,19 +70,19 @@ def _call(cursor: Cursor, names: Names) -> WrittenCall:
 
 
 def _close(cursor: Cursor, members: Mapping[str, Any]) -> None:
-    """Go behind the closing brace. Raises Unreadable if it is missing from what is not all there is of a call."""
+    """Consume the closing brace. Raises Unreadable if it is missing within an incomplete call."""
     is_complete = bool(_name_in(members)) and any(key in members for key in ARGUMENT_KEYS)
     if not (cursor.take("}") or is_complete or cursor.is_ended_by_model):
         raise Unreadable
 
 
 def _name_in(members: Mapping[str, Any]) -> str:
-    """Return the name, empty if the members tell none."""
+    """Return the name, empty if the members have none."""
     return next((members[key] for key in NAME_KEYS if isinstance(members.get(key), str)), "")
 
 
 def _call_in(members: Mapping[str, Any], names: Names) -> WrittenCall:
-    """Return the call that the members are. Raises Unreadable if they are none."""
+    """Return the members' call. Raises Unreadable if they form none."""
     nested = members.get("function")
     if isinstance(nested, dict):
         members = nested
@@ -90,15 +90,15 @@ def _call_in(members: Mapping[str, Any], names: Names) -> WrittenCall:
     names.check(name)
     key = next((key for key in ARGUMENT_KEYS if members.get(key) is not None), None)
     if key is None:
-        says_more = any(other not in KEYS for other in members)
-        if says_more or name not in names.known:
+        has_other_keys = any(other not in KEYS for other in members)
+        if has_other_keys or name not in names.registered:
             raise Unreadable
         return WrittenCall(name, {})
     return WrittenCall(name, _arguments_of(members[key]))
 
 
 def _arguments_of(value: Any) -> Mapping[str, Any] | str:
-    """Return the arguments, which may be an object, or one in a string; a text if they are neither."""
+    """Return the arguments, an object or one in a string; a text for anything else."""
     if isinstance(value, dict):
         return value
     if value == []:

@@ -1,7 +1,7 @@
-"""Values as models write them: JSON, Python's literals, and mixtures of both. Read by hand, so nothing is ever run.
+"""Parse values as models write them: JSON, Python's literals, and mixtures of both. Nothing is ever executed.
 
-Python's own reader is not used: it warns on standard error about escapes, quoting what the model wrote, and how deep it
-can go depends on the C stack.
+Python's own parser is not used: its warnings on standard error quote the model's text, and its maximum depth
+depends on the C stack.
 """
 
 import json
@@ -46,13 +46,13 @@ SCANNER = json.JSONDecoder(parse_float=_finite, parse_constant=_refused, strict=
 
 
 def read_value(cursor: Cursor, levels: int = MAX_DEPTH + 1) -> Any:
-    """Return the value that is written here: of lists and objects, strings, numbers, booleans and None.
+    """Return the value at the cursor: list, object, string, number, boolean or None.
 
-    Commas before a closing bracket are overlooked, and brackets left open where the model stopped.
+    Accepts commas before a closing bracket, and open brackets where the model stopped.
 
     Raises:
-        Unfinished: more of it may come.
-        Unreadable: it is no value, or nested too deep.
+        Unfinished: more of the value may come.
+        Unreadable: no value, or nested too deep.
     """
     cursor.effort.spend()
     if levels == 0:
@@ -74,10 +74,10 @@ def read_value(cursor: Cursor, levels: int = MAX_DEPTH + 1) -> Any:
 
 
 def _json(cursor: Cursor) -> Any:
-    """Return the whole list or object that is here, if all of it is JSON: most are, and this reader is the fastest.
+    """Return the whole list or object here, if it is valid JSON: the common case, and the fastest parser.
 
     Raises:
-        ValueError, RecursionError: it is not, or reading by hand would read something else.
+        ValueError, RecursionError: not JSON, or this module's parser would give another result.
     """
     value, end = SCANNER.raw_decode(cursor.text, cursor.position)
     if is_too_deep(value) or cursor.text.find("\\u", cursor.position, end) >= 0:
@@ -87,7 +87,7 @@ def _json(cursor: Cursor) -> Any:
 
 
 def read_key(cursor: Cursor) -> str:
-    """Return an object's key, quoted or not, and go behind its colon. Raises Unfinished, Unreadable."""
+    """Return an object's key, quoted or not, and consume its colon. Raises Unfinished, Unreadable."""
     quote = cursor.take_any(QUOTES)
     key = _string(cursor, quote) if quote else cursor.take_match(IDENTIFIER)
     cursor.skip_spaces()
@@ -96,10 +96,10 @@ def read_key(cursor: Cursor) -> str:
 
 
 def closes(cursor: Cursor, bracket: str) -> bool:
-    """Tell whether the bracket is here, after a comma or not, and go on to what comes next.
+    """Return whether the bracket is here, with or without a comma before it; consume up to the next element.
 
     Raises:
-        Unreadable: it is not, and there is no comma behind which something may follow.
+        Unreadable: the bracket is missing, and no comma separates a next element.
     """
     cursor.skip_spaces()
     if cursor.take(bracket) or cursor.is_ended_by_model:
@@ -131,7 +131,7 @@ def _items(cursor: Cursor, bracket: str, levels: int) -> list[Any]:
 
 
 def _string(cursor: Cursor, quote: str) -> str:
-    """Return the string whose opening quote was just taken."""
+    """Return the string after its opening quote."""
     match = STRING_ENDS[quote].match(cursor.text, cursor.position)
     if match is None:
         raise Unfinished if cursor.ending == "open" else Unreadable
@@ -140,7 +140,7 @@ def _string(cursor: Cursor, quote: str) -> str:
 
 
 def _decoded(body: str, quote: str) -> str:
-    """Return what the text between quotes says; escapes that no language knows stay as they are."""
+    """Return the decoded string; unrecognised escapes stay unchanged."""
     if "\\" not in body:
         return body
     try:

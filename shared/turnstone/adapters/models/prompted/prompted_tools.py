@@ -1,4 +1,4 @@
-"""Tools for models that have none of their own: told in words, and their calls read out of what the model writes."""
+"""Tools for models without native ones: described in the prompt, and their calls parsed from the model's text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import uuid4
@@ -6,92 +6,92 @@ from uuid import uuid4
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
 from turnstone.adapters.models.prompted.answers import AnswerText
 from turnstone.adapters.models.prompted.arguments import call_of
-from turnstone.adapters.models.prompted.conversation import split_system, told_without_calls
+from turnstone.adapters.models.prompted.conversation import split_system, without_calls
 from turnstone.adapters.models.prompted.formats import FORMATS
-from turnstone.adapters.models.prompted.instructions import system_text, told_choice
+from turnstone.adapters.models.prompted.instructions import choice_instruction, system_text
 from turnstone.domain.messages.messages import Message, SystemMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.ports.models import Capability, Inference
 
-OF_NATIVE_TOOLS = "parallel_tool_calls"  # which servers refuse where they are offered no tools
+OF_NATIVE_TOOLS = "parallel_tool_calls"  # fields that servers refuse in a request without tools
 
 
 class PromptedTools:
-    """Another Inference, whose models need no tools of their own where a question has a `tool_prompt_format`."""
+    """Wraps an Inference: a request with a `tool_prompt_format` needs no native tools of the model."""
 
     def __init__(self, inference: Inference) -> None:
         self._inference = inference
 
     def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
-        """Yield the answer as it arrives; what may be a call is held back until that is known. Raises ModelError.
+        """Yield the answer as it arrives; hold back a possible call until it is decided. Raises ModelError.
 
-        A model can only be told that it must call a tool: an answer without one is an answer all the same.
+        A required tool is an instruction only: an answer without a call is valid.
         """
         if request.tool_prompt_format is None:
             return self._inference.stream(request)
-        is_told = bool(request.tools) and request.tool_choice != "none"
-        asked = self._inference.stream(prompted(request))
-        return _with_calls(asked, request) if is_told else asked
+        has_tools = bool(request.tools) and request.tool_choice != "none"
+        parts = self._inference.stream(prompted(request))
+        return _with_calls(parts, request) if has_tools else parts
 
     def models(self) -> tuple[str, ...]:
-        """Return the ids of the models that can be asked. Raises ModelError."""
+        """Return the ids of the models. Raises ModelError."""
         return self._inference.models()
 
     def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
-        """Return what the targets can do."""
+        """Return the capabilities of the targets."""
         return self._inference.capabilities(targets)
 
 
 def prompted(request: InferenceRequest) -> InferenceRequest:
-    """Return the question as a model is asked that has no tools: everything about them is in the messages."""
-    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller knows
+    """Return the request for a model without tools: the messages contain everything about them."""
+    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     form = FORMATS[request.tool_prompt_format]
     tools = () if request.tool_choice == "none" else request.tools
     instructions, messages = split_system(request.messages)
     is_replaced = request.system_message_behavior == "replace"
     system = system_text(instructions, tools, form, is_replaced=is_replaced)
-    choice = told_choice(request.tool_choice) if tools else ""
+    choice = choice_instruction(request.tool_choice) if tools else ""
     text = "\n\n".join(part for part in (system, choice) if part)
-    told: tuple[Message, ...] = (SystemMessage(content=text),) if text else ()
+    head: tuple[Message, ...] = (SystemMessage(content=text),) if text else ()
     return request._replace(
-        messages=(*told, *told_without_calls(messages, form)),
+        messages=(*head, *without_calls(messages, form)),
         tools=(),
         tool_choice="auto",
         tool_prompt_format=None,
         system_message_behavior="append",
         extras={name: value for name, value in request.extras.items() if name != OF_NATIVE_TOOLS},
-        message_extras={},  # messages are others now, and at other places
+        message_extras={},  # the messages have changed in number and position
         tool_extras={},
     )
 
 
-def _with_calls(asked: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
-    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller knows
+def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     tools = {tool.name: tool for tool in request.tools}
     answer = AnswerText(request.tool_prompt_format, tools)
-    told: list[str] = []
-    for item in asked:
+    head: list[str] = []
+    for item in parts:
         if isinstance(item, TextChunk):
             text = answer.feed(item.text)
-            logprobs = item.logprobs  # of what the model wrote, be it an answer's text or a call
+            logprobs = item.logprobs  # both of an answer's text and of its calls
         else:
             text = answer.end(is_cut_off=item.message.stop_reason == "out_of_tokens")
             logprobs = ()
         if text:
-            told.append(text)
+            head.append(text)
         if text or logprobs:
             yield TextChunk(text, logprobs)
         if isinstance(item, Inferred):
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))
-            changes = {"content": "".join(told), "tool_calls": (*native, *written)}
+            changes = {"content": "".join(head), "tool_calls": (*native, *written)}
             yield item._replace(message=item.message.model_copy(update=changes))
 
 
 def with_other_ids(calls: Iterable[ToolCall], taken: frozenset[str]) -> Iterator[ToolCall]:
-    """Yield calls that the model made natively, unasked; ids that the history has, which it was not shown, change."""
+    """Yield native calls, which were not requested; rename ids used in the history, which the model did not see."""
     for call in calls:
         yield call.model_copy(update={"call_id": new_call_id()}) if call.call_id in taken else call
 

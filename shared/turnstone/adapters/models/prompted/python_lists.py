@@ -1,6 +1,6 @@
-"""Calls as Python writes them, in a list: `[NAME(PARAMETER=VALUE), …]`. Pure, and nothing of it is ever run.
+"""Calls as Python writes them, in a list: `[NAME(PARAMETER=VALUE), …]`. Pure; nothing is ever executed.
 
-Source: what Llama 3.2 to 4 answer when they are told to write Python: no brackets around a call, a bracket too few,
+Source: answers of Llama 3.2 to 4 instructed to write Python: no brackets around a call, a bracket too few,
 positional arguments, one dictionary, JSON's `true` and `null`, Llama 3.1's `NAME.call(…)`.
 """
 
@@ -24,16 +24,16 @@ CALL_METHOD = ".call"
 
 
 def written(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Return the calls, given by name and arguments, as a model is told to write them."""
+    """Return the calls, given by name and arguments, in this format."""
     return "[" + ", ".join(f"{name}({_written_arguments(arguments)})" for name, arguments in calls) + "]"
 
 
 def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
-    """Return the calls that begin here: of a list, or one alone where that may be. Raises Unfinished, Unreadable."""
+    """Return the calls that begin here: a list, or a bare call where permitted. Raises Unfinished, Unreadable."""
     if not cursor.take("["):
         if not names.takes_bare:
             raise Unreadable
-        return (_call(cursor, Names(names.known)),)
+        return (_call(cursor, Names(names.registered)),)
     calls: list[WrittenCall] = []
     while True:
         cursor.skip_spaces()
@@ -51,7 +51,7 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
 
 def _call(cursor: Cursor, names: Names) -> WrittenCall:
     name = names.read(cursor, NAME, "(")
-    if name not in names.known:
+    if name not in names.registered:
         name = name.removesuffix(CALL_METHOD)
     names.check(name)
     cursor.expect("(")
@@ -64,7 +64,7 @@ def _call(cursor: Cursor, names: Names) -> WrittenCall:
 
 
 def _arguments(cursor: Cursor) -> tuple[dict[str, Any], tuple[Any, ...]]:
-    """Return what is between the parentheses, by name and by position. Raises Unfinished, Unreadable."""
+    """Return the named and positional arguments in the parentheses. Raises Unfinished, Unreadable."""
     named: dict[str, Any] = {}
     positional: list[Any] = []
     cursor.skip_spaces()
@@ -85,7 +85,7 @@ def _arguments(cursor: Cursor) -> tuple[dict[str, Any], tuple[Any, ...]]:
 
 
 def _keyword(cursor: Cursor) -> str:
-    """Return the name in front of a value, `**` if a dictionary of them follows, empty if the value stands alone."""
+    """Return the name before a value, `**` before a dictionary of arguments, empty before a positional value."""
     if cursor.take("**"):
         return "**"
     start = cursor.position

@@ -1,7 +1,7 @@
-"""Runs code in the code interpreter of Amazon Bedrock AgentCore: a session of its own for each piece, ended after it.
+"""Run code in the code interpreter of Amazon Bedrock AgentCore: one session per piece of code, stopped after it.
 
-Source: StartCodeInterpreterSession, InvokeCodeInterpreter and StopCodeInterpreterSession as botocore describes them; of
-files that are listed and read, the examples of AgentCore's developer guide.
+Source: StartCodeInterpreterSession, InvokeCodeInterpreter and StopCodeInterpreterSession in botocore's service
+description; for listing and reading files, the examples of AgentCore's developer guide.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from turnstone.domain.tools.tool_runs import ProducedFile
     from turnstone.domain.values.stopping import StopSignal
 
-FILES_TIMEOUT_S = 20  # beside the code's own time, until a session that nobody stopped ends
+FILES_TIMEOUT_S = 20  # added to the code's own time, before an abandoned session ends
 MAX_FILES = 16
 MAX_BYTES = 8 * 1024 * 1024
 log = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ Result = dict[str, Any]
 
 
 class AgentCoreCode:
-    """Has AgentCore run code; no two pieces share a session, so none sees what another left, whoever's it is."""
+    """Runs code in AgentCore; each piece has its own session, isolated from all others."""
 
     def __init__(self, client: Callable[[int], Any], identifier: str) -> None:
-        """Prepare for it.
+        """Store the settings.
 
         Args:
-            client: makes a client that waits so many seconds for an answer; may raise StoreUnavailable.
-            identifier: of the interpreter, AWS's own or one of the account.
+            client: creates a client with a read timeout in seconds; may raise StoreUnavailable.
+            identifier: the interpreter, AWS's own or one of the account.
         """
         self._make_client = client
         self._identifier = identifier
@@ -50,10 +50,10 @@ class AgentCoreCode:
         self._clients: dict[int, Any] = {}
 
     def check(self) -> None:
-        """Return: whether AgentCore can be asked shows when it is, because each session costs."""
+        """Do nothing: each session costs money, so the first run shows whether AgentCore is reachable."""
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
-        """Return what came of it; its session is stopped by then. Raises ToolFailed."""
+        """Return the result, after stopping the session. Raises ToolFailed."""
         try:
             client = self._client(math.ceil(timeout_s))
             session_id = self._start(client, timeout_s)
@@ -64,8 +64,8 @@ class AgentCoreCode:
         except (ReadTimeoutError, SilentStream):
             return CodeRun("timed out", "", "")
         except ClientError as refusal:
-            code_told = refusal.response.get("Error", {}).get("Code", "unknown")
-            raise ToolFailed(f"AgentCore refused to run the code: {code_told}") from refusal
+            error_code = refusal.response.get("Error", {}).get("Code", "unknown")
+            raise ToolFailed(f"AgentCore refused to run the code: {error_code}") from refusal
         except StoreUnavailable as failure:
             raise ToolFailed(str(failure)) from failure
         except FAILURES as failure:
@@ -89,41 +89,41 @@ class AgentCoreCode:
         try:
             client.stop_code_interpreter_session(codeInterpreterIdentifier=self._identifier, sessionId=session_id)
         except (BotoCoreError, ClientError) as failure:
-            # it ends by its own time; until then it costs
+            # it ends by its own timeout; until then it costs money
             log.warning("session %s of AgentCore was not stopped: %s", session_id, type(failure).__name__)
 
     def _run(self, client: Any, session_id: str, code: str, stop: StopSignal | None) -> CodeRun:
-        def asked(name: str, **arguments: Any) -> Iterator[Result]:
-            if stop is not None and stop.is_given:
+        def invoked(name: str, **arguments: Any) -> Iterator[Result]:
+            if stop is not None and stop.is_set:
                 raise ToolFailed("the code was stopped, because the request was cancelled")
             answer = client.invoke_code_interpreter(
                 codeInterpreterIdentifier=self._identifier, sessionId=session_id, name=name, arguments=arguments
             )
-            with closing(answer["stream"]) as stream:  # one that is not read to its end holds its connection
+            with closing(answer["stream"]) as stream:  # an unread stream holds its connection
                 yield from (event["result"] for event in stream if "result" in event)
 
-        before = frozenset(_names(asked("listFiles", path="")))
-        run = _run_of(list(asked("executeCode", code=code, language="python")))
+        before = frozenset(_names(invoked("listFiles", path="")))
+        run = _run_of(list(invoked("executeCode", code=code, language="python")))
         try:
-            made = sorted(frozenset(_names(asked("listFiles", path=""))) - before)
-            wanted = made[: MAX_FILES - len(run.files)]
-            read = tuple(_files(asked("readFiles", paths=wanted))) if wanted else ()
-        except FAILURES as failure:  # what the code said is worth telling all the same
+            made = sorted(frozenset(_names(invoked("listFiles", path=""))) - before)
+            fetched = made[: MAX_FILES - len(run.files)]
+            read = tuple(_files(invoked("readFiles", paths=fetched))) if fetched else ()
+        except FAILURES as failure:  # the code's output is useful nevertheless
             return replace(run, note=f"the files it made can't be listed: {type(failure).__name__}")
         return _with_files(run, read, len(made) - len(read))
 
 
 def _run_of(results: list[Result]) -> CodeRun:
-    told = [result.get("structuredContent", {}) for result in results]
+    outputs = [result.get("structuredContent", {}) for result in results]
     blocks = [block for result in results for block in result.get("content", [])]
-    stdout = "".join(part.get("stdout", "") for part in told)
-    stderr = "".join(part.get("stderr", "") for part in told)
-    exit_codes = [part["exitCode"] for part in told if "exitCode" in part]
+    stdout = "".join(part.get("stdout", "") for part in outputs)
+    stderr = "".join(part.get("stderr", "") for part in outputs)
+    exit_codes = [part["exitCode"] for part in outputs if "exitCode" in part]
     exit_code = exit_codes[-1] if exit_codes else None
     is_error = bool(exit_code) or any(result.get("isError") for result in results)
-    said = "\n".join(block["text"] for block in blocks if block["type"] == "text" and "text" in block)
-    if not (stdout or stderr):  # which of both it was, nobody told
-        stdout, stderr = ("", said) if is_error else (said, "")
+    output = "\n".join(block["text"] for block in blocks if block["type"] == "text" and "text" in block)
+    if not (stdout or stderr):  # AgentCore does not report which of the two
+        stdout, stderr = ("", output) if is_error else (output, "")
     shown = [block for block in blocks if block["type"] == "image" and "data" in block]
     images = [_image(number, block) for number, block in enumerate(shown[:MAX_FILES], 1)]
     return CodeRun("error" if is_error else "completed", stdout, stderr, exit_code, tuple(images))
@@ -159,7 +159,7 @@ def _path(uri: str) -> str:
 def _with_files(run: CodeRun, read: tuple[ProducedFile, ...], left_out: int) -> CodeRun:
     kept: list[ProducedFile] = []
     for file in (*run.files, *read):
-        if sum(len(known.body) for known in kept) + len(file.body) <= MAX_BYTES:
+        if sum(len(other.body) for other in kept) + len(file.body) <= MAX_BYTES:
             kept.append(file)
         else:
             left_out += 1

@@ -1,4 +1,4 @@
-"""The client that AgentCore is asked with: it waits for code that takes its time, and runs nothing twice."""
+"""Client for AgentCore: long timeouts for slow code, no retries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def build_agentcore_client(clients: AwsClients, region: str | None, silence_time
     """Return a client of `bedrock-agentcore`.
 
     Args:
-        region: None for that of this process.
-        silence_timeout_s: how long code may run without a word.
+        region: None for this process's region.
+        silence_timeout_s: how long code may run without output.
 
     Raises:
-        StoreUnavailable: the region or something else it needs isn't known.
+        StoreUnavailable: the region or another setting is missing.
     """
     config = botocore.config.Config(
         connect_timeout=CONNECT_TIMEOUT_S,

@@ -1,4 +1,4 @@
-"""A limit of calls at a time, fair among tenants: further calls wait for a place, each for a bounded time."""
+"""Limit of concurrent calls, fair among tenants: further calls wait for a slot, each for a bounded time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class _Waiter:
-    """A call that waits. `is_settled` is set when it has a place, or when its caller gave up."""
+    """A waiting call. `is_settled` is set when it has a slot, or when its caller is cancelled."""
 
     def __init__(self) -> None:
         self.is_settled = Event()
-        self.has_place = False
+        self.has_slot = False
 
 
 class CallLimit:
-    """So many places. A free one goes to the tenant that holds the fewest, among equals in turns.
+    """A fixed number of slots. A free one goes to the tenant with the fewest, in turns among equals.
 
-    One tenant never holds all of them where there are two or more: a quarter, and at least one, is left to others.
+    One tenant never holds all of them if there are two or more: a quarter, and at least one, is left to others.
     """
 
     def __init__(self, most: int) -> None:
@@ -37,18 +37,18 @@ class CallLimit:
         self._waiting: dict[str, deque[_Waiter]] = {}
 
     @contextmanager
-    def place(self, tenant: str, wait_s: float, stop: StopSignal | None) -> Iterator[float]:
-        """Hold a place within the block; yield for how many seconds it was waited for, 0 if it was free.
+    def slot(self, tenant: str, wait_s: float, stop: StopSignal | None) -> Iterator[float]:
+        """Hold a slot within the block; yield the seconds waited for it, 0 if it was free.
 
         Raises:
-            ToolFailed: no place became free in this time, or the call was cancelled while it waited.
+            ToolFailed: no slot became free in time, or the call was cancelled while waiting.
         """
         waiter = _Waiter()
         began = time.monotonic()
         with self._lock:
             self._waiting.setdefault(tenant, deque()).append(waiter)
             self._admit()
-            is_free = waiter.has_place
+            is_free = waiter.has_slot
         try:
             if not is_free:
                 self._wait(waiter, wait_s, stop)
@@ -62,9 +62,9 @@ class CallLimit:
             if stop is not None:
                 stack.enter_context(stop.heeded_by(waiter.is_settled.set))
             waiter.is_settled.wait(wait_s)
-        if waiter.has_place:
+        if waiter.has_slot:
             return
-        if stop is not None and stop.is_given:
+        if stop is not None and stop.is_set:
             raise ToolFailed("the code was not run: the call was cancelled while it waited for a place")
         calls = "one call" if self.most == 1 else f"{self.most} calls"
         raise ToolFailed(
@@ -73,9 +73,9 @@ class CallLimit:
         )
 
     def _leave(self, tenant: str, waiter: _Waiter) -> None:
-        if waiter.has_place:
+        if waiter.has_slot:
             self._held[tenant] -= 1
-            self._held += Counter()  # drops tenants that hold none
+            self._held += Counter()  # drops tenants without slots
             self._admit()
             return
         queue = self._waiting[tenant]
@@ -84,16 +84,16 @@ class CallLimit:
             del self._waiting[tenant]
 
     def _admit(self) -> None:
-        """Give free places to waiting calls."""
+        """Assign free slots to waiting calls."""
         while self._held.total() < self.most:
             eligible = [tenant for tenant in self._waiting if self._held[tenant] < self._share]
             if not eligible:
                 return
-            tenant = min(eligible, key=self._held.__getitem__)  # of several the one that waits in front
+            tenant = min(eligible, key=self._held.__getitem__)  # among several, the first in the queue
             queue = self._waiting.pop(tenant)
             waiter = queue.popleft()
             if queue:
-                self._waiting[tenant] = queue  # behind the others
+                self._waiting[tenant] = queue  # after the others
             self._held[tenant] += 1
-            waiter.has_place = True
+            waiter.has_slot = True
             waiter.is_settled.set()

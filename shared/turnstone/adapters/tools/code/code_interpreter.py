@@ -1,6 +1,6 @@
-"""The toolgroup `builtin::code_interpreter`: Python that a model wrote is run, and it reads what came of it.
+"""Toolgroup `builtin::code_interpreter`: run a model's Python code and return its output.
 
-Source: of the answer's form, the tool of that name of Llama Stack's in September 2024.
+Source: the form of the result, from the tool of that name in Llama Stack of September 2024.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from turnstone.domain.tools.tools import ToolDef, ToolParameter
 
 GROUP = "builtin::code_interpreter"
 MAX_CODE_CHARACTERS = 200_000
-ANSWERED_WITHIN = 0.9  # of its time, if the call had to wait: its code is ended while somebody still takes the answer
+ANSWERED_WITHIN = 0.9  # part of a delayed call's time: its code ends while the caller still accepts the result
 CODE_INTERPRETER = ToolDef(
     name="code_interpreter",
     description=(
@@ -36,14 +36,14 @@ CODE_INTERPRETER = ToolDef(
 
 
 class CodeInterpreter:
-    """Runs code, each call for itself, within its time and the limit of calls at a time."""
+    """Runs each call's code separately, within its timeout and the limit of concurrent calls."""
 
     def __init__(self, runner: CodeRunner, timeout_s: float, limit: CallLimit | None = None) -> None:
-        """Take what runs the code.
+        """Take the code runner.
 
         Args:
-            timeout_s: the most that a piece of code may take.
-            limit: of the calls at a time, None where their memory is not this machine's.
+            timeout_s: the maximum time of a piece of code.
+            limit: the limit of concurrent calls, None where their memory is not this machine's.
         """
         self._runner = runner
         self._timeout_s = timeout_s
@@ -51,8 +51,8 @@ class CodeInterpreter:
         self._lock = Lock()
         self._is_checked = False
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 # the same for everybody
-        """Return the tool. Raises ToolgroupUnavailable where code can't be run safely."""
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 # the same for every caller
+        """Return the tool. Raises ToolgroupUnavailable where code cannot be run safely."""
         with self._lock:
             if not self._is_checked:
                 try:
@@ -63,7 +63,7 @@ class CodeInterpreter:
         return (CODE_INTERPRETER,)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
-        """Return what the code wrote, how it ended, and the files it left. Raises ToolFailed."""
+        """Return the code's output, its end, and its files. Raises ToolFailed."""
         if invocation.call.tool_name != CODE_INTERPRETER.name:
             raise ToolFailed(f"there is no tool {invocation.call.tool_name!r} here")
         code = invocation.arguments.get("code")
@@ -71,23 +71,23 @@ class CodeInterpreter:
             raise ToolFailed("code: send the Python code to run, as a string")
         if len(code) > MAX_CODE_CHARACTERS:
             raise ToolFailed(f"code: send at most {MAX_CODE_CHARACTERS} characters")
-        with self._place(invocation) as waited_s:
+        with self._slot(invocation) as waited_s:
             left_s = invocation.timeout_s * ANSWERED_WITHIN - waited_s if waited_s else invocation.timeout_s
             timeout_s = min(self._timeout_s, left_s)
             run = self._runner.run(code, timeout_s, invocation.stop)
         run = replace(run, files=named_apart(run.files))
         metadata = {"status": run.status, "exit_code": run.exit_code}
-        return ToolResult(_told(run, timeout_s), metadata, run.files)
+        return ToolResult(_report(run, timeout_s), metadata, run.files)
 
-    def _place(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
-        """Return what holds a place for the call. The code keeps its own time, or half of the call's, to run in."""
+    def _slot(self, invocation: ToolInvocation) -> AbstractContextManager[float]:
+        """Return a slot for the call. A delayed call keeps the code's timeout, or half of its own."""
         if self._limit is None:
             return nullcontext(0.0)
         wait_s = max(invocation.timeout_s * ANSWERED_WITHIN - self._timeout_s, invocation.timeout_s / 2)
-        return self._limit.place(invocation.asker.tenant, wait_s, invocation.stop)
+        return self._limit.slot(invocation.asker.tenant, wait_s, invocation.stop)
 
 
-def _told(run: CodeRun, timeout_s: float) -> str:
+def _report(run: CodeRun, timeout_s: float) -> str:
     lines: list[str] = [run.status]
     for name, text in (("stdout", run.stdout), ("stderr", run.stderr)):
         if text:

@@ -1,4 +1,4 @@
-"""Code that a model wrote, run: what runs it, and what came of it."""
+"""Run a model's code: the port of a runner, and its result."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CUT = "\n[... the middle is left out ...]\n"
 
 @dataclass(frozen=True, slots=True)
 class CodeRun:
-    """What came of a piece of code.
+    """The result of a piece of code.
 
     Attributes:
-        exit_code: None where it was ended, or where nobody told.
-        note: what else to tell whoever wrote it.
+        exit_code: None if the code was ended, or its exit code is missing.
+        note: a further message for the code's author.
     """
 
     status: Literal["completed", "error", "timed out"]
@@ -31,21 +31,21 @@ class CodeRun:
 
 
 class CodeRunner(Protocol):
-    """Where code is run."""
+    """Runs code."""
 
     def check(self) -> None:
-        """Return if code can be run. Raises ToolFailed, which tells why not."""
+        """Return if code can be run. Raises ToolFailed with the reason otherwise."""
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
-        """Return what came of it; that it failed, or took too long, is an answer.
+        """Return the result; failed code and a timeout are results, too.
 
         Raises:
-            ToolFailed: it was not run, or nobody wants to know any more.
+            ToolFailed: the code was not run, or the call was cancelled.
         """
 
 
 def shortened(text: str) -> str:
-    """Return a text as long as one that is kept may be: its beginning and its end."""
+    """Return the beginning and the end of a text that is too long to store."""
     if len(text) <= MAX_CHARACTERS:
         return text
     half = MAX_CHARACTERS // 2

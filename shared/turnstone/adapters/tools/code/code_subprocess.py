@@ -1,8 +1,8 @@
-"""Runs code on this machine: in a process that shuts itself in before it looks at the code, see `jail`.
+"""Run code on this machine, in a process that jails itself before it reads the code, see `jail`.
 
-What is guaranteed, on Linux from 5.14 on, on x86-64 and 64-bit ARM, where users may make namespaces of their own: the
-code reaches no network and no other process; sees Python, its packages and the system's libraries, and of other files
-not even whether they are there; writes to one folder in memory; starts no programs; and ends in time, all of it.
+Guarantees, on Linux from 5.14 on, on x86-64 and 64-bit ARM, where users may create namespaces of their own: the
+code reaches no network and no other process; sees Python, its packages and the system's libraries, and not even the
+existence of other files; writes to one folder in memory; starts no programs; and all of it ends in time.
 Where the kernel refuses any part of that, no code is run: on macOS and Windows, in most containers and in Lambda.
 """
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from turnstone.domain.values.stopping import StopSignal
 
 MACHINES = ("x86_64", "aarch64")
-# what a stream may come to before its code is ended: it can't be stopped from writing, only from going on
+# limit of a stream before its code is ended: a write cannot be prevented, only the next one
 MAX_STREAM_BYTES = 16 * 1024 * 1024
 MAX_RESULT_BYTES = 9 * 1024 * 1024
 KEPT_BYTES = 4 * MAX_CHARACTERS
 CHECK_TIMEOUT_S = 10.0
-FIRST_CODE = "bytearray(1_000_000)"  # shows that there is memory beside what Python takes itself
+FIRST_CODE = "bytearray(1_000_000)"  # shows that there is memory next to Python's own
 END_TIMEOUT_S = 5.0
 ENVIRONMENT = {
     "HOME": "/tmp/work",  # noqa: S108 # in the jail
     "TMPDIR": "/tmp",  # noqa: S108 # in the jail
     "LANG": "C.UTF-8",
-    # a thread for each processor would take memory that the code does not have, and no time less of what it has
+    # a thread for each processor would take memory that the code does not have, without saving time
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
@@ -62,26 +62,26 @@ class JailedCode:
     """Runs each piece of code in a jail of its own."""
 
     def __init__(self, memory_mb: int, hidden: Sequence[Path] = ()) -> None:
-        """Prepare for it.
+        """Store the settings.
 
         Args:
-            memory_mb: how much memory the process may have that runs the code.
-            hidden: folders that code must not see even if they are among Python's or the system's own.
+            memory_mb: the memory limit of the code's process.
+            hidden: folders that code must not see even if they are part of Python's or the system's own.
         """
         self._memory_bytes = memory_mb * 1024 * 1024
         self._hidden = [str(folder.resolve()) for folder in hidden]
 
     def check(self) -> None:
-        """Return if there can be jails here. Raises ToolFailed, which tells why not."""
+        """Return if this machine supports jails. Raises ToolFailed with the reason otherwise."""
         first = self.run(FIRST_CODE, CHECK_TIMEOUT_S, None)
         if first.status != "completed":
             raise ToolFailed(f"code can't be run on this server: {first.note or first.stderr or first.status}")
 
     def run(self, code: str, timeout_s: float, stop: StopSignal | None) -> CodeRun:
-        """Return what came of it. It has ended by then, however it did, and nothing of it is left.
+        """Return the result. The code has ended by then in any case, and nothing of it is left.
 
         Raises:
-            ToolFailed: this machine can't shut it in, or nobody wants to know any more.
+            ToolFailed: this machine cannot jail the code, or the call was cancelled.
         """
         if sys.platform != "linux" or os.uname().machine not in MACHINES:
             raise ToolFailed("code can't be run on this server: only Linux, on x86-64 or 64-bit ARM, can isolate it")
@@ -91,7 +91,7 @@ class JailedCode:
             if stop is not None:
                 heeding.enter_context(stop.heeded_by(running.end))
             running.watch(time.monotonic() + timeout_s)
-        if stop is not None and stop.is_given:
+        if stop is not None and stop.is_set:
             raise ToolFailed("the code was stopped, because the request was cancelled")
         return running.outcome()
 
@@ -106,7 +106,7 @@ def _python() -> dict[str, object]:
 
 
 class _Running:
-    """A jail and what comes out of it: two streams, and what it tells when it ends."""
+    """A running jail and its output: two streams, and a report at the end."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         result, result_end = os.pipe()
@@ -136,11 +136,11 @@ class _Running:
         )
 
     def end(self) -> None:
-        """Have all of it end, at once."""
+        """Kill all of its processes at once."""
         self._process.terminate()
 
     def watch(self, deadline: float) -> None:
-        """Return when it has ended, by itself or at the deadline. Raises ToolFailed if it can't be ended."""
+        """Return after the end, by itself or at the deadline. Raises ToolFailed if the jail cannot be ended."""
         with self._process, self._result, selectors.DefaultSelector() as selector:
             opened = {"stdout": self._process.stdout, "stderr": self._process.stderr, "result": self._result}
             for name, file in opened.items():
@@ -162,29 +162,29 @@ class _Running:
                         self.end()
 
     def outcome(self) -> CodeRun:
-        """Return what came of it. Raises ToolFailed if it was never run."""
+        """Return the result. Raises ToolFailed if the code was never run."""
         line, _, bodies = bytes(self._streams["result"].beginning).partition(b"\n")
-        told = json.loads(line) if line else {}
-        if "refused" in told:
-            log.warning("code can't be shut in: %s", told["detail"])
-            raise ToolFailed(f"code can't be run on this server, because it can't be isolated: {told['refused']}")
+        report = json.loads(line) if line else {}
+        if "refused" in report:
+            log.warning("code can't be shut in: %s", report["detail"])
+            raise ToolFailed(f"code can't be run on this server, because it can't be isolated: {report['refused']}")
         stdout, stderr = self._streams["stdout"], self._streams["stderr"]
         if self._is_late:
             return CodeRun("timed out", stdout.text, stderr.text)
         if max(stdout.size, stderr.size) > MAX_STREAM_BYTES:
             return CodeRun("error", stdout.text, stderr.text, note="it was ended, because it wrote without end")
-        if "exit_code" not in told:
+        if "exit_code" not in report:
             raise ToolFailed("the code's process ended before the code did")
         files, start = [], 0
-        for name, size in told["files"]:
+        for name, size in report["files"]:
             files.append(produced_file(name, bodies[start : start + size]))
             start += size
-        note = f"{told['left_out']} more files were left out: too many, or too large" if told["left_out"] else ""
-        return _ended(told["exit_code"], CodeRun("completed", stdout.text, stderr.text, 0, tuple(files), note))
+        note = f"{report['left_out']} more files were left out: too many, or too large" if report["left_out"] else ""
+        return _ended(report["exit_code"], CodeRun("completed", stdout.text, stderr.text, 0, tuple(files), note))
 
 
 class _Stream:
-    """The beginning and the end of what came, each of so many bytes."""
+    """The beginning and the end of an output, each limited in bytes."""
 
     def __init__(self, kept_bytes: int) -> None:
         self._kept_bytes = kept_bytes
@@ -193,7 +193,7 @@ class _Stream:
         self.size = 0
 
     def add(self, piece: bytes) -> int:
-        """Take what came next; return how much it was in all."""
+        """Append output; return the total number of bytes."""
         self.size += len(piece)
         room = self._kept_bytes - len(self.beginning)
         self.beginning += piece[:room]
@@ -218,7 +218,7 @@ def _ended(exit_code: int, run: CodeRun) -> CodeRun:
 
 
 def _name_of(signal_number: int) -> str:
-    """Return the signal's name; most of those in real time have none."""
+    """Return the signal's name; most real-time signals have none."""
     try:
         return signal.Signals(signal_number).name
     except ValueError:

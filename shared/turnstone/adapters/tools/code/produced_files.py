@@ -1,4 +1,4 @@
-"""Files that code made, as they leave it: under a name that is one everywhere, with a type told by it."""
+"""Files produced by code: a portable name, and a media type from the name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from turnstone.domain.tools.tool_runs import ProducedFile
 MAX_NAME = 120
 NOT_IN_NAMES = re.compile(r"[^\w.()+-]+")
 UNKNOWN = "application/octet-stream"
-# of this package alone: the tables of the machine differ from one to the other
+# our own table: those of machines differ
 TYPES = mimetypes.MimeTypes()
 TYPES.add_type("text/markdown", ".md")
 TYPES.add_type("application/vnd.apache.parquet", ".parquet")
@@ -20,7 +20,7 @@ TYPES.add_type("application/x-ndjson", ".jsonl")
 
 
 def produced_file(name: str, body: bytes, mime_type: str | None = None) -> ProducedFile:
-    """Return the file, its type told by its name unless it is known."""
+    """Return the file, with a media type from its name unless one is given."""
     kept = NOT_IN_NAMES.sub("_", name.rpartition("/")[2])
     stem, dot, ending = kept.rpartition(".")
     if len(kept) > MAX_NAME:
@@ -29,7 +29,7 @@ def produced_file(name: str, body: bytes, mime_type: str | None = None) -> Produ
 
 
 def named_apart(files: Iterable[ProducedFile]) -> tuple[ProducedFile, ...]:
-    """Return the files, those with a number before their name whose name another has already."""
+    """Return the files, with a number before each duplicate name."""
     named: dict[str, ProducedFile] = {}
     for file in files:
         name, number = file.name, 2

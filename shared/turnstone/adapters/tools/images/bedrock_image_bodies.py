@@ -1,4 +1,4 @@
-"""What Bedrock's image models are asked with: Nova Canvas, Titan Image Generator, and those of Stability AI.
+"""Request bodies of Bedrock's image models: Nova Canvas, Titan Image Generator, and those of Stability AI.
 
 Source: the inference parameters of these models in Bedrock's user guide.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from turnstone.adapters.tools.images.images import ImageRequest
 
-# the model, maybe behind the region of an inference profile
+# the model, possibly after the region of an inference profile
 AMAZON = re.compile(r"(?:[a-z-]+\.)?amazon\.(?:nova-canvas|titan-image-generator)-")
 STABILITY = re.compile(r"(?:[a-z-]+\.)?stability\.(?:stable-image-(?:core|ultra)|sd3)-")
 RATIOS = ("16:9", "1:1", "21:9", "2:3", "3:2", "4:5", "5:4", "9:16", "9:21")
@@ -21,10 +21,10 @@ Body = Callable[[ImageRequest], Mapping[str, Any]]
 
 
 def body_of(model: str, size: str) -> Body:
-    """Return what makes the bodies that a model is asked with.
+    """Return the function that creates the model's request bodies.
 
     Raises:
-        ValueError: how it is asked isn't known, or it makes no images of that size.
+        ValueError: the model is not supported, or not in that size.
     """
     width, height = map(int, size.split("x"))
     if AMAZON.match(model):
@@ -43,8 +43,8 @@ def body_of(model: str, size: str) -> Body:
 
 def _body_for_amazon(request: ImageRequest, width: int, height: int) -> Mapping[str, Any]:
     config = {"numberOfImages": 1, "width": width, "height": height, "seed": request.seed}
-    told = {"text": request.prompt}
-    return {"taskType": "TEXT_IMAGE", "textToImageParams": told, "imageGenerationConfig": config}
+    text_params = {"text": request.prompt}
+    return {"taskType": "TEXT_IMAGE", "textToImageParams": text_params, "imageGenerationConfig": config}
 
 
 def _body_for_stability(request: ImageRequest, ratio: str) -> Mapping[str, Any]:

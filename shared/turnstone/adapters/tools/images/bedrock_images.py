@@ -1,4 +1,4 @@
-"""Image models of Amazon Bedrock, asked by InvokeModel.
+"""Image models of Amazon Bedrock, through InvokeModel.
 
 Source: the inference parameters of these models in Bedrock's user guide.
 """
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, refusal_of
-from turnstone.adapters.outgoing.connections import Line, asking_over
+from turnstone.adapters.aws.bedrock_errors import FAILURES, BedrockCall, refusal_of
+from turnstone.adapters.outgoing.connections import Line, cuttable_by
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.adapters.tools.images.bedrock_image_bodies import body_of
 from turnstone.adapters.tools.images.images import MAX_IMAGE_BYTES, ImageRequest, image_of
@@ -26,13 +26,13 @@ class BedrockImages:
     """One image model of one region."""
 
     def __init__(self, client: Callable[[], Any], model: str, size: str) -> None:
-        """Ask for nothing yet.
+        """Create the model without connecting.
 
         Args:
-            client: returns a client that `build_bedrock_client` made: its lines can be cut.
+            client: returns a client from `build_bedrock_client`: its connections can be cut.
 
         Raises:
-            ValueError: how the model is asked isn't known, or it makes no images of that size.
+            ValueError: the model is not supported, or not in that size.
         """
         self._client = client
         self._model = model
@@ -41,7 +41,7 @@ class BedrockImages:
     def generate(self, request: ImageRequest) -> bytes:
         """Return the image. Raises ModelError."""
         line = Line()
-        with (request.stop or StopSignal()).heeded_by(line.cut), asking_over(line):
+        with (request.stop or StopSignal()).heeded_by(line.cut), cuttable_by(line):
             return _image_in(self._answer(request))
 
     def _answer(self, request: ImageRequest) -> bytes:
@@ -59,7 +59,7 @@ class BedrockImages:
             finally:
                 body.close()
         except FAILURES as failure:
-            refused = refusal_of(failure, Asked(self._model, client.meta.region_name, quote))
+            refused = refusal_of(failure, BedrockCall(self._model, client.meta.region_name, quote))
             raise refused.error from refused.cause
         if len(answer) > MAX_ANSWER_BYTES:
             raise ModelFailed(f"the answer of the image model is over the limit of {MAX_ANSWER_BYTES} bytes")
@@ -67,16 +67,16 @@ class BedrockImages:
 
 
 def _image_in(answer: bytes) -> bytes:
-    """Return the image that an answer holds. Raises ModelFailed, saying why it was withheld if that is told."""
+    """Return the image of an answer. Raises ModelFailed, with the provider's reason if it withheld the image."""
     try:
-        told = json.loads(answer)
+        parsed = json.loads(answer)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise ModelFailed("the image model answered with something that holds no image")
-    reasons = told.get("finish_reasons")
-    withheld = told.get("error") or (reasons[0] if isinstance(reasons, list) and reasons else None)
+    reasons = parsed.get("finish_reasons")
+    withheld = parsed.get("error") or (reasons[0] if isinstance(reasons, list) and reasons else None)
     if withheld:
         raise ModelFailed(f"the image model made no image: {quoted(str(withheld), ())}")
-    images = told.get("images")
+    images = parsed.get("images")
     return image_of(images[0] if isinstance(images, list) and images else None)

@@ -1,4 +1,4 @@
-"""Models that make images: what they are asked, and what counts as an image."""
+"""Port of image models: their requests, and the accepted image formats."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MAX_IMAGE_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """One question to an image model.
+    """A request to an image model.
 
     Attributes:
-        seed: the same one makes the same image of the same prompt, where a model takes one; below 2**29.
-        stop: tells that nobody wants the image any more.
+        seed: the same seed and prompt give the same image, where the model supports seeds; below 2**29.
+        stop: cancels the request.
     """
 
     prompt: str
@@ -33,14 +33,14 @@ class ImageRequest:
 
 
 class ImageModel(Protocol):
-    """A model that makes images of a size."""
+    """A model that generates images of a fixed size."""
 
     def generate(self, request: ImageRequest) -> bytes:
-        """Return an image as a file has it. Raises ModelError."""
+        """Return the bytes of an image file. Raises ModelError."""
 
 
 def kind_of(image: bytes) -> ImageKind:
-    """Return what kind of image it is, by how it begins. Raises ModelFailed if it is none."""
+    """Return the image's format from its first bytes. Raises ModelFailed for anything else."""
     kind = find_image_kind(image)
     if kind is None:
         raise ModelFailed("the image model answered with something other than a PNG, JPEG, GIF or WebP image")
@@ -48,7 +48,7 @@ def kind_of(image: bytes) -> ImageKind:
 
 
 def image_of(text: Any) -> bytes:
-    """Return what a base64 text holds. Raises ModelFailed if it holds nothing, or more than an image may have."""
+    """Return the image of a base64 text. Raises ModelFailed for an empty or oversized one."""
     if not isinstance(text, str) or not text:
         raise ModelFailed("the image model answered without an image")
     if len(text) > MAX_IMAGE_BYTES * 4 // 3 + 4:

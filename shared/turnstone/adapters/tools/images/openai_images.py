@@ -1,4 +1,4 @@
-"""Image models of a server that speaks OpenAI's API.
+"""Image models of a server with the OpenAI API.
 
 Source: the OpenAI API reference.
 """
@@ -16,7 +16,7 @@ from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import InferenceRequest
 
-# these answer by value only, and refuse to be asked for it
+# these models answer by value only, and refuse the parameter for it
 BY_VALUE_ONLY = ("gpt-image-", "chatgpt-image-")
 
 
@@ -26,7 +26,7 @@ class OpenAICompatibleImages:
     def __init__(
         self, base_url: str, access: ModelAccess, model: str, size: str, timeout_s: float = SILENCE_TIMEOUT_S
     ) -> None:
-        """Connect to nothing yet; for what is told see `OpenAICompatibleInference`. Raises ValueError."""
+        """Create the model without connecting; arguments as of `OpenAICompatibleInference`. Raises ValueError."""
         self._server = OpenAICompatibleInference(base_url, access, timeout_s)
         self._model = model
         self._size = size
@@ -36,14 +36,14 @@ class OpenAICompatibleImages:
         body: dict[str, Any] = {"model": self._model, "prompt": request.prompt, "n": 1, "size": self._size}
         if not self._model.rpartition("/")[2].startswith(BY_VALUE_ONLY):
             body["response_format"] = "b64_json"
-        # as a message, so that what the server repeats of it in an error is not shown
-        told = (UserMessage(content=request.prompt),)
-        asking = InferenceRequest(self._model, told, provider_data=request.provider_data, stop=request.stop)
-        return _image_in(self._server.posted("/images/generations", body, asking))
+        # as a message, so that the server's error text cannot show it
+        quoted = (UserMessage(content=request.prompt),)
+        wrapped = InferenceRequest(self._model, quoted, provider_data=request.provider_data, stop=request.stop)
+        return _image_in(self._server.posted("/images/generations", body, wrapped))
 
 
 def _image_in(answer: bytes) -> bytes:
-    """Return the image that an answer holds. Raises ModelFailed."""
+    """Return the image of an answer. Raises ModelFailed."""
     try:
         entry = mapping_of(mapping_of(json.loads(answer))["data"][0])
     except (ValueError, TypeError, LookupError, RecursionError) as exc:

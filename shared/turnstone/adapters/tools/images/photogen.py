@@ -1,4 +1,4 @@
-"""The toolgroup `builtin::photogen`: images, made by the model that the operator names."""
+"""Toolgroup `builtin::photogen`: images from the model that the operator configured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from turnstone.domain.tools.tool_runs import ProducedFile, ToolAsker, ToolInvoca
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.domain.values.stopping import StopSignal
 
-SEEDS = 2**29  # what every model takes that takes seeds
+SEEDS = 2**29  # accepted by every model with seeds
 PHOTOGEN = ToolDef(
     name="photogen",
     description="Make an image of what a text describes. The user is given it as a file.",
@@ -23,19 +23,19 @@ PHOTOGEN = ToolDef(
 
 
 class PhotogenToolbox:
-    """Makes images."""
+    """Generates images."""
 
     def __init__(self, model: Callable[[], ImageModel]) -> None:
-        """Take what returns the image model, which is asked for when an image is."""
+        """Take the factory of the image model, called at the first image."""
         self._model = model
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
-        """Return the one tool."""
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
+        """Return the toolgroup's only tool."""
         return (PHOTOGEN,)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
-        """Return the image as a file, and what the model is told of it. Raises ToolFailed."""
-        # a run that follows a crash makes the same image, where the model takes seeds
+        """Return the image as a file, and its description for the model. Raises ToolFailed."""
+        # a repeated run after a crash generates the same image, where the model supports seeds
         digest = sha256(invocation.idempotency_key.encode("utf-8", "surrogatepass")).digest()
         prompt, seed = query_of(invocation), int.from_bytes(digest[:4]) % SEEDS
         with _stopped_in_time(invocation) as stop:
@@ -43,25 +43,25 @@ class PhotogenToolbox:
                 image = self._model().generate(ImageRequest(prompt, seed, invocation.asker.provider_data, stop))
                 kind = kind_of(image)
             except (ModelError, StoreUnavailable, Unsupported) as failure:
-                if stop.is_given:
+                if stop.is_set:
                     raise ToolFailed(f"the image was not made in {invocation.timeout_s:g} s") from failure
                 raise ToolFailed(str(failure)) from failure
         file = ProducedFile(f"photogen-{digest.hex()[:12]}{kind.suffix}", kind.mime_type, image)
-        said = (
+        message = (
             f"Made the image {file.name} ({kind.mime_type}, {len(image)} bytes). The user is given it with the answer."
         )
-        return ToolResult(said, files=(file,))
+        return ToolResult(message, files=(file,))
 
 
 @contextmanager
 def _stopped_in_time(invocation: ToolInvocation) -> Iterator[StopSignal]:
-    """Within the block, have a signal that is given when nobody wants the image any more, or it takes too long."""
+    """Within the block, return a signal that is set when the call is cancelled or takes too long."""
     stop = StopSignal()
-    timer = Timer(invocation.timeout_s, stop.give)
+    timer = Timer(invocation.timeout_s, stop.set)
     timer.daemon = True
     timer.start()
     try:
-        with (invocation.stop or StopSignal()).heeded_by(stop.give):
+        with (invocation.stop or StopSignal()).heeded_by(stop.set):
             yield stop
     finally:
         timer.cancel()

@@ -1,4 +1,4 @@
-"""The tools of a registered MCP server, as a toolbox."""
+"""Toolbox of a registered MCP server."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from turnstone.domain.tools.tools import ToolDef
 
 
 class McpToolbox:
-    """Asks the server that a toolgroup of the provider `model-context-protocol` names."""
+    """Tools of the server in a toolgroup of the provider `model-context-protocol`."""
 
     def __init__(self, group: Toolgroup, connections: McpConnections, *, is_configured: bool = False) -> None:
-        """Prepare to ask.
+        """Create the toolbox without connecting.
 
         Args:
-            is_configured: the group is one of the operator's own file, whose server may be a private one.
+            is_configured: whether the group is from the operator's own file, whose server may be a private one.
 
         Raises:
-            InvalidRequest: the group names no server, or by what can't be fetched, whoever is behind it.
+            InvalidRequest: the group has no address, or one that may not be fetched.
         """
         if group.mcp_endpoint is None:
             raise InvalidRequest(
@@ -46,7 +46,7 @@ class McpToolbox:
         self._is_configured = is_configured
 
     def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
-        """Return the tools that the server lists to the asker. Raises InvalidRequest too, for headers of no use."""
+        """Return the tools that the server lists for the caller. Raises InvalidRequest also for unusable headers."""
         peer = peer_of(self._uri, asker, is_configured=self._is_configured)
         try:
             return self._connections.listing(peer).tools
@@ -62,11 +62,11 @@ class McpToolbox:
             if trouble.refused is not None:
                 refusal = self._unavailable(peer, trouble)
                 raise ToolFailed(str(refusal), refusal) from trouble
-            is_known = trouble.is_unsent or trouble.is_answer
-            unknown = "" if is_known else "; whether the tool ran is unknown"
-            said = peer.redacted(str(trouble))
-            raise ToolFailed(f"the MCP server of {self._name!r}: {said}{unknown}") from trouble
-        except ToolFailed as failed:  # in the server's own words
+            is_certain = trouble.is_unsent or trouble.is_answer
+            unknown = "" if is_certain else "; whether the tool ran is unknown"
+            message = peer.redacted(str(trouble))
+            raise ToolFailed(f"the MCP server of {self._name!r}: {message}{unknown}") from trouble
+        except ToolFailed as failed:  # as the server's own message
             raise ToolFailed(peer.redacted(str(failed))) from failed
 
     def _unavailable(self, peer: McpPeer, trouble: McpTrouble) -> ToolgroupUnavailable:
@@ -87,7 +87,7 @@ class McpToolbox:
 
 
 def _how(peer: McpPeer) -> str:
-    """Return what to send to a server that wants to know who calls."""
+    """Return the remedy for a server that requires credentials."""
     which = "other credentials than those sent" if peer.headers else "credentials"
     example = f'{{"{MCP_HEADERS}": {{"{peer.shown_uri}": {{"Authorization": "Bearer ..."}}}}}}'
     return f"{which}; send them with the request, in the header X-LlamaStack-Provider-Data: {example}"

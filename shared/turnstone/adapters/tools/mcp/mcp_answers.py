@@ -1,4 +1,4 @@
-"""What an MCP server answers to a call, as the model and the client are told it."""
+"""Convert the result of an MCP call for the model and the client."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ BINARY = "application/octet-stream"
 
 
 def result_of(answer: CallToolResult) -> ToolResult:
-    """Return the answer. Raises ToolFailed with the server's words if it says that the tool failed."""
-    told = _Told()
+    """Return the result. Raises ToolFailed with the server's message if the tool failed."""
+    items_of_answer = _Items()
     for block in answer.content[:MAX_ITEMS]:
-        told.take(block)
+        items_of_answer.take(block)
     if len(answer.content) > MAX_ITEMS:
-        told.say(f"[{len(answer.content) - MAX_ITEMS} more items are left out]")
+        items_of_answer.add_text(f"[{len(answer.content) - MAX_ITEMS} more items are left out]")
     structured = _storable(answer.structured_content)
-    if structured is not None and not told.items:
-        told.say(json.dumps(structured, ensure_ascii=False))
+    if structured is not None and not items_of_answer.items:
+        items_of_answer.add_text(json.dumps(structured, ensure_ascii=False))
     if answer.is_error:
-        raise ToolFailed(told.text()[:MAX_FAILURE_CHARS] or "the tool failed and did not say why")
+        raise ToolFailed(items_of_answer.text()[:MAX_FAILURE_CHARS] or "the tool failed and did not say why")
     metadata = None if structured is None else {"structured_content": structured}
-    return ToolResult(told.content(), metadata, tuple(told.files))
+    return ToolResult(items_of_answer.content(), metadata, tuple(items_of_answer.files))
 
 
-class _Told:
-    """The items of an answer, in order, and the files among them."""
+class _Items:
+    """The items of a result, in order, and the files among them."""
 
     def __init__(self) -> None:
         self.items: list[ContentItem] = []
@@ -51,21 +51,21 @@ class _Told:
     def take(self, block: ContentBlock) -> None:
         match block.type:
             case "text":
-                self.say(block.text)
+                self.add_text(block.text)
             case "image":
                 self._show(block.data, block.mime_type)
             case "audio":
                 self._keep(block.data, block.mime_type, "audio")
             case "resource_link":
                 described = f": {block.description}" if block.description else ""
-                self.say(f"[{block.name} is at {block.uri}{described}]")
+                self.add_text(f"[{block.name} is at {block.uri}{described}]")
             case "resource":
                 if hasattr(block.resource, "text"):
-                    self.say(block.resource.text)
+                    self.add_text(block.resource.text)
                 else:
                     self._keep_blob(block.resource)
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         room = MAX_TEXT_CHARS - self._chars
         if len(text) > room:
             if room <= 0:
@@ -78,12 +78,12 @@ class _Told:
         return "\n".join(item.text for item in self.items if isinstance(item, TextItem))
 
     def content(self) -> Content:
-        """Return the items as a list, be it of one: clients read what an MCP server answers by its items."""
+        """Return the items as a list, even a single one: clients read an MCP result item by item."""
         return tuple(self.items)
 
     def _show(self, encoded: str, mime_type: str) -> None:
         if _decoded(encoded) is None:
-            self.say(f"[an image, {_type(mime_type)}, is left out: it is not base64]")
+            self.add_text(f"[an image, {_type(mime_type)}, is left out: it is not base64]")
         else:
             self.items.append(ImageItem(image=Image(data=encoded)))
 
@@ -93,13 +93,13 @@ class _Told:
     def _keep(self, encoded: str, mime_type: str, kind: str, uri: str = "") -> None:
         body, mime_type = _decoded(encoded), _type(mime_type)
         if body is None:
-            self.say(f"[{kind}, {mime_type}, is left out: it is not base64]")
+            self.add_text(f"[{kind}, {mime_type}, is left out: it is not base64]")
             return
         number = len(self.files) + 1
         named = NOT_IN_A_FILE_NAME.sub("_", urlsplit(uri).path.rpartition("/")[2]).strip("._")[-100:]
         name = f"{number}-{named}" if named else f"{kind}-{number}{_ending(mime_type)}"
         self.files.append(ProducedFile(name, mime_type, body))
-        self.say(f"[{kind}: {name}, {mime_type}, {len(body)} bytes]")
+        self.add_text(f"[{kind}: {name}, {mime_type}, {len(body)} bytes]")
 
 
 def _decoded(encoded: str) -> bytes | None:
@@ -114,13 +114,13 @@ def _type(mime_type: str) -> str:
 
 
 def _ending(mime_type: str) -> str:
-    """Return what names of such files end in; of types that are named like it, Python knows few."""
+    """Return the file extension; Python's table lacks types that follow the naming pattern."""
     subtype = mime_type.partition("/")[2]
     return mimetypes.guess_extension(mime_type) or (f".{subtype}" if re.fullmatch("[a-z0-9]{2,5}", subtype) else ".bin")
 
 
 def _storable(value: Any) -> Any:
-    """Return the value if a store can hold it, None if not."""
+    """Return the value if a store can hold it, else None."""
     if is_too_deep(value):
         return None
     try:

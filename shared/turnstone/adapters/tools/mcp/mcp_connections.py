@@ -1,4 +1,4 @@
-"""Connections to MCP servers, for threads: what they ask is done in one event loop in a thread of its own."""
+"""MCP connections for threads: all run in one event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ STOPPED = "it was stopped before it answered"
 
 
 class McpConnections:
-    """Lists and calls the tools of servers over connections that it keeps.
+    """Lists and calls the tools of servers over pooled connections.
 
-    The packages that speak MCP take long to load: they are, with the thread, when the first server is asked.
+    The MCP packages load slowly: they are imported, and the thread is started, for the first call.
     """
 
     def __init__(
         self, new_transport: Callable[[McpPeer], httpx2.AsyncBaseTransport], limits: McpLimits = DEFAULT_LIMITS
     ) -> None:
-        """Prepare connections.
+        """Store the settings.
 
         Args:
-            new_transport: makes what sends the requests of one connection to a peer; it refuses where nothing may be
-                sent.
+            new_transport: creates the HTTP transport of a connection to a peer; raises where the peer is not
+                allowed.
         """
         self._new_transport = new_transport
         self._limits = limits
@@ -62,21 +62,21 @@ class McpConnections:
         """Return a tool's answer.
 
         Args:
-            call: the tool's name, its arguments, and the key that is the same whenever this call is repeated.
+            call: the tool's name, its arguments, and a key that stays the same for every repetition of the call.
 
         Raises:
-            McpTrouble: there is none in that time, or it is not wanted any more.
+            McpTrouble: no answer in time, or the call was cancelled.
         """
         loop, pool = self._started()
         return self._wait(loop, pool.call(peer, *call), timeout_s, stop)
 
     def count(self) -> int:
-        """Return how many connections are kept."""
+        """Return the number of pooled connections."""
         pool = self._pool
         return 0 if pool is None else pool.count()
 
     def close(self) -> None:
-        """Close all connections and end the thread; it is begun again when a server is asked again."""
+        """Close all connections and end the thread; a later call starts it again."""
         with self._lock:
             loop, thread, pool = self._loop, self._thread, self._pool
             self._loop = self._thread = self._pool = None
@@ -109,7 +109,7 @@ class McpConnections:
         timeout_s: float,
         stop: StopSignal | None,
     ) -> Answer:
-        if stop is not None and stop.is_given:  # the loop could be quicker than who takes it back
+        if stop is not None and stop.is_set:  # the loop could finish before the future is registered
             work.close()
             raise McpTrouble(STOPPED, is_unsent=True)
         future = asyncio.run_coroutine_threadsafe(_within(timeout_s, work), loop)
@@ -119,7 +119,7 @@ class McpConnections:
                 return future.result(timeout_s + GRACE_S)
         except CancelledError:
             raise McpTrouble(STOPPED) from None
-        except NotInTime:  # the loop is kept from running, or ended
+        except NotInTime:  # the loop is blocked, or ended
             future.cancel()
             raise McpTrouble(_too_late(timeout_s)) from None
 
@@ -144,7 +144,7 @@ def _once(cancel: Callable[[], bool]) -> Callable[[], None]:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop until it is stopped, then everything in it to its end."""
+    """Run the loop until it is stopped, then finish all of its tasks."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()

@@ -1,4 +1,4 @@
-"""Connections to MCP servers that keep to the rules of every other fetch."""
+"""MCP connections with the rules of every other fetch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def guarded_connections(allowed: Allowed, limits: McpLimits = DEFAULT_LIMITS) -> McpConnections:
-    """Return connections to public servers over https, to what is allowed, and to what the operator's file names.
+    """Return connections to public servers over https, to allowed hosts, and to servers of the operator's file.
 
-    The file's permission is for the host and port of its own address, and for connections of the file's own toolgroup:
-    neither a redirect to another place nor a tenant's toolgroup of the same address has it.
+    The file permits only the host and port of its own address, and only for its own toolgroup: neither a redirect to
+    another host nor a tenant's toolgroup of the same address is permitted.
     """
 
     @cache

@@ -1,4 +1,4 @@
-"""How much is asked of MCP servers, how long they are waited for, and how many connections are kept."""
+"""Limits of requests to MCP servers: sizes, timeouts and connections."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class McpLimits:
-    """The bounds that no server can push.
+    """Limits that no server can change.
 
     Attributes:
-        connect_s: how long a connection and a list of tools may take.
-        listed_s: how long a list of tools is taken for current.
-        idle_s: how long a connection is kept that nobody uses.
-        kept: how many connections are kept at most.
-        tools, pages: how many of them a server may list.
-        answer_bytes: how large an answer may be; over SSE alone the `mcp` package takes 1 MiB at most.
+        connect_s: the timeout for a connection and for a list of tools.
+        listed_s: how long a list of tools stays current.
+        idle_s: how long an idle connection is kept.
+        kept: the maximum number of connections.
+        tools, pages: how many of each a server may list.
+        answer_bytes: the size limit of an answer; over SSE alone the `mcp` package accepts 1 MiB at most.
     """
 
     connect_s: float = 10.0

@@ -1,4 +1,4 @@
-"""Whom an MCP server is asked for: its address, and the headers that a caller hands on to it."""
+"""An MCP server's address with the headers that a caller passes to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_HEADERS = 32
 MAX_HEADER_CHARS = 16_384
 SHORTEST_SECRET = 8
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-# they are the protocol's own, or would let a caller say where one request ends and the next begins
+# the protocol's own headers, or those that would let a caller change a request's framing
 NOT_THE_CALLERS = frozenset(
     (
         "accept",
@@ -44,10 +44,10 @@ NOT_THE_CALLERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class McpPeer:
-    """A server as one caller sees it: connections are shared by those who agree in all of this, and by nobody else.
+    """A server as one caller sees it: only callers with the same values share a connection.
 
     Attributes:
-        is_configured: the operator's own file names the address, so that it may be private.
+        is_configured: whether the operator's own file names the address, which may then be private.
     """
 
     tenant: str
@@ -59,22 +59,22 @@ class McpPeer:
     def shown_uri(self) -> str:
         return shown(self.uri)
 
-    def redacted(self, said: str) -> str:
-        """Return what the server said without the values of headers, or words of them, that it repeats."""
-        told = {part for _, value in self.headers for part in (value, *value.split())}
-        for secret in sorted(told, key=len, reverse=True):
-            said = said.replace(secret, REDACTED) if len(secret) >= SHORTEST_SECRET else said
-        return said
+    def redacted(self, text: str) -> str:
+        """Return the server's text without values of headers, or words of them."""
+        secrets = {part for _, value in self.headers for part in (value, *value.split())}
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, REDACTED) if len(secret) >= SHORTEST_SECRET else text
+        return text
 
 
 def peer_of(uri: str, asker: ToolAsker, *, is_configured: bool) -> McpPeer:
-    """Return the server as the asker sees it. Raises InvalidRequest, which repeats no value of a header."""
+    """Return the caller's peer. Raises InvalidRequest, which repeats no value of a header."""
     headers = _headers_for(uri, asker.provider_data.mapping(MCP_HEADERS))
     return McpPeer(asker.tenant, uri, headers, is_configured)
 
 
 def shown(uri: str) -> str:
-    """Return the address without what may be secret in it: credentials, query and fragment."""
+    """Return the address without possible secrets: credentials, query and fragment."""
     parts = urlsplit(uri)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -94,7 +94,7 @@ def _headers_for(uri: str, by_uri: Mapping[str, Any]) -> tuple[tuple[str, str], 
 def _address(uri: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(uri)
-    except ValueError:  # it is no address of any server
+    except ValueError:  # not a valid address of any server
         return (uri, "", "")
     return parts.scheme.lower(), parts.netloc.lower(), parts.path.rstrip("/")
 

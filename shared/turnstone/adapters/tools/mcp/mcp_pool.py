@@ -1,4 +1,4 @@
-"""The connections to MCP servers that are kept, in the loop that they live in."""
+"""Pool of MCP connections, inside their event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_REMEMBERED = 1_024
 
 
 class McpPool:
-    """One connection for each peer, made when it is first asked, the ones not used for longest closed for others."""
+    """One connection per peer, created for its first call; the least recently used are closed first."""
 
     def __init__(self, new_transport: Callable[[McpPeer], httpx2.AsyncBaseTransport], limits: McpLimits) -> None:
         self._new_transport = new_transport
@@ -38,7 +38,7 @@ class McpPool:
             try:
                 return await connection.listing()
             except McpTrouble:
-                connection.give_up()
+                connection.retire()
                 if not had_answered:
                     raise
         async with self._opened(peer) as another:
@@ -47,7 +47,7 @@ class McpPool:
     async def call(
         self, peer: McpPeer, name: str, arguments: Mapping[str, Any], idempotency_key: str
     ) -> CallToolResult:
-        """Return the tool's answer; a call is repeated only if it certainly was not sent. Raises McpTrouble."""
+        """Return the tool's answer; repeats a call only if it certainly was not sent. Raises McpTrouble."""
         async with self._opened(peer) as connection:
             had_answered = connection.was_used
             try:
@@ -55,19 +55,19 @@ class McpPool:
             except McpTrouble as trouble:
                 if not (trouble.is_unsent and had_answered):
                     raise
-                connection.give_up()
+                connection.retire()
         async with self._opened(peer) as another:
             return await another.call(name, arguments, idempotency_key)
 
     def count(self) -> int:
-        """Return how many connections are kept, those that are given up aside."""
+        """Return the number of pooled connections, without retired ones."""
         return len(self._kept)
 
     async def close(self) -> None:
-        """Close all connections; returns when they are, or soon after that should have been."""
+        """Close all connections; returns when they are closed, or after a short timeout."""
         tasks = [connection.task for connection in self._all]
         for connection in tuple(self._all):
-            connection.give_up()
+            connection.retire()
         if tasks:
             await asyncio.wait(tasks)
 
@@ -81,11 +81,11 @@ class McpPool:
                     return
 
     async def _is_opened(self, connection: McpConnection, uri: str) -> bool:
-        """Wait until it can be used; tell if not, where another way is to be tried. Raises McpTrouble."""
+        """Wait until the connection is ready; return False to try another transport. Raises McpTrouble."""
         try:
             await connection.opened()
         except McpTrouble:
-            connection.give_up()
+            connection.retire()
             if connection.way == "sse":
                 self._speaks_sse.pop(uri, None)
                 raise
@@ -107,7 +107,7 @@ class McpPool:
         self._kept.move_to_end(peer)
         while len(self._kept) > self._limits.kept:
             _, oldest = self._kept.popitem(last=False)
-            oldest.give_up()
+            oldest.retire()
         return connection
 
     def _forget(self, peer: McpPeer, connection: McpConnection) -> None:

@@ -1,4 +1,4 @@
-"""The tools that an MCP server lists, as models can be offered them."""
+"""Tools listed by an MCP server, converted for models."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True, slots=True)
 class McpListing:
-    """What a server listed.
+    """A server's listing.
 
     Attributes:
-        names: what the server calls each tool, by the name that models are told.
+        names: the server's name of each tool, by its name for models.
     """
 
     tools: tuple[ToolDef, ...]
@@ -36,9 +36,9 @@ class McpListing:
 
 
 def listing_of(tools: Iterable[Tool], endpoint: str) -> McpListing:
-    """Return the tools that can be offered; those that can't be are left out, which is logged.
+    """Return the valid tools; skip and log the others.
 
-    Model providers take letters, digits, `_` and `-` in a name, MCP takes more: other characters become `_`.
+    Model providers accept letters, digits, `_` and `-` in a name, MCP accepts more: other characters become `_`.
     """
     offered: dict[str, ToolDef] = {}
     names: dict[str, str] = {}
@@ -51,7 +51,7 @@ def listing_of(tools: Iterable[Tool], endpoint: str) -> McpListing:
             except ValidationError as invalid:
                 why = invalid.errors(include_input=False, include_url=False)[0]["msg"]
         if why is not None:
-            log.warning("a tool of %s is left out: %r: %s", endpoint, tool.name[:MAX_NAME_CHARS], why)
+            log.warning("skipping a tool of %s: %r: %s", endpoint, tool.name[:MAX_NAME_CHARS], why)
             continue
         names[name] = tool.name
     return McpListing(tuple(offered.values()), names)
@@ -79,7 +79,7 @@ def _offered(tool: Tool, name: str, endpoint: str) -> ToolDef:
 
 
 def _size(schema: Mapping[str, Any]) -> int:
-    """Return how long the schema is as JSON, more than is taken if it can't be told in JSON."""
+    """Return the length of the schema as JSON, or a value over the limit if JSON cannot represent it."""
     try:
         return len(json.dumps(schema, allow_nan=False))
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""HTTP to an MCP server in which nothing is raised: what goes wrong with a request is the answer to it.
+"""HTTP to an MCP server without exceptions: a request's failure becomes its answer.
 
-The `mcp` package gives up a whole connection, with all calls on it, for an error of the network in one of them.
+The `mcp` package closes a whole connection, with all of its calls, for a network error in one of them.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ NOT_HERE = (404, 405)
 REFUSALS = (401, 403)
 KEPT_HEADERS = ("content-type", SESSION)
 _CODE = -32000
-# the guard ends a body that is four times as long, with all answers that were still to come in it
+# the guard ends a body of four times that length, and with it all pending answers
 MUCH_BYTES = 4 * 1024 * 1024
 DRAIN_S = 0.5
 DRAIN_BYTES = 64 * 1024
 
 
 class OnEvents(Protocol):
-    """Told that a stream of events, which a GET opened, has brought much, or that it is over or its requests fail."""
+    """Callbacks of an event stream opened by a GET: large, ended, or failed."""
 
     def __call__(self, *, is_over: bool) -> None: ...
 
 
 class AnsweringTransport(httpx2.AsyncBaseTransport):
-    """Passes requests on, takes answers up to a size, and tells of failures in JSON-RPC.
+    """Forwards requests, limits the size of answers, and reports failures in JSON-RPC.
 
     Attributes:
-        trouble: what last went wrong with something posted.
-        trouble_opening: what last went wrong with a GET, by which a stream of events is opened.
-        refuses_posts: nothing was ever taken that was posted, as by a server that speaks only SSE.
+        trouble: the last failure of a POST.
+        trouble_opening: the last failure of a GET, which opens a stream of events.
+        refuses_posts: whether no POST was ever accepted, as by a server that supports only SSE.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, most_bytes: int, on_events: OnEvents) -> None:
         """Prepare a transport.
 
         Args:
-            inner: what sends requests.
+            inner: the transport that sends requests.
         """
         self._inner = inner
         self._most_bytes = most_bytes
@@ -62,11 +62,11 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         self.refuses_posts = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        request.headers["accept-encoding"] = "identity"  # a small answer could unfold to an endless one
+        request.headers["accept-encoding"] = "identity"  # a small compressed answer could expand without limit
         try:
             response = await self._inner.handle_async_request(request)
             return await self._checked(request, response)
-        except TurnstoneError as problem:  # the guard's
+        except TurnstoneError as problem:  # of the guard
             return self._failed(request, McpTrouble(str(problem), is_unsent=isinstance(problem, FetchRefused)))
         except NEVER_SENT:
             return self._failed(request, McpTrouble("it can't be reached", is_unsent=True))
@@ -78,9 +78,9 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._inner.aclose()
 
-    def trouble_in(self, told: object) -> McpTrouble | None:
-        """Return what an error of JSON-RPC tells of this transport; None if it is the server's own."""
-        match told:
+    def trouble_in(self, error_data: object) -> McpTrouble | None:
+        """Return this transport's failure behind a JSON-RPC error; None if the error is the server's own."""
+        match error_data:
             case {"mark": self._mark, "why": str() as why, "is_unsent": bool() as is_unsent, "refused": refused}:
                 return McpTrouble(why, is_unsent=is_unsent, refused=refused)
             case _:
@@ -90,8 +90,8 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.stream.aclose()  # type: ignore[union-attr] # this one is made for asynchronous use
             return self._failed(request, McpTrouble("it compresses its answers against the request's Accept-Encoding"))
-        said = response.headers.get("content-type", "").lower()
-        if response.status_code < 300 and said.startswith(EVENTS):
+        media_type = response.headers.get("content-type", "").lower()
+        if response.status_code < 300 and media_type.startswith(EVENTS):
             self._takes_posts = self._takes_posts or request.method == "POST"
             events: httpx2.AsyncByteStream = response.stream  # type: ignore[assignment] # as above
             is_get = request.method == "GET"
@@ -104,12 +104,12 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             return self._refused(request, response, body)
         if request.method == "POST":
             self._takes_posts = True
-            if _wants_answer(request) and not (response.status_code == 200 and said.startswith(JSON)):
+            if _expects_answer(request) and not (response.status_code == 200 and media_type.startswith(JSON)):
                 return self._failed(request, McpTrouble("its answer does not follow MCP"))
         return _whole(request, response, body)
 
     async def _body(self, response: httpx2.Response) -> bytes | None:
-        """Return what the response has, None if that is too much."""
+        """Return the response's body, None if it is too large."""
         body = bytearray()
         try:
             async for chunk in response.stream:  # type: ignore[union-attr] # as above
@@ -128,7 +128,7 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             self.refuses_posts = True
         if status == 404 and SESSION in request.headers:
             return self._failed(request, McpTrouble("it has forgotten the session", is_unsent=True), status)
-        if status in REFUSALS:  # whatever its body says: it may be an error of JSON-RPC, too
+        if status in REFUSALS:  # whatever its body: it may also be an error
             return self._failed(request, McpTrouble(f"it answered with status {status}", refused=status), status)
         if _is_rpc_error(body):
             return _whole(request, response, body)
@@ -140,18 +140,18 @@ class AnsweringTransport(httpx2.AsyncBaseTransport):
             self._on_events(is_over=True)
         elif request.method == "GET":
             self.trouble_opening = trouble
-        told = {
+        error_data = {
             "mark": self._mark,
             "why": str(trouble),
             "is_unsent": trouble.is_unsent,
             "refused": trouble.refused,
         }
-        error = {"code": _CODE, "message": str(trouble), "data": told}
+        error = {"code": _CODE, "message": str(trouble), "data": error_data}
         return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 
 
 class _Watched(httpx2.AsyncByteStream):
-    """A stream of events that tells when it has brought much, and when it ends."""
+    """A stream of events with callbacks for much data and for its end."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, on_events: OnEvents) -> None:
         self._stream = stream
@@ -173,9 +173,9 @@ class _Watched(httpx2.AsyncByteStream):
 
 
 class _Drained(httpx2.AsyncByteStream):
-    """A stream of events that is read to its end, if that comes soon, although its reader has what it waited for.
+    """Reads a stream to its end, if that comes soon, even after its reader has stopped.
 
-    The line can only then be used again, which spares the next call a handshake of TLS.
+    Only then can the connection be reused, which saves the next call a TLS handshake.
     """
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
@@ -204,17 +204,17 @@ def _whole(request: httpx2.Request, response: httpx2.Response, body: bytes) -> h
     return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
-def _wants_answer(request: httpx2.Request) -> bool:
-    """Tell whether a request of JSON-RPC is posted, or what is answered by taking it."""
+def _expects_answer(request: httpx2.Request) -> bool:
+    """Return whether a POST is a JSON-RPC request, or one that only needs to be accepted."""
     if EVENTS not in request.headers.get("accept", ""):
-        return False  # over SSE, the stream that a GET opened has the answers
+        return False  # over SSE, the stream opened by a GET carries the answers
     sent = json.loads(request.content)
     return "id" in sent and "method" in sent
 
 
 def _is_rpc_error(body: bytes) -> bool:
     try:
-        told = json.loads(body)
+        error_data = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(told, dict) and "jsonrpc" in told and isinstance(told.get("error"), dict)
+    return isinstance(error_data, dict) and "jsonrpc" in error_data and isinstance(error_data.get("error"), dict)

@@ -1,15 +1,15 @@
-"""What goes wrong with an MCP server, in words that tell neither headers nor queries."""
+"""Failure of an MCP server, with a message free of headers and queries."""
 
 from __future__ import annotations
 
 
 class McpTrouble(Exception):
-    """The server did not do what was asked.
+    """The server did not complete the request.
 
     Attributes:
-        is_unsent: what was asked never left this machine, or was refused unread, so asking again does nothing twice.
-        is_answer: the server answered, with an error.
-        refused: the status, 401 or 403, by which the server wants other credentials; None for all other trouble.
+        is_unsent: whether the request was never sent, or refused unread, so that repeating it is safe.
+        is_answer: whether the server answered, with an error.
+        refused: the status, 401 or 403, of a server that requires other credentials; None for any other failure.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Calls that are run elsewhere: where an agent's own definition of the tool says."""
+"""Remote tools: calls sent to the address in an agent's own definition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 8 * 1024 * 1024
 MAX_KEY_CHARACTERS = 255
 SHORTEST_SECRET = 8
 WITH_BODY = ("POST", "PUT")
-# these are for who sends the request to say: they frame it, or tell whom it is for
+# headers that only the sender may set: framing and routing
 OURS = frozenset(
     {
         "accept-encoding",
@@ -45,17 +45,17 @@ OURS = frozenset(
 
 
 class RemoteToolbox:
-    """Sends a call to the address of its definition, through the fetcher that refuses private ones."""
+    """Sends a call to its definition's address, through the fetcher that refuses private ones."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
         """Return none: agents define them."""
         return ()
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
-        """Return what the address answers. Raises ToolFailed for an answer that is an error, too."""
+        """Return the response. Raises ToolFailed, also for a response of an error status."""
         remote = invocation.options.remote_execution
         if remote is None:
             raise ToolFailed(f"{invocation.call.tool_name!r} is not defined as a tool with remote_execution")
@@ -63,13 +63,13 @@ class RemoteToolbox:
         fetched = self._fetcher.fetch(_request(remote, headers, invocation))
         if not 200 <= fetched.status < 300:
             secrets = [value for value in headers.values() if len(value) >= SHORTEST_SECRET]
-            said = quoted(text_in(fetched) or "", (), sorted(secrets, key=len, reverse=True))
-            raise ToolFailed(f"the tool's server answered HTTP {fetched.status}" + (f": {said}" if said else ""))
+            message = quoted(text_in(fetched) or "", (), sorted(secrets, key=len, reverse=True))
+            raise ToolFailed(f"the tool's server answered HTTP {fetched.status}" + (f": {message}" if message else ""))
         return result_of(fetched, invocation.call.tool_name)
 
 
 def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolInvocation) -> FetchRequest:
-    """Return what is sent. What the definition fixes goes before arguments of the same names."""
+    """Return the request. The definition's fixed values override arguments of the same names."""
     target = filled(remote.url, invocation.arguments)
     query = {name: value for name, value in remote.params.items() if name not in target.query_names}
     rest = {name: value for name, value in invocation.arguments.items() if name not in target.used}
@@ -91,23 +91,23 @@ def _request(remote: RemoteExecution, headers: dict[str, str], invocation: ToolI
     )
 
 
-def _body(told: Mapping[str, Any]) -> bytes:
+def _body(arguments_left: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(told, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:  # half of a surrogate pair, too
+        return json.dumps(arguments_left, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:  # also lone surrogates
         raise ToolFailed("the arguments of this call have values that can't be sent as JSON") from None
 
 
 def _headers_of(remote: RemoteExecution) -> dict[str, str]:
     """Return the headers of the definition. Raises ToolFailed, which repeats no value."""
     headers: dict[str, str] = {}
-    known: set[str] = set()
+    taken: set[str] = set()
     for name, value in remote.headers.items():
         if name.lower() in OURS:
             raise ToolFailed(f"the header {name!r} of this tool's definition is not for a definition to set")
-        if name.lower() in known:
+        if name.lower() in taken:
             raise ToolFailed(f"the header {name!r} is more than once in this tool's definition")
-        known.add(name.lower())
+        taken.add(name.lower())
         headers[_usual(name)] = value.get_secret_value().strip()
     return headers
 
@@ -117,7 +117,7 @@ def _usual(name: str) -> str:
 
 
 def _sendable(idempotency_key: str) -> str:
-    """Return the key, or what stands for it where a header can't carry it: models make up parts of it."""
+    """Return the key, or a hash where a header cannot carry it: models make up parts of it."""
     if is_sendable(idempotency_key) and 0 < len(idempotency_key) <= MAX_KEY_CHARACTERS:
         return idempotency_key
     return sha256(idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""What a tool that runs elsewhere answers: texts for the model, files of everything else."""
+"""Convert a remote tool's response: text for the model, a file for any other type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY_BYTES = "application/octet-stream"
 
 
 def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
-    """Return the answer as the model is told it; what is no text becomes a file."""
+    """Return the result; a body other than text becomes a file."""
     if not fetched.body:
         return ToolResult(f"HTTP {fetched.status}, without content", _metadata(fetched))
     text = text_in(fetched)
@@ -30,12 +30,12 @@ def result_of(fetched: Fetched, tool_name: str) -> ToolResult:
     mime_type = fetched.media_type or ANY_BYTES
     stem = NOT_IN_NAMES.sub("_", tool_name)[:MAX_NAME_CHARACTERS] or "file"
     file = ProducedFile(stem + (mimetypes.guess_extension(mime_type) or ".bin"), mime_type, fetched.body)
-    said = f"The answer is the file {file.name} ({mime_type}, {len(file.body)} bytes). The user is given it."
-    return ToolResult(said, _metadata(fetched), (file,))
+    notice = f"The answer is the file {file.name} ({mime_type}, {len(file.body)} bytes). The user is given it."
+    return ToolResult(notice, _metadata(fetched), (file,))
 
 
 def text_in(fetched: Fetched) -> str | None:
-    """Return the body as a text, None if it is none. One whose type is not told is a text if it reads as one."""
+    """Return the body as a text, None if it is not one. A body without a type is a text if it decodes as one."""
     if TEXTS.fullmatch(fetched.media_type):
         return fetched.text
     if fetched.media_type not in ("", ANY_BYTES) or b"\0" in fetched.body:

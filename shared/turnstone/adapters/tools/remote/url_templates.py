@@ -1,4 +1,4 @@
-"""Addresses with places in them for a call's arguments, which can change nothing but what stands in their place."""
+"""URL templates with placeholders for a call's arguments, which cannot change any other part of the URL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from turnstone.domain.errors import ToolFailed
 
-PLACE = re.compile(r"\{([^{}]*)\}")
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 PARTS = re.compile(r"(?P<origin>https?://[^/?#\\]*)(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#.*)?", re.I | re.S)
 SPLIT_ESCAPE = re.compile(r"%[0-9A-Fa-f]?\{")
 DOTS = (".", "..")
@@ -19,11 +19,11 @@ DOTS = (".", "..")
 
 @dataclass(frozen=True, slots=True)
 class FilledUrl:
-    """An address to ask.
+    """A complete URL.
 
     Attributes:
-        used: the names of the arguments that stand in it.
-        query_names: what its own query tells, whatever the values are.
+        used: the names of the arguments in it.
+        query_names: the names in the template's own query, whatever the values.
     """
 
     url: str
@@ -32,32 +32,32 @@ class FilledUrl:
 
 
 def filled(template: str, arguments: Mapping[str, Any]) -> FilledUrl:
-    """Return the address with the arguments in their places, percent-encoded.
+    """Return the URL with percent-encoded arguments in place of the placeholders.
 
     Raises:
-        ToolFailed: a place is where none may be, or has no argument, or one that would lead to another path.
+        ToolFailed: a placeholder is not permitted there, or its argument is missing, or would lead to another path.
     """
     parts = PARTS.fullmatch(template.strip())
     if parts is None:
         raise ToolFailed("the url of this tool's definition begins with neither http:// nor https://")
-    if PLACE.search(parts["origin"]):
+    if PLACEHOLDER.search(parts["origin"]):
         raise ToolFailed("the url of this tool's definition has an argument in its host or port, where none may be")
     if SPLIT_ESCAPE.search(template):
         raise ToolFailed("the url of this tool's definition has an argument within a percent-encoded character")
     path = "/".join(_segment(segment, arguments) for segment in parts["path"].split("/"))
-    query = PLACE.sub(lambda place: quote(_text_for(place[1], arguments), safe=""), parts["query"] or "")
+    query = PLACEHOLDER.sub(lambda found: quote(_text_for(found[1], arguments), safe=""), parts["query"] or "")
     names = frozenset(name for name, _ in parse_qsl(parts["query"] or "", keep_blank_values=True))
     url = parts["origin"] + path + (f"?{query}" if query else "")
-    return FilledUrl(url, frozenset(PLACE.findall(parts["path"] + (parts["query"] or ""))), names)
+    return FilledUrl(url, frozenset(PLACEHOLDER.findall(parts["path"] + (parts["query"] or ""))), names)
 
 
-def with_query(url: str, told: Mapping[str, Any]) -> str:
-    """Return the address with more in its query: lists as a name told again and again, objects as JSON.
+def with_query(url: str, further: Mapping[str, Any]) -> str:
+    """Return the URL with a longer query: a list as a repeated name, an object as JSON.
 
     Raises:
-        ToolFailed: a text can't be encoded.
+        ToolFailed: a text cannot be encoded.
     """
-    pairs = [(name, text) for name, value in told.items() for text in _texts(value)]
+    pairs = [(name, text) for name, value in further.items() for text in _texts(value)]
     if not pairs:
         return url
     try:
@@ -67,16 +67,16 @@ def with_query(url: str, told: Mapping[str, Any]) -> str:
 
 
 def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
-    """Return a part between two slashes with the arguments in it. Raises ToolFailed if it would become another path.
+    """Return a path segment with its arguments. Raises ToolFailed if it would become another path.
 
-    Servers may decode a path before they follow it, so what is told encoded must lead nowhere else, too.
+    Servers may decode a path before routing it, so an encoded argument must not lead elsewhere either.
     """
-    if not PLACE.search(segment):
+    if not PLACEHOLDER.search(segment):
         return segment
-    made = PLACE.sub(lambda place: quote(_text_for(place[1], arguments), safe=""), segment)
+    made = PLACEHOLDER.sub(lambda found: quote(_text_for(found[1], arguments), safe=""), segment)
     parts = re.split(r"[/\\]", unquote(made))
     if not made or any(part.partition(";")[0].strip() in DOTS for part in parts):
-        names = ", ".join(map(repr, PLACE.findall(segment)))
+        names = ", ".join(map(repr, PLACEHOLDER.findall(segment)))
         raise ToolFailed(f"the argument {names} can't stand in the url: it is empty, or leads to another path")
     return made
 

@@ -1,4 +1,4 @@
-"""The engines that search the web, each as it is asked and as it answers.
+"""Search engines for the web: the request and the response of each.
 
 Source: the references of Brave's Web Search API, of Bing's v7 and of Tavily's.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from turnstone.adapters.tools.web.service import Json, Question, entries_in, picked
 
 TOP_K = 3
-MAX_BRAVE_WORDS, MAX_BRAVE_CHARACTERS = 50, 400  # it refuses longer queries
+MAX_BRAVE_WORDS, MAX_BRAVE_CHARACTERS = 50, 400  # longer queries are refused
 WEB_FIELDS = ("type", "title", "url", "description", "date", "extra_snippets")
 FIELDS_OF_KINDS = {
     "web": WEB_FIELDS,
@@ -38,13 +38,13 @@ FIELDS_OF_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class SearchEngine:
-    """One engine.
+    """A search engine.
 
     Attributes:
-        url: where it is asked, unless the operator names another place.
-        caller_key: what a caller's own key for it is called.
-        question: makes what it is sent, of a query and a key.
-        results: picks of its answer what a model needs, `TOP_K` of them at most.
+        url: its address, unless the operator configures another.
+        caller_key: the field of a caller's own key in the provider data.
+        question: creates the request from a query and a key.
+        results: extracts the results for a model, `TOP_K` at most.
     """
 
     title: str
@@ -55,22 +55,22 @@ class SearchEngine:
 
 
 def brave_results(answer: Json) -> list[Any]:
-    """Return the best results in the order that Brave mixes their kinds in.
+    """Return the best results in Brave's mixed order of kinds.
 
-    A place in that order may be that of one result, or of all results of its kind, which are a list then.
+    An entry of that order refers to one result, or to all results of its kind as a list.
     """
-    mixed = (_at_place(answer, place) for place in entries_in(answer, "mixed", "main"))
+    mixed = (_at_entry(answer, entry) for entry in entries_in(answer, "mixed", "main"))
     found = list(islice(filter(None, mixed), TOP_K))
     return found or _each_of(entries_in(answer, "web", "results"), WEB_FIELDS)
 
 
-def _at_place(answer: Json, place: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
-    kind = place.get("type") if isinstance(place, dict) else None
+def _at_entry(answer: Json, entry: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
+    kind = entry.get("type") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in FIELDS_OF_KINDS:
         return None
     results, fields = entries_in(answer, kind, "results"), FIELDS_OF_KINDS[kind]
-    index = place.get("index")
-    if isinstance(index, int) and not place.get("all"):
+    index = entry.get("index")
+    if isinstance(index, int) and not entry.get("all"):
         return picked(results[index], fields) if 0 <= index < len(results) else None
     return _each_of(results, fields)
 
@@ -87,28 +87,28 @@ def _each_of(results: Iterable[Any], fields: tuple[str, ...]) -> list[dict[str, 
     return list(islice(filter(None, (picked(result, fields) for result in results)), TOP_K))
 
 
-def _ask_brave(query: str, key: str) -> Question:
-    asked = " ".join(query.split()[:MAX_BRAVE_WORDS])[:MAX_BRAVE_CHARACTERS]
-    return Question(params={"q": asked, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
+def _brave_request(query: str, key: str) -> Question:
+    cut_query = " ".join(query.split()[:MAX_BRAVE_WORDS])[:MAX_BRAVE_CHARACTERS]
+    return Question(params={"q": cut_query, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
 
 
-def _ask_bing(query: str, key: str) -> Question:
-    told = {"q": query, "count": str(TOP_K), "textFormat": "Raw"}
-    return Question(params=told, headers={"Ocp-Apim-Subscription-Key": key})
+def _bing_request(query: str, key: str) -> Question:
+    query_params = {"q": query, "count": str(TOP_K), "textFormat": "Raw"}
+    return Question(params=query_params, headers={"Ocp-Apim-Subscription-Key": key})
 
 
-def _ask_tavily(query: str, key: str) -> Question:
+def _tavily_request(query: str, key: str) -> Question:
     return Question(posted={"query": query, "max_results": TOP_K}, headers={"Authorization": f"Bearer {key}"})
 
 
 ENGINES = {
     "brave": SearchEngine(
-        "Brave", "https://api.search.brave.com/res/v1/web/search", "brave_search_api_key", _ask_brave, brave_results
+        "Brave", "https://api.search.brave.com/res/v1/web/search", "brave_search_api_key", _brave_request, brave_results
     ),
     "bing": SearchEngine(
-        "Bing", "https://api.bing.microsoft.com/v7.0/search", "bing_search_api_key", _ask_bing, _bing_results
+        "Bing", "https://api.bing.microsoft.com/v7.0/search", "bing_search_api_key", _bing_request, _bing_results
     ),
     "tavily": SearchEngine(
-        "Tavily", "https://api.tavily.com/search", "tavily_search_api_key", _ask_tavily, _tavily_results
+        "Tavily", "https://api.tavily.com/search", "tavily_search_api_key", _tavily_request, _tavily_results
     ),
 }

@@ -1,4 +1,4 @@
-"""A service on the web that answers a question with JSON, and wants a key for it."""
+"""Client of a JSON web service that requires a key."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Json = Mapping[str, Any]
 
 
 class Fetcher(Protocol):
-    """What asks addresses outside, and refuses those that nobody may be sent to."""
+    """Fetches from outside addresses, and refuses forbidden ones."""
 
     def fetch(self, request: FetchRequest) -> Fetched:
-        """Return the answer, of whatever status. Raises ToolFailed."""
+        """Return the response, of any status. Raises ToolFailed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a service is sent: a GET, unless there is something to post."""
+    """A request to a service: a GET, or a POST if there is a body."""
 
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -41,15 +41,15 @@ class Question:
 
 
 class Service:
-    """One service, asked over the guarded fetcher."""
+    """One service, called through the guarded fetcher."""
 
     def __init__(self, title: str, url: str, fetcher: Fetcher) -> None:
         self._title = title
         self._url = url
         self._fetcher = fetcher
 
-    def ask(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
-        """Return the JSON object it answers. Raises ToolFailed, which repeats neither the key nor what was asked."""
+    def query_service(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
+        """Return the service's JSON object. Raises ToolFailed, which repeats neither the key nor the query."""
         body = None if question.posted is None else json.dumps(question.posted).encode()
         sent_as = {} if body is None else {"Content-Type": "application/json"}
         fetched = self._fetcher.fetch(
@@ -70,24 +70,24 @@ class Service:
         except (ValueError, RecursionError):
             answer = None
         if fetched.status != 200:
-            said = quoted(_error_in(answer), (), (key,))
-            raise ToolFailed(f"{self._title} {_meaning(fetched.status)}" + (f": {said}" if said else ""))
+            message = quoted(_error_in(answer), (), (key,))
+            raise ToolFailed(f"{self._title} {_meaning(fetched.status)}" + (f": {message}" if message else ""))
         if not isinstance(answer, dict):
             raise ToolFailed(f"{self._title} answered with something other than a JSON object")
         return answer
 
 
 class ServerKey:
-    """The server's own key of a service, looked up when it is first needed."""
+    """The server's own key of a service, read on first use."""
 
     def __init__(self, name: str | None, keys: Keys) -> None:
-        """Take the name of the variable or the secret that holds it, if there is one, and what reads those."""
+        """Take the name of the variable or secret with the key, if any, and the function that reads it."""
         self._name = name
         self._keys = keys
         self._key: str | None = None
 
     def text(self) -> str | None:
-        """Return the key, None if there is none. Raises ToolFailed if it can't be had now."""
+        """Return the key, None without one. Raises ToolFailed if it cannot be read."""
         if self._key is None and self._name is not None:
             try:
                 self._key = self._keys(self._name)
@@ -97,10 +97,10 @@ class ServerKey:
 
 
 def caller_key(invocation: ToolInvocation, name: str) -> str | None:
-    """Return the key to ask with that came with the call: the caller's, else the one of the tool's definition.
+    """Return the key of the call: the caller's, else the one in the tool's definition.
 
     Raises:
-        ToolFailed: no header can carry it.
+        ToolFailed: the key is not valid in a header.
     """
     key = (invocation.asker.provider_data.key(name) or invocation.options.api_key or "").strip()
     if not is_sendable(key):
@@ -109,7 +109,7 @@ def caller_key(invocation: ToolInvocation, name: str) -> str | None:
 
 
 def without_key(tool: str, name: str, table: str) -> ToolFailed:
-    """Return the failure of a tool that has no key, which says where one can be set."""
+    """Return the failure of a tool without a key, which names the ways to set one."""
     return ToolFailed(
         f"{tool} requires a key: send {name!r} in the header X-LlamaStack-Provider-Data, give the tool of the "
         f"agent an api_key, or have the server's operator name one in [{table}] of the file (api_key_env, on AWS "
@@ -118,7 +118,7 @@ def without_key(tool: str, name: str, table: str) -> ToolFailed:
 
 
 def query_of(invocation: ToolInvocation) -> str:
-    """Return what is to be asked. Raises ToolFailed."""
+    """Return the query. Raises ToolFailed."""
     query = invocation.arguments.get("query")
     if not isinstance(query, str) or not query.strip():
         raise ToolFailed(f"{invocation.call.tool_name} needs the argument 'query', a text that is not empty")
@@ -132,21 +132,21 @@ def query_of(invocation: ToolInvocation) -> str:
 
 
 def picked(entry: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return those of an object's fields that have one of the names and a value, in the order of the names.
+    """Return the object's fields of these names that have a value, in the order of the names.
 
-    What is long in them is cut: a page can make a search engine say whatever it likes to a model.
+    Cuts long values: a page controls the text that a search engine returns to a model.
     """
     fields = entry if isinstance(entry, dict) else {}
     return {name: _shortened(fields[name]) for name in names if fields.get(name) not in (None, "", [])}
 
 
-def as_text(told: Json) -> str:
-    """Return JSON as a text that can be kept: half of a surrogate pair, which JSON can tell, becomes a mark."""
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace").decode()
+def as_text(json_value: Json) -> str:
+    """Return JSON as a storable text: a lone surrogate, which JSON can express, becomes a mark."""
+    return json.dumps(json_value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def entries_in(answer: Json, *path: str) -> list[Any]:
-    """Return the list at the end of a path of names, an empty one if there is none."""
+    """Return the list at the end of a path of names, empty if missing."""
     at: Any = answer
     for name in path:
         at = at.get(name) if isinstance(at, dict) else None
@@ -172,16 +172,16 @@ def _meaning(status: int) -> str:
 
 
 def _error_in(answer: Any) -> str:
-    """Return the first text by which a service says what is wrong, empty if there is none."""
+    """Return the first error text of a service's response, empty without one."""
     return next(_sentences(answer, 4), "")
 
 
-def _sentences(told: Any, levels: int) -> Iterator[str]:
-    if isinstance(told, str):
-        yield told
-    elif isinstance(told, list) and levels:
-        for entry in told:
+def _sentences(json_value: Any, levels: int) -> Iterator[str]:
+    if isinstance(json_value, str):
+        yield json_value
+    elif isinstance(json_value, list) and levels:
+        for entry in json_value:
             yield from _sentences(entry, levels - 1)
-    elif isinstance(told, dict) and levels:
+    elif isinstance(json_value, dict) and levels:
         for name in ("error", "errors", "detail", "message", "msg", "queryresult"):
-            yield from _sentences(told.get(name), levels - 1)
+            yield from _sentences(json_value.get(name), levels - 1)

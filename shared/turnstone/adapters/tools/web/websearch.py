@@ -1,4 +1,4 @@
-"""The toolgroup `builtin::websearch`: Brave, Bing or Tavily, asked with the caller's key or the server's."""
+"""Toolgroup `builtin::websearch`: Brave, Bing or Tavily, with the caller's key or the server's."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ WEB_SEARCH = ToolDef(
 class WebSearchToolbox:
     """Searches the web.
 
-    Which engine is asked, the tool's definition says, else the file of the operator. The server's key and the address
-    that the operator names are those of the file's engine, so no other is ever sent that key.
+    The tool's definition selects the engine, else the operator's file does. The server's key and the address from the
+    file belong to the file's engine, so no other engine ever receives that key.
     """
 
     def __init__(self, settings: WebSearchSettings, keys: Keys, fetcher: Callable[[str | None], Fetcher]) -> None:
-        """Take what the operator says, and what returns a fetcher that may also reach the address he names."""
+        """Take the operator's settings, and a factory of fetchers that may also reach the configured address."""
         self._own = settings.engine
         self._url = settings.url
         self._key = ServerKey(settings.api_key_env or settings.api_key_secret, keys)
         self._fetcher = fetcher
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
-        """Return the one tool."""
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
+        """Return the toolgroup's only tool."""
         return (WEB_SEARCH,)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
@@ -53,12 +53,12 @@ class WebSearchToolbox:
         name, engine, key = self._chosen(invocation)
         url = (self._url if name == self._own else None) or engine.url
         service = Service(engine.title, url, self._fetcher(self._url if name == self._own else None))
-        answer = service.ask(engine.question(query, key), key, invocation)
+        answer = service.query_service(engine.question(query, key), key, invocation)
         found = {"query": query, "top_k": engine.results(answer)}
         return ToolResult(as_text(found), {"engine": name})
 
     def _chosen(self, invocation: ToolInvocation) -> tuple[str, SearchEngine, str]:
-        """Return the engine's name, the engine, and the key to ask it with. Raises ToolFailed."""
+        """Return the engine's name, the engine, and its key. Raises ToolFailed."""
         named = invocation.options.engine
         if named is not None and named not in ENGINES:
             raise ToolFailed(f"there is no search engine {named!r}; there are: {', '.join(ENGINES)}")
@@ -69,7 +69,7 @@ class WebSearchToolbox:
             return name, engine, key
         if named is None:
             for other_name, other in ENGINES.items():
-                handed_on = invocation.asker.provider_data.key(other.caller_key)
-                if handed_on is not None:
-                    return other_name, other, handed_on.strip()
+                passed_on = invocation.asker.provider_data.key(other.caller_key)
+                if passed_on is not None:
+                    return other_name, other, passed_on.strip()
         raise without_key(f"the web search ({engine.title})", engine.caller_key, "tools.websearch")

@@ -1,4 +1,4 @@
-"""The toolgroup `builtin::wolfram_alpha`: what Wolfram|Alpha computes, as plain text in JSON.
+"""Toolgroup `builtin::wolfram_alpha`: results of Wolfram|Alpha as plain text in JSON.
 
 Source: the reference of Wolfram|Alpha's Full Results API.
 """
@@ -44,16 +44,16 @@ WOLFRAM_ALPHA = ToolDef(
 
 
 class WolframToolbox:
-    """Asks Wolfram|Alpha."""
+    """Queries Wolfram|Alpha."""
 
     def __init__(self, settings: WolframSettings, keys: Keys, fetcher: Callable[[str | None], Fetcher]) -> None:
-        """Take what the operator says, and what returns a fetcher that may also reach the address he names."""
+        """Take the operator's settings, and a factory of fetchers that may also reach the configured address."""
         self._url = settings.url
         self._key = ServerKey(settings.api_key_env or settings.api_key_secret, keys)
         self._fetcher = fetcher
 
-    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for everybody
-        """Return the one tool."""
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:  # noqa: ARG002 - the same for every caller
+        """Return the toolgroup's only tool."""
         return (WOLFRAM_ALPHA,)
 
     def invoke(self, invocation: ToolInvocation) -> ToolResult:
@@ -62,16 +62,16 @@ class WolframToolbox:
         key = caller_key(invocation, CALLER_KEY) or self._key.text()
         if key is None:
             raise without_key("Wolfram|Alpha", CALLER_KEY, "tools.wolfram_alpha")
-        told = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
+        json_value = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
         service = Service("Wolfram|Alpha", self._url or URL, self._fetcher(self._url))
-        answer = service.ask(Question(told), key, invocation)
+        answer = service.query_service(Question(json_value), key, invocation)
         return ToolResult(as_text(cleaned(answer, key)))
 
 
 def cleaned(answer: Json, key: str) -> dict[str, Any]:
-    """Return what a model needs of the answer. Raises ToolFailed if it is an error.
+    """Return the parts of the response for a model. Raises ToolFailed for an error.
 
-    What comes after the pod named `Result` only says the same in other words.
+    Pods after `Result` only repeat it in other words.
     """
     result = answer.get("queryresult")
     if not isinstance(result, dict):

@@ -1,4 +1,4 @@
-"""Which of a turn's events a client has heard already."""
+"""The last of a turn's events that a client has received."""
 
 import re
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ QUERY = {
 }
 
 
-def heard_up_to(query: Mapping[str, list[str]], headers: Mapping[str, str]) -> int:
-    """Return the number after which to go on, 0 for a client that heard nothing. Raises InvalidRequest.
+def last_event_received(query: Mapping[str, list[str]], headers: Mapping[str, str]) -> int:
+    """Return the number after which to continue, 0 for a client without events. Raises InvalidRequest.
 
-    Source: browsers send the `id` of the last event they got from a stream as `Last-Event-ID` when they reconnect, to
-    the address they began with; so the larger number counts.
+    Source: on reconnecting to the original address, browsers send the `id` of the last event of a stream as
+    `Last-Event-ID`; so the larger number counts.
     """
-    asked = query.get("after", [])
-    if len(asked) > 1:
+    after = query.get("after", [])
+    if len(after) > 1:
         raise InvalidRequest("after: must be one value", ("query", "after"))
-    numbers = {("query", "after"): asked[0] if asked else "", ("last-event-id",): headers.get("last-event-id", "")}
+    numbers = {("query", "after"): after[0] if after else "", ("last-event-id",): headers.get("last-event-id", "")}
     for where, text in numbers.items():
         if text and not NUMBER.fullmatch(text):
             raise InvalidRequest(f"{where[-1]}: must be an event's number", where)

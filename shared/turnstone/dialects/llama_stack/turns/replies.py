@@ -23,7 +23,7 @@ LostTurns = Annotated[
 
 
 class SessionWithTurns(Frozen):
-    """A session as read; its turns are written into it one by one, see `session_head`."""
+    """A session for readers; its turns are written into it one by one, see `session_head`."""
 
     session_id: str
     session_name: str
@@ -37,12 +37,12 @@ class StepReply(Frozen):
 
 
 def session_head(session: Session) -> bytes:
-    """Return what comes before the turns in a session's JSON."""
+    """Return the JSON of a session before the turns."""
     head = {"session_id": session.session_id, "session_name": session.session_name}
     return to_json(head)[:-1] + b',"turns":['
 
 
 def session_tail(session: Session, lost_turns: Sequence[str]) -> bytes:
-    """Return what comes after the turns in a session's JSON."""
+    """Return the JSON of a session after the turns."""
     tail = {"started_at": session.started_at, **({"lost_turns": lost_turns} if lost_turns else {})}
     return b"]," + to_json(tail)[1:]

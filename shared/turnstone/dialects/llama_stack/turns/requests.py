@@ -1,6 +1,6 @@
-"""Request bodies of the Llama Stack Agents API that start a turn, or go on with one.
+"""Request bodies of the Llama Stack Agents API that start or resume a turn.
 
-Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nulls mean the default.
+Source: the Agents contract of Llama Stack 0.2.x; unknown fields are ignored, nulls stand for the default.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ class CreateTurn(TurnOverrides):
     documents: Many[Any] = ()
 
     def to_new_turn(self) -> NewTurn:
-        """Return what is asked of the turn. Raises Unsupported."""
+        """Return the request of the turn. Raises Unsupported."""
         if self.documents:
             raise Unsupported("documents: this server takes no documents yet; leave the list empty", ("documents",))
         given = {name: getattr(self, name) for name in TurnOverrides.model_fields}

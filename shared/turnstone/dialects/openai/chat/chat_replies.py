@@ -1,7 +1,7 @@
-"""What a model answers directly, on OpenAI's wire.
+"""Chat completions on OpenAI's wire: replies and streams.
 
 Source: the OpenAI API reference: a stream ends with `[DONE]`, a failure in it is a chunk with an error. The clients of
-Llama Stack, all of them, take `[DONE]` for broken JSON; they are done when the stream is.
+Llama Stack, all of them, take `[DONE]` for broken JSON; for them the stream simply ends.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ RATED_TOKEN = {
     "properties": {**RATED, "top_logprobs": RATED_MOST_LIKELY},
     "required": [*RATED, "top_logprobs"],
 }
-# written as they are: to check a hundred thousand of them again takes long, and what checks dataclasses, time to load
+# written unchecked: validating a hundred thousand of them again takes long, and the dataclass validator, time to load
 RatedTokens = Annotated[tuple[Any, ...], WithJsonSchema({"type": "array", "items": RATED_TOKEN})]
 DONE = b"data: [DONE]\n\n"
 
@@ -115,32 +115,38 @@ class ChatCompletionChunk(Frozen):
 
 
 class ChatCompletionEncoder:
-    """Answers to one question, and the events of one."""
+    """Encodes the answers to one request, and the events of one."""
 
     def __init__(
-        self, model: str, answer_id: str, asked_at: datetime, *, tells_usage: bool = False, says_done: bool = True
+        self,
+        model: str,
+        answer_id: str,
+        requested_at: datetime,
+        *,
+        includes_usage: bool = False,
+        ends_with_done: bool = True,
     ) -> None:
-        """Take what all that is told of the answer holds, and how a stream of it ends."""
-        self._named = {"id": f"chatcmpl-{answer_id}", "created": int(asked_at.timestamp()), "model": model}
-        self._tells_usage = tells_usage
-        self._says_done = says_done
+        """Take the fields common to all parts of the answer, and the end of its stream."""
+        self._named = {"id": f"chatcmpl-{answer_id}", "created": int(requested_at.timestamp()), "model": model}
+        self._includes_usage = includes_usage
+        self._ends_with_done = ends_with_done
 
     @property
     def completion_id(self) -> str:
         return str(self._named["id"])
 
     def whole(self, answer: Inferred) -> bytes:
-        said = answer.message
-        calls = tuple(MadeCall(**_called(call)) for call in said.tool_calls) or None
-        text = text_of(said.content)
+        encoded = answer.message
+        calls = tuple(MadeCall(**_called(call)) for call in encoded.tool_calls) or None
+        text = text_of(encoded.content)
         message = AssistantMessage(content=text or None if calls else text, tool_calls=calls)
-        choice = Choice(message=message, logprobs=_logprobs(answer.logprobs), finish_reason=_finish_reason(said))
+        choice = Choice(message=message, logprobs=_logprobs(answer.logprobs), finish_reason=_finish_reason(encoded))
         return ChatCompletion(**self._named, choices=(choice,), usage=_usage(answer)).model_dump_json().encode()
 
     def begun(self) -> bytes:
         return self._chunk(Delta(role="assistant", content=""))
 
-    def said(self, text: str, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, text: str, logprobs: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         return self._chunk(Delta(content=text), logprobs=_logprobs(logprobs))
 
     def ended(self, answer: Inferred) -> bytes:
@@ -150,14 +156,14 @@ class ChatCompletionEncoder:
         return b"data: " + to_json(openai_error(500, message, code)) + b"\n\n"
 
     def _ending(self, answer: Inferred) -> Iterator[bytes]:
-        said = answer.message
-        if said.tool_calls:
-            calls = (StreamedCall(index=index, **_called(call)) for index, call in enumerate(said.tool_calls))
+        encoded = answer.message
+        if encoded.tool_calls:
+            calls = (StreamedCall(index=index, **_called(call)) for index, call in enumerate(encoded.tool_calls))
             yield self._chunk(Delta(tool_calls=tuple(calls)))
-        yield self._chunk(Delta(), _finish_reason(said))
-        if self._tells_usage:
+        yield self._chunk(Delta(), _finish_reason(encoded))
+        if self._includes_usage:
             yield _data(ChatCompletionChunk(**self._named, choices=(), usage=_usage(answer)))
-        if self._says_done:
+        if self._ends_with_done:
             yield DONE
 
     def _chunk(
@@ -172,7 +178,7 @@ def _data(chunk: ChatCompletionChunk) -> bytes:
 
 
 def _called(call: ToolCall) -> dict[str, object]:
-    """Return the call with the arguments as the model wrote them, be they JSON or not."""
+    """Return the call with the model's unchanged arguments, whether JSON or not."""
     written = call.arguments_json
     if written is None:
         written = call.arguments if isinstance(call.arguments, str) else to_json(call.arguments).decode()
@@ -183,10 +189,10 @@ def _logprobs(logprobs: tuple[TokenLikelihood, ...]) -> ChoiceLogprobs | None:
     return ChoiceLogprobs(content=logprobs) if logprobs else None
 
 
-def _finish_reason(said: CompletionMessage) -> FinishReason:
-    if said.stop_reason == "out_of_tokens":
+def _finish_reason(encoded: CompletionMessage) -> FinishReason:
+    if encoded.stop_reason == "out_of_tokens":
         return "length"
-    return "tool_calls" if said.tool_calls else "stop"
+    return "tool_calls" if encoded.tool_calls else "stop"
 
 
 def _usage(answer: Inferred) -> CompletionUsage | None:

@@ -1,7 +1,7 @@
 """The request body of OpenAI's chat completions.
 
-What only servers of OpenAI's API take, fields that the contract does not name included, is passed on to them as it is.
-Others are asked without it; where the answer would then not be what was asked for, the request is refused.
+Fields that only servers of OpenAI's API support, including those not in the contract, are passed on to them
+unchanged. Other providers ignore them; where such a field is essential to the answer, the request is refused.
 
 Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5.
 """
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from turnstone.dialects.openai.chat.messages import AnySaid, NamedTool, Tool
+from turnstone.dialects.openai.chat.messages import AnyChatMessage, NamedTool, Tool
 from turnstone.dialects.openai.chat.stored_completions import Metadata
 from turnstone.dialects.openai.strict import OpenBody, Strict, refuse
 from turnstone.domain.agents.agents import (
@@ -58,7 +58,7 @@ EXTRAS = (
     "user",
     "verbosity",
 )
-# without these, and unless they are 0, empty or false, an answer is not what was asked for
+# fields essential to the answer, unless they are 0, empty or false
 NEEDED = ("frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "seed")
 
 
@@ -103,7 +103,7 @@ Penalty = Annotated[float, Field(ge=-2, le=2, strict=True)]
 
 class CreateChatCompletion(OpenBody):
     model: str
-    messages: Annotated[Many[AnySaid], Field(min_length=1)]
+    messages: Annotated[Many[AnyChatMessage], Field(min_length=1)]
     stream: Flag = False
     stream_options: StreamOptions | None = None
     temperature: Annotated[float, Field(ge=0, le=2, strict=True)] | None = None
@@ -178,17 +178,19 @@ class CreateChatCompletion(OpenBody):
             tool_config=ToolConfig(tool_choice=self._choice()),
         )
         return Question(
-            messages=tuple(said.to_message() for said in self.messages),
+            messages=tuple(message.to_message() for message in self.messages),
             config=config,
             extras=self._extras(),
-            message_extras={place: more for place, said in enumerate(self.messages) if (more := said.to_extras())},
+            message_extras={
+                index: more for index, message in enumerate(self.messages) if (more := message.to_extras())
+            },
             tool_extras={tool.function.name: more for tool in self.tools if (more := tool.to_extras())},
             needed_extras=tuple(name for name in NEEDED if getattr(self, name) or (name == "seed" and self.seed == 0)),
         )
 
     @property
-    def tells_usage(self) -> bool:
-        """Whether a stream ends with what was used."""
+    def includes_usage(self) -> bool:
+        """Whether a stream ends with the usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     def _extras(self) -> dict[str, Any]:
@@ -198,14 +200,14 @@ class CreateChatCompletion(OpenBody):
         if not self.logprobs:
             sent.pop("logprobs", None)
         if self.store:
-            sent.pop("metadata", None)  # it goes with what is stored here; the provider stores nothing
+            sent.pop("metadata", None)  # it is stored with the completion here; the provider stores nothing
         return {**self.further, **sent}
 
     def _choice(self) -> str:
         return self.tool_choice.function.name if isinstance(self.tool_choice, NamedTool) else self.tool_choice
 
     def _sampling(self) -> SamplingParams:
-        """Return the sampling; of what is left out the model has a default of its own, unlike an agent's."""
+        """Return the sampling; an omitted field has the model's own default, unlike an agent's."""
         strategy: Strategy = TopP(temperature=self.temperature or None, top_p=self.top_p)
         if self.temperature == 0:
             strategy = Greedy()

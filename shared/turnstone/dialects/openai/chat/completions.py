@@ -1,7 +1,7 @@
-"""OpenAI's completions: the request body, the answer, and the events of one.
+"""OpenAI's completions: the request body, the answer, and its events.
 
-Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5. What is streamed has the shape
-of a whole answer. A stream ends with `[DONE]`, except for the clients of Llama Stack, which take it for broken JSON.
+Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5. A chunk has the shape of a
+whole answer. A stream ends with `[DONE]`, except for the clients of Llama Stack, which take it for broken JSON.
 """
 
 from collections.abc import Iterator
@@ -35,13 +35,13 @@ REFUSED = {
     "tool_choice": OF_CHATS,
     "tools": OF_CHATS,
 }
-# without these, and unless they are 0 or empty, a continuation is not what was asked for
+# fields essential to the continuation, unless they are 0 or empty
 NEEDED = ("frequency_penalty", "guided_choice", "logit_bias", "presence_penalty", "seed", "suffix")
 PASSED_ON = (*NEEDED, "user")
 
 
 class CreateCompletion(OpenBody):
-    """A text, or some, that a model shall continue. Fields that are unknown here are for the provider."""
+    """One or more texts for a model to continue. Further fields are passed on to the provider."""
 
     model: Annotated[str, Field(description="The model that continues the text.", examples=["llama3.2:3b"])]
     prompt: Annotated[
@@ -132,7 +132,7 @@ class CreateCompletion(OpenBody):
 
     @property
     def includes_usage(self) -> bool:
-        """Whether a stream ends with what was used."""
+        """Whether a stream ends with the usage."""
         return self.stream_options is not None and self.stream_options.include_usage
 
     def to_texts(self) -> TextsToContinue:
@@ -143,7 +143,7 @@ class CreateCompletion(OpenBody):
         return TextsToContinue(self.prompts, config, {**self.further, **passed_on}, needed, are_echoed)
 
     def _sampling(self) -> SamplingParams:
-        """Return the sampling; of what is left out the model has a default of its own."""
+        """Return the sampling; an omitted field has the model's own default."""
         strategy: Strategy = TopP(temperature=self.temperature or None, top_p=self.top_p)
         if self.temperature == 0:
             strategy = Greedy()
@@ -191,13 +191,13 @@ class Completion(Frozen):
 
 
 class CompletionEncoder:
-    """Continuations of the prompts of one request, and the events of them."""
+    """Encodes continuations of the prompts of one request, and their events."""
 
     def __init__(
-        self, body: CreateCompletion, answer_id: str, asked_at: datetime, *, ends_with_done: bool = True
+        self, body: CreateCompletion, answer_id: str, requested_at: datetime, *, ends_with_done: bool = True
     ) -> None:
-        self._named = {"id": f"cmpl-{answer_id}", "created": int(asked_at.timestamp()), "model": body.model}
-        # in a stream they come with the answer: it must not hold them as long as its client does not read
+        self._named = {"id": f"cmpl-{answer_id}", "created": int(requested_at.timestamp()), "model": body.model}
+        # a stream carries them with the answer: it must not hold them while its client does not read
         self._echoes = body.prompts if body.echo and not body.stream else ("",) * len(body.prompts)
         self._includes_usage = body.includes_usage
         self._ends_with_done = ends_with_done
@@ -213,7 +213,7 @@ class CompletionEncoder:
     def begun(self) -> bytes:
         return b""
 
-    def said(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
+    def encoded(self, part: str | Continued, _: tuple[TokenLikelihood, ...] = (), /) -> bytes:
         if isinstance(part, str):
             return self._piece(part)
         end = self._piece("", _reason(part.answer))

@@ -1,4 +1,4 @@
-"""Messages and tools of OpenAI's chat completions, and what they are in our words.
+"""Messages and tools of OpenAI's chat completions, converted to domain values.
 
 Source: the OpenAI API reference.
 """
@@ -34,7 +34,7 @@ class TextPart(Open):
 
     @property
     def is_plain(self) -> bool:
-        """Whether our words say all of it."""
+        """Whether the domain value holds all of it."""
         return not self.further
 
 
@@ -49,7 +49,7 @@ class ImagePart(Open):
 
     @property
     def is_plain(self) -> bool:
-        """Whether our words say all of it."""
+        """Whether the domain value holds all of it."""
         return not self.further and not self.image_url.further and self.image_url.detail in (None, "auto")
 
 
@@ -57,21 +57,21 @@ Texts = str | Annotated[Many[TextPart], Field(min_length=1)]
 Parts = Annotated[Many[Annotated[TextPart | ImagePart, Field(discriminator="type")]], Field(min_length=1)]
 
 
-class Said(Open):
-    """What all messages have in common."""
+class ChatMessage(Open):
+    """Common fields of all messages."""
 
     content: Any
     name: str | None = None
 
     def to_extras(self) -> dict[str, Any]:
-        """Return what our words do not say, as fields of OpenAI's message."""
+        """Return the fields of OpenAI's message that the domain value lacks."""
         extras = dict(self.further) if self.name is None else {**self.further, "name": self.name}
         if isinstance(self.content, tuple) and not all(part.is_plain for part in self.content):
             extras["content"] = [part.model_dump(mode="json", exclude_none=True) for part in self.content]
         return extras
 
 
-class SystemSaid(Said):
+class SystemChatMessage(ChatMessage):
     role: Literal["system", "developer"]
     content: Texts
 
@@ -79,7 +79,7 @@ class SystemSaid(Said):
         return SystemMessage(content=text_of_parts(self.content))
 
 
-class UserSaid(Said):
+class UserChatMessage(ChatMessage):
     role: Literal["user"] = "user"
     content: str | Parts
 
@@ -98,7 +98,7 @@ class Call(Open):
     function: FunctionCall
 
 
-class AssistantSaid(Said):
+class AssistantChatMessage(ChatMessage):
     role: Literal["assistant"] = "assistant"
     content: Texts | None = None
     refusal: str | None = None
@@ -113,11 +113,11 @@ class AssistantSaid(Said):
 
     def to_message(self) -> Message:
         calls = (call_from_json(call.id, call.function.name, call.function.arguments) for call in self.tool_calls)
-        said = self.content if self.content is not None else self.refusal or ""
-        return CompletionMessage(content=text_of_parts(said), stop_reason="end_of_turn", tool_calls=tuple(calls))
+        shown = self.content if self.content is not None else self.refusal or ""
+        return CompletionMessage(content=text_of_parts(shown), stop_reason="end_of_turn", tool_calls=tuple(calls))
 
 
-class ToolSaid(Said):
+class ToolChatMessage(ChatMessage):
     role: Literal["tool"] = "tool"
     content: Texts
     tool_call_id: str
@@ -126,7 +126,9 @@ class ToolSaid(Said):
         return ToolResponseMessage(call_id=self.tool_call_id, content=text_of_parts(self.content))
 
 
-AnySaid = Annotated[SystemSaid | UserSaid | AssistantSaid | ToolSaid, Field(discriminator="role")]
+AnyChatMessage = Annotated[
+    SystemChatMessage | UserChatMessage | AssistantChatMessage | ToolChatMessage, Field(discriminator="role")
+]
 
 
 class Function(Open):
@@ -141,11 +143,11 @@ class Tool(Open):
     function: Function
 
     def to_tool(self) -> ToolDef:
-        told = self.function
-        return ToolDef(name=told.name, description=told.description, input_schema=told.parameters)
+        called = self.function
+        return ToolDef(name=called.name, description=called.description, input_schema=called.parameters)
 
     def to_extras(self) -> dict[str, Any]:
-        """Return what our words do not say, as fields of OpenAI's tool."""
+        """Return the fields of OpenAI's tool that the domain value lacks."""
         function = {**self.function.further, **({"strict": True} if self.function.strict else {})}
         return {**self.further, **({"function": function} if function else {})}
 
@@ -160,7 +162,7 @@ class NamedTool(Strict):
 
 
 def content_of(content: str | tuple[TextPart | ImagePart, ...]) -> Content:
-    """Return what a user says; images that are told by value instead of an address are taken as such."""
+    """Return a user's content; a data URL becomes an image by value."""
     if isinstance(content, str):
         return content
     return tuple(

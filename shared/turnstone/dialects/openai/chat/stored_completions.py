@@ -1,4 +1,4 @@
-"""Stored chat completions on OpenAI's wire: what is stored, lists of them, and the messages of one.
+"""Stored chat completions on OpenAI's wire: the stored form, lists of them, and the messages of one.
 
 Source: the OpenAI API reference, and the types of `llama-stack-client` 0.2.12 and 0.3.5, where a stored completion has
 its `input_messages` and a list is newest first.
@@ -68,7 +68,7 @@ class ChatCompletionList(Frozen):
 
 
 class UpdateChatCompletion(Frozen):
-    """What is to be changed of a stored chat completion."""
+    """A change of a stored chat completion."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -89,7 +89,7 @@ class ChatCompletionDeleted(Frozen):
 
 
 class StoredMessage(Frozen):
-    """A message of the question. Content that came in parts is in `content_parts`."""
+    """A message of the request. Content in parts is in `content_parts`."""
 
     id: Annotated[str, Field(description="Names the message.", examples=[f"{EXAMPLE_ID}-0"])]
     role: Annotated[str, Field(description="Who says it.", examples=["user"])]
@@ -154,9 +154,9 @@ MESSAGES_QUERY = _page_query(
 
 
 def stored_wire(completion: bytes, messages: Iterable[BaseModel], metadata: Mapping[str, str] | None) -> bytes:
-    """Return the JSON of a chat completion with that of its question, as the question was sent."""
-    asked = [message.model_dump(mode="json", by_alias=True, exclude_unset=True) for message in messages]
-    return completion[:-1] + b"," + to_json({"input_messages": asked, "metadata": metadata or {}})[1:]
+    """Return the JSON of a chat completion with the JSON of its request, as sent."""
+    sent = [message.model_dump(mode="json", by_alias=True, exclude_unset=True) for message in messages]
+    return completion[:-1] + b"," + to_json({"input_messages": sent, "metadata": metadata or {}})[1:]
 
 
 def with_metadata(wire: bytes, metadata: Mapping[str, str]) -> bytes:
@@ -165,7 +165,7 @@ def with_metadata(wire: bytes, metadata: Mapping[str, str]) -> bytes:
 
 
 def lost_wire(completion: StoredCompletion) -> bytes:
-    """Return what stands in a list in the place of a completion whose content is lost."""
+    """Return the placeholder in a list for a completion whose content is lost."""
     message = {"role": "assistant", "content": LOST, "refusal": None}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     return to_json(
@@ -183,14 +183,14 @@ def lost_wire(completion: StoredCompletion) -> bytes:
 
 
 def completion_id_in(text: str) -> str:
-    """Return the id that a path names. Raises NotFound for a text that no id of ours is."""
+    """Return the id in a path. Raises NotFound for a text that cannot be an id of ours."""
     if not re.fullmatch(WIRE_ID, text):
         raise NotFound("chat completion", text)
     return text
 
 
 def completions_in_query(query: Mapping[str, Sequence[str]]) -> CompletionsQuery:
-    """Return which part of the list is wanted. Raises InvalidRequest."""
+    """Return the requested part of the list. Raises InvalidRequest."""
     after = _only(query, "after")
     if after is not None and not re.fullmatch(WIRE_ID, after):
         raise InvalidRequest("after: not issued by this API", ("query", "after"))
@@ -205,13 +205,13 @@ def completions_in_query(query: Mapping[str, Sequence[str]]) -> CompletionsQuery
 
 
 class ListedIds:
-    """The ids of the first and the last entry of a list, known when its entries are drained."""
+    """The ids of the first and the last entry of a list, available once its entries are consumed."""
 
     def __init__(self) -> None:
         self.first = self.last = ""
 
     def noted(self, entries: Iterable[tuple[StoredCompletion, Wire | None]]) -> Iterator[Wire]:
-        """Yield the JSON of each entry, or what stands in its place where it is lost."""
+        """Yield the JSON of each entry, or its placeholder if it is lost."""
         for completion, wire in entries:
             self.first = self.first or completion.completion_id
             self.last = completion.completion_id
@@ -219,19 +219,19 @@ class ListedIds:
 
 
 def list_tail(ids: ListedIds, cursor: str | None, query: CompletionsQuery, has_more: bool) -> bytes:
-    """Return what comes after the entries in a list's JSON; the cursor is where to continue an empty page."""
-    last_id = ids.last or (_place_beside(cursor, query) if cursor else "")
+    """Return the JSON of a list after the entries; the cursor continues an empty page."""
+    last_id = ids.last or (_unused_id_near(cursor, query) if cursor else "")
     return b"]," + to_json({"first_id": ids.first, "last_id": last_id, "has_more": has_more})[1:]
 
 
-def _place_beside(cursor: str, query: CompletionsQuery) -> str:
-    """Return an id that nothing has, at the cursor's millisecond: the cursor may be the id of what is another's."""
+def _unused_id_near(cursor: str, query: CompletionsQuery) -> str:
+    """Return an unused id at the cursor's millisecond: the cursor itself may be the id of another caller's entry."""
     milliseconds = uuid7_milliseconds(cursor.removeprefix(WIRE_PREFIX))
     return WIRE_PREFIX + uuid7(milliseconds + query.is_newest_first, bytes(10))
 
 
 def messages_in(wire: bytes, query: Mapping[str, Sequence[str]]) -> StoredMessages:
-    """Return the part of the question's messages that is wanted. Raises InvalidRequest."""
+    """Return the requested part of the request's messages. Raises InvalidRequest."""
     completion = from_json(wire)
     messages = list(enumerate(_messages(completion["id"], completion["input_messages"])))
     if is_reverse := _order(query, "asc") == "desc":
@@ -241,24 +241,24 @@ def messages_in(wire: bytes, query: Mapping[str, Sequence[str]]) -> StoredMessag
         found = MESSAGE_ID.fullmatch(after)
         if found is None or found["completion_id"] != completion["id"]:
             raise InvalidRequest("after: not issued by this API", ("query", "after"))
-        place = int(found["index"])
-        messages = [each for each in messages if (each[0] < place if is_reverse else each[0] > place)]
+        position = int(found["index"])
+        messages = [each for each in messages if (each[0] < position if is_reverse else each[0] > position)]
     data = tuple(message for _, message in messages[:limit])
     ids = [message.id for message in data] or [""]
     return StoredMessages(data=data, first_id=ids[0], last_id=ids[-1], has_more=len(messages) > limit)
 
 
-def _messages(completion_id: str, asked: Sequence[Mapping[str, Any]]) -> Iterator[StoredMessage]:
-    for index, message in enumerate(asked):
+def _messages(completion_id: str, sent: Sequence[Mapping[str, Any]]) -> Iterator[StoredMessage]:
+    for index, message in enumerate(sent):
         content = message.get("content")
         parts = None if content is None or isinstance(content, str) else content
-        told = {name: message[name] for name in ("name", "tool_calls", "tool_call_id") if message.get(name)}
+        optional = {name: message[name] for name in ("name", "tool_calls", "tool_call_id") if message.get(name)}
         yield StoredMessage(
             id=f"{completion_id}-{index}",
             role=message["role"],
             content=content if parts is None else None,
             content_parts=parts,
-            **told,
+            **optional,
         )
 
 
@@ -266,7 +266,7 @@ def _limit(query: Mapping[str, Sequence[str]]) -> int:
     text = _only(query, "limit")
     if text is None:
         return USUAL_LIMIT
-    text = text.removesuffix(".0")  # a whole number, too, as JSON schemas see it
+    text = text.removesuffix(".0")  # a whole number, too, in terms of JSON schemas
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST))
     if not is_number or not 1 <= int(text) <= LARGEST:
         raise InvalidRequest("limit: must be a whole number of at least 1", ("query", "limit"))
@@ -281,7 +281,7 @@ def _order(query: Mapping[str, Sequence[str]], otherwise: str) -> str:
 
 
 def _only(query: Mapping[str, Sequence[str]], name: str) -> str | None:
-    """Return the one value of that name, None if there is none or it is empty. Raises InvalidRequest for several."""
+    """Return the single value of that name, None if missing or empty. Raises InvalidRequest for several."""
     return _one(query, name) or None if name in query else None
 
 

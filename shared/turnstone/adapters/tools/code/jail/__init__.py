@@ -1,1 +1,1 @@
-"""What a Python process does to itself before it runs code that nobody trusts; standard library and Linux only."""
+"""Jail a Python process from within before it runs untrusted code; standard library and Linux only."""

@@ -1,7 +1,7 @@
-"""The jail's first interpreter, from its start to that of the second, which runs the code.
+"""The jail's first interpreter, from its start to the start of the second, which runs the code.
 
-Of its three processes the first leaves the namespaces it was born in; the second, which all others end with, makes the
-jail's files and collects what is left there; the third gives up its rights and executes a fresh interpreter.
+Of its three processes the first leaves its original namespaces; the second, whose end kills all others, creates the
+jail's files and collects the leftovers; the third drops its rights and executes a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NICENESS = 10
 
 
 def main(result_fd: int) -> None:
-    """Run the job on standard input, which `code_subprocess.JailedCode` writes as JSON.
+    """Run the job on standard input, JSON from `code_subprocess.JailedCode`.
 
     Never returns. One process writes a line of JSON to the descriptor when the code has ended, and after it the files
-    left in the code's folder; where the code can't be shut in it is not run, and the line says why.
+    left in the code's folder; if the jail fails, the code is not run, and the line gives the reason.
     """
     job = json.load(sys.stdin)
     try:
@@ -44,14 +44,14 @@ def main(result_fd: int) -> None:
         _leave_namespaces(is_root=is_root)
         kernel.die_with_parent()
         if os.getppid() != job["server"]:
-            os._exit(1)  # it ended before the kernel was told
+            os._exit(1)  # it ended before prctl took effect
         _become_first_process()
         kernel.name_machine(MACHINE_NAME)
         enter_root(Files(job["visible"], job["hidden"], SCRATCH_BYTES, SCRATCH_FILES))
         folder = os.open(WORK, os.O_RDONLY | os.O_DIRECTORY)
         _become_second_process(result_fd, folder)
         _confine(job, is_root=is_root)
-        os.set_inheritable(result_fd, False)  # all others are closed by execve already
+        os.set_inheritable(result_fd, False)  # execve has closed all others already
         _execute(program, job)
     except (kernel.JailRefused, OSError, ValueError) as refusal:
         # the text of a system error would show a path to the model
@@ -61,12 +61,12 @@ def main(result_fd: int) -> None:
 
 
 def _leave_namespaces(*, is_root: bool) -> None:
-    """Be in namespaces where this user is root. Where it is root outside, there is a second user, who is nobody."""
+    """Enter namespaces in which this user is root. For root outside, map a second user, `nobody`."""
     mine = f"0 {os.geteuid()} 1\n", f"0 {os.getegid()} 1\n"
     others = f"1 {NOBODY} 1\n" if is_root else ""
     has_left, leaving = os.pipe()
     writer = os.fork()
-    if writer == 0:  # still outside, where the users are who are meant
+    if writer == 0:  # still outside, where the user ids are the real ones
         os.close(leaving)
         if os.read(has_left, 1):
             _name_users(os.getppid(), mine[0] + others, mine[1] + others, is_root=is_root)
@@ -95,26 +95,26 @@ def _name_users(process_id: int, users: str, groups: str, *, is_root: bool) -> N
 
 
 def _become_first_process() -> None:
-    """Return in a child, the first in its namespace of processes, which all others there end with.
+    """Return in a child, the first in its PID namespace, whose end kills all others there.
 
-    This process waits for it, and is what the server ends, so that whoever takes in orphans here gets none.
+    This process waits for the child, and the server kills this process, so orphans never reach the system's init.
     """
     is_alive, alive = os.pipe()
     child = os.fork()
     if child:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once it is waited for, there is nobody to kill by its number
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # after the wait, the process id may belong to another process
         os.waitpid(child, 0)
         os._exit(0)
     os.close(alive)
     kernel.die_with_parent()
     if select.select([is_alive], [], [], 0)[0]:
-        os._exit(1)  # the parent ended before the kernel was told
+        os._exit(1)  # the parent ended before prctl took effect
 
 
 def _become_second_process(result_fd: int, folder: int) -> None:
-    """Return in a child; this process waits for it, tells how it ended and what it left, and ends."""
+    """Return in a child; this process waits for it, reports its end and its leftovers, and exits."""
     child = os.fork()
     if child:
         _report(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), result_fd, folder)
@@ -136,7 +136,7 @@ def _report(exit_code: int, result_fd: int, folder: int) -> None:
 
 def _confine(job: dict[str, Any], *, is_root: bool) -> None:
     os.setsid()
-    os.nice(NICENESS)  # the processes that serve go first
+    os.nice(NICENESS)  # the server's processes end first
     os.chdir(WORK)
     limits = {
         resource.RLIMIT_CORE: 0,
@@ -147,18 +147,18 @@ def _confine(job: dict[str, Any], *, is_root: bool) -> None:
     }
     for limit, most in limits.items():
         resource.setrlimit(limit, (most, most))
-    # the first is a signal that the code can see, the second ends it
+    # the code can catch the first signal, the second kills it
     resource.setrlimit(resource.RLIMIT_CPU, (job["seconds"], job["seconds"] + 1))
     if is_root:
         os.setgroups([])
         os.setresgid(1, 1, 1)
         os.setresuid(1, 1, 1)
-    kernel.give_up_rights()
+    kernel.drop_rights()
 
 
 def _execute(program: str, job: dict[str, Any]) -> None:
     """Replace this interpreter by a fresh one that runs the program. Raises OSError."""
-    told = {
+    job_fields = {
         "code": job["code"],
         "filter": filter_program(os.uname().machine, os.getpid()),
         "modules": job["modules"],
@@ -166,7 +166,7 @@ def _execute(program: str, job: dict[str, Any]) -> None:
     }
     given = os.memfd_create("job")
     with open(given, "wb", closefd=False) as file:
-        file.write(marshal.dumps(told))
+        file.write(marshal.dumps(job_fields))
     os.lseek(given, 0, os.SEEK_SET)
     os.dup2(given, 0)
     command = [job["interpreter"], "-I", "-S", "-X", "utf8", "-c", program]

@@ -1,4 +1,4 @@
-"""The files that jailed code sees: Python, its packages and the system's libraries to read, one folder to write."""
+"""File system of jailed code: Python, its packages and the system's libraries to read, one folder to write."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from turnstone.adapters.tools.code.jail import kernel
 
-SCRATCH = "/tmp"  # noqa: S108 # within the jail, where nobody else has been
+SCRATCH = "/tmp"  # noqa: S108 # within the jail, without other users
 WORK = f"{SCRATCH}/work"
-_OLD = "/.outside-of-the-jail"  # no folder of a machine, which could then not be shown
+_OLD = "/.outside-of-the-jail"  # no folder of a machine, which could not be shown then
 
 
 @dataclass(frozen=True)
 class Files:
-    """What there is to be in the jail.
+    """The contents of the jail.
 
     Attributes:
-        visible: paths that can be read, shorter ones first.
-        hidden: folders that can't be, even if they are below those.
-        scratch_bytes: how much can be written, in memory.
-        scratch_files: in how many files and folders.
+        visible: readable paths, shorter ones first.
+        hidden: unreadable folders, even below visible ones.
+        scratch_bytes: the limit of writable memory.
+        scratch_files: the limit of files and folders.
     """
 
     visible: Sequence[str]
@@ -31,11 +31,11 @@ class Files:
 
 
 def enter_root(files: Files) -> None:
-    """Make a root of these files, and leave all others behind.
+    """Create a root of these files, and detach all others.
 
     Raises:
         JailRefused: the kernel does not allow it.
-        OSError: a path can't be made.
+        OSError: a path cannot be created.
     """
     sources = {path: os.path.realpath(path) for path in files.visible if os.path.exists(path)}
     hidden = [os.path.realpath(path) for path in files.hidden]
@@ -46,7 +46,7 @@ def enter_root(files: Files) -> None:
     os.chdir("/")
     _make_scratch(files)
     for path, source in sources.items():
-        # a path that another one shows already is, where it is a link, shown where it leads
+        # a path below another visible one is there already; a link is mounted at its target
         target = source if os.path.lexists(path) else path
         if not os.path.lexists(target):
             _show(target, source, hidden)
@@ -57,7 +57,7 @@ def enter_root(files: Files) -> None:
 
 
 def _make_scratch(files: Files) -> None:
-    """Mount the folder to write to. Before all others, because what is visible may be below it."""
+    """Mount the writable folder. Before all others, because visible paths may be below it."""
     flags = kernel.NO_SUID | kernel.NO_DEVICES | kernel.NO_PROGRAMS
     room = f"size={files.scratch_bytes},nr_inodes={files.scratch_files}"
     os.makedirs(SCRATCH, exist_ok=True)

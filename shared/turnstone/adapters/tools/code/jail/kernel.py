@@ -1,4 +1,4 @@
-"""The calls of the Linux kernel that shut a process in, which Python has no names for."""
+"""System calls of the Linux kernel for a jail, which Python does not offer."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class JailRefused(Exception):
-    """The kernel does not let this process shut itself in; the message tells what it refused."""
+    """The kernel refuses a part of the jail; the message names it."""
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces that are named; that of processes is left by children only. Raises JailRefused."""
+    """Leave the namespaces of these flags; only children leave a PID namespace. Raises JailRefused."""
     _check(_libc.unshare(ctypes.c_int(flags)), "namespaces of its own")
 
 
 def mount(source: str, target: str, flags: int, kind: str | None = None, options: str | None = None) -> None:
     """Mount, or change a mount. Raises JailRefused."""
-    told = [text.encode() if text is not None else None for text in (source, target, kind, options)]
-    result = _libc.mount(told[0], told[1], told[2], ctypes.c_ulong(flags), told[3])
+    encoded = [text.encode() if text is not None else None for text in (source, target, kind, options)]
+    result = _libc.mount(encoded[0], encoded[1], encoded[2], ctypes.c_ulong(flags), encoded[3])
     _check(result, "a mount")
 
 
 def move_into(root: str, old: str) -> None:
-    """Make `root` the root; what was the root is below `old` then. Raises JailRefused."""
+    """Make `root` the root; the previous root is below `old` then. Raises JailRefused."""
     _check(_call(_PIVOT_ROOT[os.uname().machine], root.encode(), old.encode()), "a root of its own")
 
 
 def let_go(path: str) -> None:
-    """Unmount, with all that is mounted below. Raises JailRefused."""
+    """Unmount a path and all mounts below it. Raises JailRefused."""
     _check(_libc.umount2(path.encode(), ctypes.c_int(_DETACH)), "to let go of the files outside")
 
 
 def make_read_only(path: str) -> None:
-    """Make a mount and all that is mounted below it read-only, for programs with rights of their own, too.
+    """Make a mount and all mounts below it read-only and nosuid.
 
     Raises:
-        JailRefused: also by a kernel before 5.12, which can't do this for all of them at once.
+        JailRefused: also from a kernel before 5.12, which cannot change all of them at once.
     """
     _set_attributes(path, _RECURSIVE, struct.pack("=QQQQ", _READ_ONLY | NO_SUID, 0, 0, 0))
 
@@ -70,18 +70,18 @@ def _set_attributes(path: str, flags: int, attributes: bytes) -> None:
 
 
 def name_machine(name: str) -> None:
-    """Give this namespace a host name and a domain name of its own. Raises JailRefused."""
+    """Set a host name and a domain name for this namespace. Raises JailRefused."""
     for change in (_libc.sethostname, _libc.setdomainname):
         _check(change(name.encode(), ctypes.c_size_t(len(name))), "a name of its own")
 
 
 def die_with_parent() -> None:
-    """Have this process killed when its parent ends. Raises JailRefused."""
+    """Have the kernel kill this process when its parent ends. Raises JailRefused."""
     _check(_prctl(_SET_DEATH_SIGNAL, _SIGKILL), "to end with its parent")
 
 
-def give_up_rights() -> None:
-    """Give up every capability, for good: no program that is started can bring any back. Raises JailRefused."""
+def drop_rights() -> None:
+    """Drop every capability permanently: no program started later can regain one. Raises JailRefused."""
     _check(_prctl(_SET_NO_NEW_PRIVILEGES, 1), "to do without new rights")
     _check(_prctl(_AMBIENT, _CLEAR_ALL), "to give up its rights")
     header = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
@@ -89,14 +89,14 @@ def give_up_rights() -> None:
 
 
 def _prctl(option: int, *arguments: int) -> int:
-    told = [ctypes.c_ulong(given) for given in arguments]
-    result: int = _libc.prctl(ctypes.c_int(option), *told, *[ctypes.c_ulong(0)] * (4 - len(told)))
+    encoded = [ctypes.c_ulong(given) for given in arguments]
+    result: int = _libc.prctl(ctypes.c_int(option), *encoded, *[ctypes.c_ulong(0)] * (4 - len(encoded)))
     return result
 
 
 def _call(number: int, *arguments: int | bytes) -> int:
-    told = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number), *told)
+    encoded = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
+    result: int = _libc.syscall(ctypes.c_long(number), *encoded)
     return result
 
 

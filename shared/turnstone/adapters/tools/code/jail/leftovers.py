@@ -1,4 +1,4 @@
-"""The files that code left in its folder: regular ones, few and small enough to be kept."""
+"""Files that code left in its folder: regular ones, few and small enough to keep."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MAX_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What was found.
+    """The collected files.
 
     Attributes:
         files: contents by name, as the code named them.
-        left_out: how many more there were.
+        left_out: the number of further files.
     """
 
     files: dict[str, bytes]
@@ -24,9 +24,9 @@ class Leftovers:
 
 
 def leftovers_in(folder: int) -> Leftovers:
-    """Return the files right in the folder of this descriptor, by name; links, pipes and hidden files are passed over.
+    """Return the files directly in the folder of this descriptor, by name; skip links, pipes and hidden files.
 
-    Nothing may run any more that could change the folder. Raises OSError.
+    No process may still run that could change the folder. Raises OSError.
     """
     files: dict[str, bytes] = {}
     left_out = 0

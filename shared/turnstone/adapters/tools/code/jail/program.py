@@ -1,8 +1,8 @@
-"""The program of the jail's second interpreter: read a job, install the filter of system calls, become the code.
+"""Program of the jail's second interpreter: read a job, install the system call filter, become the code.
 
-The first interpreter holds paths of the server and its process id; it makes the jail and replaces itself by this one,
-so that no frame, no object and no page of memory of the code's process ever held them. This text is handed over as it
-stands and sees none of the server's modules.
+The first interpreter holds paths of the server and its process id; it creates the jail and replaces itself by this
+one, so that no frame, object or memory page of the code's process ever held them. This source is passed as text and
+imports none of the server's modules.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def become_code(code: str) -> None:
 
 
 def _prepared() -> str:
-    """Return the code, once nothing is left that only the server's program may do."""
+    """Return the compiled code, after dropping everything that only the server's program may use."""
     with open(0, "rb", closefd=False) as given:
         job: dict[str, Any] = marshal.load(given)  # noqa: S302 # written by the first interpreter
     nothing = os.open("/dev/null", os.O_RDONLY)
@@ -50,7 +50,7 @@ def _prepared() -> str:
     site.setcopyright()
     site.sethelper()
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # what was printed stays if the code is ended
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr] # printed text stays if the code is killed
     _install_filter(job["filter"])
     return str(job["code"])
 
@@ -65,7 +65,7 @@ def _install_filter(program: bytes) -> None:
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print where the code failed, without the frames of this program."""
+    """Print the code's traceback without the frames of this program."""
     while trace is not None and trace.tb_frame.f_code.co_filename != CODE:
         trace = trace.tb_next
     traceback.print_exception(kind, error, trace)

@@ -1,7 +1,7 @@
-"""The system calls that jailed code may make: those of one process that computes, and reads and writes files.
+"""Allow list of system calls in the jail: one process that computes, and reads and writes files.
 
-What is not named is refused with EPERM: sockets, other processes and programs, mounts, tracing, keys, io_uring and all
-that kernels learn later. Threads, and pairs of connected sockets, which event loops wake themselves with, are let be.
+All others are refused with EPERM: sockets, other processes and programs, mounts, tracing, keys, io_uring and
+additions of later kernels. Threads, and pairs of connected sockets, by which event loops wake themselves, are allowed.
 
 Source: the tables of system calls of Linux, for x86-64 and for 64-bit ARM; seccomp_data of linux/seccomp.h.
 """
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 _X86, _ARM = "x86_64", "aarch64"
 _AUDITED_AS = {_X86: 0xC000003E, _ARM: 0xC00000B7}
-_FOREIGN_FROM = 0x40000000  # the calls of x32, numbered from here, do the same past these rules
+_FOREIGN_FROM = 0x40000000  # x32 calls are numbered from here on, and would bypass these rules
 # instructions of classic BPF
 _LOAD, _EQUAL, _AT_LEAST, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _ALL_BITS = 0xFFFFFFFF
 
-# name: numbers on x86-64, on 64-bit ARM; the latter lacks calls that have become others
+# name: numbers on x86-64, on 64-bit ARM; the latter lacks calls replaced by others
 _FILES = {
     "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "lseek": (8, 62), "pread64": (17, 67),
     "pwrite64": (18, 68), "readv": (19, 65), "writev": (20, 66), "preadv": (295, 69), "pwritev": (296, 70),
@@ -69,7 +69,7 @@ _ITSELF = {
 }  # fmt: skip
 _CLONE, _KILL_CALL, _TGKILL = (56, 220), (62, 129), (234, 131)
 _PRCTL, _IOCTL, _PRLIMIT, _SOCKETPAIR = (157, 167), (16, 29), (302, 261), (53, 199)
-_CLONE3 = 435  # its flags are in memory, where no filter sees them; the C library takes clone where there is no clone3
+_CLONE3 = 435  # its flags are in memory, where no filter sees them; the C library falls back to clone without clone3
 
 _NEW_THREAD = 0x00010000
 _NEW_NAMESPACES = 0x7E020080
@@ -81,7 +81,7 @@ _UNIX, _STREAM, _KIND_OF_SOCKET = 1, 1, 0xF
 
 @dataclass(frozen=True)
 class _Argument:
-    """Which values of an argument are allowed; of its lower half, for the kernel looks at no more of these."""
+    """The allowed values of an argument; of its lower half, because the kernel reads no more of these."""
 
     position: int
     values: tuple[int, ...]
@@ -89,7 +89,7 @@ class _Argument:
 
 
 def filter_program(machine: str, process_id: int) -> bytes:
-    """Return the rules for code that runs on this machine, as this process, in the kernel's form."""
+    """Return the filter for code on this machine, in this process, as BPF instructions."""
     column = 0 if machine == _X86 else 1
     instructions = [
         _step(_LOAD, _ARCHITECTURE_AT),

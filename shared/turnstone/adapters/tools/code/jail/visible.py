@@ -1,4 +1,4 @@
-"""The part of this machine's files that jailed code reads: Python, its packages and the system's libraries."""
+"""Readable files of the machine in the jail: Python, its packages and the system's libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SYSTEM = (
     "/usr/local/lib",
     "/usr/share/fonts",
     "/usr/share/zoneinfo",
-    "/etc/alternatives",  # where the names of some libraries lead
+    "/etc/alternatives",  # the targets of some libraries' links
     "/etc/ld.so.cache",
     "/dev/null",
     "/dev/zero",
@@ -24,19 +24,19 @@ _SYSTEM = (
 
 
 def module_paths() -> list[str]:
-    """Return the folders of this Python's own modules and packages, without what was added to its path besides."""
+    """Return the folders of this Python's own modules and packages, without additions to its path."""
     own = os.path.dirname(os.__file__)
     packages = site.getsitepackages()
     return list(dict.fromkeys(path for path in sys.path if path in (own, *packages) or os.path.dirname(path) == own))
 
 
 def interpreter() -> str:
-    """Return the program of this Python, the one that a virtual environment stands on."""
+    """Return this Python's program, the base of a virtual environment."""
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 
 
 def visible_paths() -> list[str]:
-    """Return what is mounted in the jail, shorter paths first."""
+    """Return the paths to mount in the jail, shorter paths first."""
     program = interpreter()
     own_of_program = os.path.join(os.path.dirname(os.path.dirname(program)), "lib")
     libraries = os.path.join(sys.base_prefix, "lib")
@@ -44,7 +44,7 @@ def visible_paths() -> list[str]:
 
 
 def _mapped() -> set[str]:
-    """Return the files that this process was loaded from, such as the C library, wherever a system keeps them."""
+    """Return the files mapped into this process, such as the C library, wherever the system stores them."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in maps}
     return {path for path in paths if ".so" in os.path.basename(path) and os.path.isfile(path)}

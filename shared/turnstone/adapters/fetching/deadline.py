@@ -1,4 +1,4 @@
-"""A fetch under way: how long it may still take, and what ends it early, wherever it waits."""
+"""Deadline of a fetch, and its early end by a stop signal, in every blocking wait."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from turnstone.adapters.fetching.rules import Resolver
 
 
-class Asking:
-    """Within the `with` block a fetch may wait; its end is forced by the time it has, or by the signal to stop.
+class Deadline:
+    """Within the `with` block a fetch may block until its deadline or the stop signal.
 
-    Every wait ends so, also for one who sends a byte now and then, which no timeout of a socket sees.
+    Ends every wait, also for a server that sends one byte at a time, which no socket timeout notices.
     """
 
     def __init__(self, timeout_s: float, stop: StopSignal | None) -> None:
@@ -49,33 +49,33 @@ class Asking:
         return self._line.is_cut or time.monotonic() >= self._ends_at
 
     def left_s(self, shown: str) -> float:
-        """Return how long it may still take. Raises FetchFailed: no longer."""
+        """Return the remaining time. Raises FetchFailed after the deadline."""
         left_s = self._ends_at - time.monotonic()
         if self._line.is_cut or left_s <= 0:
             raise self.ended(shown)
         return left_s
 
     def ended(self, shown: str) -> FetchFailed:
-        """Return the error that says why it is over."""
-        if self._stop.is_given:
+        """Return the error for the reason of the end."""
+        if self._stop.is_set:
             return FetchFailed(shown, "the request was cancelled")
         return FetchFailed(shown, f"it did not answer in {self._timeout_s:g} s")
 
     def hold(self, sock: socket.socket) -> None:
-        """Have the socket shut at the end, also while TLS, which takes it over, is still being agreed on."""
+        """Shut the socket at the end, also during the TLS handshake, which takes the socket over."""
         self._line.hold(self._held.enter_context(sock.dup()))
 
-    def looked_up(self, resolver: Resolver, host: str, port: int) -> Sequence[str]:
-        """Return the resolver's addresses, none if it fails or is too slow: look-ups have no timeout of their own."""
-        Thread(target=self._look_up, args=(resolver, host, port), daemon=True).start()
+    def resolve_host(self, resolver: Resolver, host: str, port: int) -> Sequence[str]:
+        """Return the resolver's addresses, none on failure or timeout: the resolver has no timeout of its own."""
+        Thread(target=self._resolve, args=(resolver, host, port), daemon=True).start()
         return self._found.get() or ()
 
-    def _look_up(self, resolver: Resolver, host: str, port: int) -> None:
+    def _resolve(self, resolver: Resolver, host: str, port: int) -> None:
         found: Sequence[str] = ()
         try:
             found = resolver(host, port)
         except (OSError, UnicodeError):
-            return  # and none were found
+            return  # and found no address
         finally:
             self._found.put(found)
 
