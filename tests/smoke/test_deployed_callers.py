@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.emulator import EmulatorProcess
 from tests.smoke.artefact import ROOT
 from tests.smoke.conftest import MINISTACK
 from tests.smoke.deployment import REQUEST_TIMEOUT_S, Stack, deploy
+from tests.support.aws.emulator import EmulatorProcess
 
 AGENT = {"agent_config": {"model": "offline", "instructions": "Be brief."}}
 
