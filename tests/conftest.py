@@ -23,7 +23,7 @@ CONNECT = socket.socket.connect
 # a server would refuse it as a setting that is none; the processes of a run inherit it under a name of their own
 if (is_required := os.environ.pop("TURNSTONE_REQUIRE_ALL", None)) is not None:
     os.environ["TESTS_REQUIRE_ALL"] = is_required
-pytest.register_assert_rewrite("tests.support.stores")  # the conformance suite, whose asserts show values
+pytest.register_assert_rewrite("tests.support")  # asserts of helpers show values as well
 settings.register_profile("unhurried", deadline=None)  # a busy machine takes its time over anything
 settings.load_profile("unhurried")
 

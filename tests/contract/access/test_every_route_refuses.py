@@ -9,9 +9,9 @@ import pytest
 
 from functions.local.server import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
-from tests.contract.server.test_bad_input import BODIES, RUN
 from tests.support.server.asgi_client import Raw, Served, served
 from tests.support.server.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry
+from tests.support.server.valid_bodies import BODIES, RUN
 from turnstone.domain.access.caller import Caller
 from turnstone.http.routes import Route
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from functions.local.server import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
-from tests.contract.server.test_bad_input import BODIES, SOMETIMES
 from tests.support.cases import generated
 from tests.support.server.asgi_client import Served, served
+from tests.support.server.bad_requests import SOMETIMES
 from tests.support.server.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
+from tests.support.server.valid_bodies import BODIES
 from turnstone.domain.access.caller import Caller
 from turnstone.http.routes import Route
 

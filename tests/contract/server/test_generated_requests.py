@@ -23,7 +23,7 @@ from schemathesis.generation.meta import TestPhase
 from starlette.testclient import TestClient
 
 from tests.support.server.asgi_client import key_for, served, strict_json
-from tests.unit.server.test_openapi import named_validator
+from tests.support.server.document import named_validator
 from turnstone.domain.access.caller import Caller
 
 ADDRESS = "http://127.0.0.1:8321"

@@ -20,8 +20,8 @@ import pytest
 import uvicorn
 
 from functions.local.server import ROUTES
-from tests.contract.server.test_bad_input import FULL_AGENT, FULL_TURN
 from tests.support.server.asgi_client import Answered, Raw, Served, served
+from tests.support.server.valid_bodies import FULL_AGENT, FULL_TURN
 from turnstone.adapters.models.offline.offline import OfflineInference
 from turnstone.domain.values.model import MAX_DEPTH
 

@@ -20,9 +20,9 @@ from moto import mock_aws
 import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no time
 from tests.benchmarks.histories import TENANT, Past
 from tests.benchmarks.operations_counted import DEFAULT_BUDGET, Case, Counts, count_operations, do_operations
-from tests.integration.sessions.test_lists import fill
 from tests.support.aws.dynamo_table import create_table
 from tests.support.aws.recording_client import RecordingClient
+from tests.support.stores.session_lists import fill
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.dynamodb_items import encoded_key
 from turnstone.adapters.machine.system import RandomIds, SystemClock

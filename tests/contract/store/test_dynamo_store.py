@@ -12,14 +12,11 @@ import pytest
 from moto import mock_aws
 
 import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no time
-from tests.support.aws.dynamo_table import create_table
+from tests.support.aws.dynamo_table import BUCKET, REGION, create_table
 from tests.support.stores.range_store_suite import RangeStoreConformance
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.store.layout.oversize import OversizeStore
-
-BUCKET = "turnstone-blobs"
-REGION = "eu-central-1"
 
 
 class OneAtATime:

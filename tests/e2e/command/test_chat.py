@@ -14,7 +14,7 @@ import pytest
 from tests.fakes.models.openai_answers import Answer, call_answer, error_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.clients.plain_client import PlainClient, said
-from tests.support.clients.terminal import CTRL_C, CTRL_D, Terminal, chatted
+from tests.support.clients.terminal import CTRL_C, CTRL_D, RETURN, Terminal, chatted
 from tests.support.server.served import ONE_SECOND, WORDS, answer_of
 from tests.support.server.servers import ServerProcess, free_port
 
@@ -33,7 +33,6 @@ def get_weather(city: str) -> dict[str, object]:
 RESULT = '{"city":"Oslo","sky":"rain"}'
 QUESTION = "run get_weather? [y]es, [n]o, [a]lways: "
 CALL = '· tool get_weather\n  | "city": "Oslo"\n  '
-RETURN = re.compile(r"turnstone chat --session ([\w-]+/[\w-]+)")
 
 
 def scripted(body: Mapping[str, Any]) -> Answer:

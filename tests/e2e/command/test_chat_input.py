@@ -14,11 +14,18 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.command.test_chat import RETURN
 from tests.fakes.models.openai_answers import Answer, call_answer, text_answer
 from tests.fakes.models.openai_server import ModelServer
 from tests.support.clients.plain_client import PlainClient
-from tests.support.clients.terminal import CTRL_D, Terminal, chat_command, chat_environment, chatted, is_readable
+from tests.support.clients.terminal import (
+    CTRL_D,
+    RETURN,
+    Terminal,
+    chat_command,
+    chat_environment,
+    chatted,
+    is_readable,
+)
 from tests.support.server.servers import ROOT, ServerProcess, wait_until
 
 pytestmark = pytest.mark.timeout(120)

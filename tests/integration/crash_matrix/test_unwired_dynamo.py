@@ -9,9 +9,8 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from tests.contract.store.test_dynamo_store import BUCKET, REGION
 from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
-from tests.support.aws.dynamo_table import create_table
+from tests.support.aws.dynamo_table import BUCKET, REGION, create_table
 from tests.support.stores.range_store_suite import RangeStoreConformance
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore

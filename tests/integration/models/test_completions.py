@@ -26,7 +26,7 @@ from tests.fakes.models.openai_answers import (
     text_chunk,
 )
 from tests.fakes.models.openai_server import ModelServer
-from tests.integration.models.test_inferring import Leaver, events_of
+from tests.support.models.answer_readers import Leaver, events_of
 from tests.support.server.asgi_client import Served, served
 from turnstone.domain.errors import Overloaded, StoreUnavailable
 

@@ -22,7 +22,8 @@ from tests.fakes.models.openai_answers import (
     text_chunk,
 )
 from tests.fakes.models.openai_server import ModelServer, Script
-from tests.support.server.asgi_client import Answered, Raw, Served, scope_of, served
+from tests.support.models.answer_readers import Leaver, events_of
+from tests.support.server.asgi_client import Raw, Served, scope_of, served
 from turnstone.domain.errors import Overloaded
 
 CHAT, OPENAI_CHAT = "/v1/inference/chat-completion", "/v1/openai/v1/chat/completions"
@@ -45,11 +46,6 @@ def world(
 ) -> Iterator[tuple[Served, ModelServer]]:
     with ModelServer(script) as model, served(tmp_path, model_url=model.url, **settings) as serving:
         yield serving, model
-
-
-def events_of(answer: Answered) -> list[dict[str, Any]]:
-    data = [event.removeprefix("data: ") for event in answer.body.decode().split("\n\n") if event]
-    return [json.loads(each) for each in data if each != "[DONE]"]
 
 
 @BOTH
@@ -320,28 +316,6 @@ def test_an_answer_too_many_is_refused(tmp_path: Path, path: str) -> None:
             refused = serving.client.post(path, asked(path))
         assert (refused.status, refused.refusal()) == (503, str(Overloaded(1)))
         assert serving.client.post(path, asked(path)).status == 200
-
-
-class Leaver:
-    """A client that is gone after the first piece of an answer, or a moment after it has asked."""
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        self._incoming = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
-        self._leaves = asyncio.Event()
-
-    async def receive(self) -> Mapping[str, Any]:
-        if self._incoming:
-            return self._incoming.pop()
-        await self._leaves.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Mapping[str, Any]) -> None:
-        if message.get("body"):
-            self._leaves.set()
-
-    async def ask(self, app: Any, path: str) -> None:
-        asyncio.get_running_loop().call_later(0.2, self._leaves.set)
-        await app(scope_of(Raw("POST", path.encode())), self.receive, self.send)
 
 
 @BOTH

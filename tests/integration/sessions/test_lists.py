@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -14,27 +12,25 @@ from pydantic_core import from_json, to_json
 
 from tests.benchmarks.counted_store import CountedStore
 from tests.support.engine.harness import Harness, attempt, serving
+from tests.support.stores.session_lists import fill
 from turnstone.adapters.machine.system import RandomIds
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-from turnstone.domain.access.access import Stamp, stamp_of
+from turnstone.domain.access.access import Stamp
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.lists import Wanted, checked_cursor
-from turnstone.domain.values.ids import milliseconds, uuid7
-from turnstone.ports.records import MAX_OPERATIONS, Get, Put, Range, Record, RevIs
-from turnstone.ports.storage import RangeStore
+from turnstone.ports.records import Get, Put, Range, Record, RevIs
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import MOST_HIDDEN, Listing
 from turnstone.services.sessions.sessions import SessionDeps, Sessions
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
-from turnstone.store.layout.keys import agent_key, agent_list, session_key, session_list, session_list_key
-from turnstone.store.layout.listing import Entry, put_entry
+from turnstone.store.layout.keys import agent_key, agent_list, session_key, session_list
+from turnstone.store.layout.listing import Entry
 from turnstone.store.sessions.sessions import SessionStore
 
 Serve = Callable[..., Harness]
-AT = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYONE = Stamp()
 NOBODY = Stamp(owner="somebody else")
 
@@ -217,23 +213,6 @@ def test_the_thousandth_page_of_a_hundred_thousand_sessions_costs_what_the_first
     assert costs[0] == (2, 3)
     server.close()
     sqlite.close()
-
-
-def fill(store: RangeStore, agent_id: str, count: int, at_once: int = MAX_OPERATIONS) -> list[str]:
-    """Add that many sessions to the agent's list and return their places."""
-    random = Random(4)
-    orders = [uuid7(milliseconds(AT + timedelta(seconds=number)), random.randbytes(10)) for number in range(count)]
-    puts: list[Put] = [
-        put_entry(
-            session_list_key("local", agent_id, order),
-            {"session_id": order, "session_name": "a session", "started_at": "2026-01-01T00:00:00Z"},
-            stamp_of(LOCAL_CALLER),
-        )
-        for order in orders
-    ]
-    for first in range(0, count, at_once):
-        store.write(puts[first : first + at_once])
-    return orders
 
 
 def test_listing_while_agents_are_made_misses_none_that_was_there(serve: Serve) -> None:

@@ -26,6 +26,8 @@ from turnstone.ports.records import (
 )
 from turnstone.ports.storage import RangeStore
 
+REGION = "eu-central-1"
+BUCKET = "turnstone-blobs"
 TABLE = {
     "BillingMode": "PAY_PER_REQUEST",
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "open")],

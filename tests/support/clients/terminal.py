@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from tests.support.server.servers import ROOT, server_environment
 TIMEOUT_S = 30.0
 POLL_S = 0.01
 READ_BYTES = 4_096
+RETURN = re.compile(r"turnstone chat --session ([\w-]+/[\w-]+)")
 CTRL_C, CTRL_D = "\x03", "\x04"
 
 

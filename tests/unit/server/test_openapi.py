@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 import os
@@ -18,25 +17,16 @@ from urllib.parse import urlencode
 import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
-from jsonschema import Draft202012Validator
-from openapi_schema_validator import OAS31Validator, oas31_format_checker
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 from pydantic_core import from_json
 
 from functions.local.server import ROUTES as SERVED
-from tests.contract.server.test_bad_input import (
-    BODIES,
-    CHANGES,
-    FULL_AGENT,
-    JUNK,
-    STORED,
-    changed,
-    named,
-    places_in,
-    written,
-)
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
+from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, places_in, written
+from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
+from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
 from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
 from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
 from turnstone.dialects.llama_stack.turns.replies import StepReply
@@ -70,36 +60,7 @@ from turnstone.settings.config import Settings
 
 SESSION = "/v1/agents/{agent_id}/session/{session_id}"
 TURN = SESSION + "/turn/{turn_id}"
-ROUTES = [route for route in SERVED if route.reply]
 WITH_BODY = [route for route in ROUTES if route.body]
-DOCUMENT = openapi_document(ROUTES)
-SIGNED = openapi_document(ROUTES, SIGV4)
-
-
-def closed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document with objects that may hold only what is said of them, which is how a server's are judged."""
-    shut = copy.deepcopy(dict(document))
-
-    def shut_objects(schema: Any) -> None:
-        for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-            shut_objects(inner)
-        if isinstance(schema, dict) and schema.get("type") == "object" and "properties" in schema:
-            schema["additionalProperties"] = False
-
-    shut_objects(shut["components"])
-    return shut
-
-
-CLOSED, CLOSED_SIGNED = closed(DOCUMENT), closed(SIGNED)
-
-
-def validator(schema: Mapping[str, Any], document: Mapping[str, Any] = CLOSED) -> Draft202012Validator:
-    within = {**schema, "components": document["components"]}
-    return OAS31Validator(within, format_checker=oas31_format_checker)
-
-
-def named_validator(name: str) -> Draft202012Validator:
-    return validator({"$ref": f"#/components/schemas/{name}"})
 
 
 def body_validator(route: Route) -> jsonschema_rs.Draft202012Validator:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.models.scripted import Says, ScriptedInference, call, calls
-from tests.unit.turns.test_engine import ASK, CONFIG, NOW, PRICE, STOCK, UNPARSABLE, Engine, new_turn
+from tests.support.engine.turn_loop import ASK, CONFIG, NOW, PRICE, STOCK, UNPARSABLE, Engine, new_turn
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import MESSAGES, CompletionMessage, Message, ToolResponseMessage, UserMessage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.turns.test_engine import CONFIG
+from tests.support.engine.turn_loop import CONFIG
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.sessions.context import Entry, summary_tokens

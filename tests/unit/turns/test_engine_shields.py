@@ -8,7 +8,8 @@ import pytest
 
 from tests.fakes.models.scripted import Says, calls, cut_off
 from tests.fakes.shields import clean, found, stops
-from tests.unit.turns.test_engine import (
+from tests.support.engine.shield_steps import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
+from tests.support.engine.turn_loop import (
     ASK,
     CONFIG,
     INFERENCE_KEPT,
@@ -23,25 +24,13 @@ from tests.unit.turns.test_engine import (
 from turnstone.domain.messages.messages import CompletionMessage, UserMessage
 from turnstone.domain.sessions.context import told_afterwards
 from turnstone.domain.shields.verdicts import Verdict
-from turnstone.domain.turns.events import StepStarted
-from turnstone.domain.turns.turns import ShieldCallStep, StepTrace, TurnState, TurnStatus
+from turnstone.domain.turns.turns import StepTrace, TurnStatus
 from turnstone.engine.steps import AwaitClientTools, Blocked, Finish, RunAgain
-
-KEPT = ["S shield_call", "saved shield_call", "C shield_call"]
-LEFT_TO_THE_CLOSE = ["S shield_call"]
 
 
 def guarded(*script: Any, inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = (), **judges: Any) -> Engine:
     config = CONFIG.model_copy(update={"input_shields": inputs, "output_shields": outputs})
     return Engine(*script, config=config, shields=judges)
-
-
-def touchpoints(engine: Engine) -> list[object]:
-    return [event.metadata.get("touchpoint") for event in engine.told if isinstance(event, StepStarted)]
-
-
-def violations(state: TurnState) -> list[object]:
-    return [step.violation for step in state.turn.steps if isinstance(step, ShieldCallStep)]
 
 
 def test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_is_left_to_the_close() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.fakes.models.scripted import ScriptedTools, calls
 from tests.fakes.shields import Judges, clean, found, stops
-from tests.unit.turns.test_engine import (
+from tests.support.engine.shield_steps import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
+from tests.support.engine.turn_loop import (
     ASK,
     CONFIG,
     PRICE,
@@ -22,7 +23,6 @@ from tests.unit.turns.test_engine import (
     outline,
     read_again,
 )
-from tests.unit.turns.test_engine_shields import KEPT, LEFT_TO_THE_CLOSE, touchpoints, violations
 from turnstone.domain.agents.agents import ToolGroup
 from turnstone.domain.messages.messages import text_said
 from turnstone.domain.sessions.context import told_afterwards

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.fakes.models.scripted import Says
-from tests.unit.turns.test_engine import CONFIG, PRICE, Engine, new_turn
+from tests.support.engine.turn_loop import CONFIG, PRICE, Engine, new_turn
 from turnstone.domain.errors import TurnLimitReached
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.engine.measuring import prompt_tokens_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.models.scripted import call
-from tests.unit.turns.test_engine import ASK, CONFIG, PRICE, Engine, answered_by_client, new_turn
+from tests.support.engine.turn_loop import ASK, CONFIG, PRICE, Engine, answered_by_client, new_turn
 from turnstone.domain.agents.agents import AgentConfig, JsonSchemaFormat, SamplingParams, ToolConfig, TopK
 from turnstone.domain.messages.messages import (
     CompletionMessage,

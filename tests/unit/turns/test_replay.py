@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.models.scripted import Says, Scripted, call, calls
-from tests.unit.turns.test_engine import (
+from tests.support.engine.turn_loop import (
     ASK,
     BOTH_GROUPS,
     NOW,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.models.scripted import ScriptedTools, call, calls
-from tests.unit.turns.test_engine import (
+from tests.support.engine.turn_loop import (
     ASK,
     CONFIG,
     INFERENCE_KEPT,
