@@ -1,4 +1,7 @@
-"""Each built function, under Lambda's runtime client, answers its event with nothing but what was built."""
+"""Each built function, under Lambda's runtime client, answers its event with nothing but what was built.
+
+Covers: template.yaml, functions
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The built template, deployed with API keys: the gateway asks the authorizer, and the functions believe the gateway.
 
 The emulator answers refusals in words of its own, not in those of the template.
+
+Covers: template.yaml, functions/authorizer
 """
 
 from __future__ import annotations

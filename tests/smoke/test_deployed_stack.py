@@ -1,4 +1,7 @@
-"""The built template, deployed: its API over HTTP, its functions under their roles, its machine beside them."""
+"""The built template, deployed: its API over HTTP, its functions under their roles, its machine beside them.
+
+Covers: template.yaml, functions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The start script of a streaming function runs from the built artefact and streams a turn as it comes."""
+"""The start script of a streaming function runs from the built artefact and streams a turn as it comes.
+
+Covers: functions/stream.py
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A server that wants API keys: nobody without one, on any route, whatever is sent in its place."""
+"""A server that wants API keys: nobody without one, on any route, whatever is sent in its place.
+
+Covers: services/access/authentication, functions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every route there is refuses who is nobody, and who has no business with what it is about."""
+"""Every route there is refuses who is nobody, and who has no business with what it is about.
+
+Covers: functions, services/access/access
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A server without authentication answers programs of its machine, and no page of another site."""
+"""A server without authentication answers programs of its machine, and no page of another site.
+
+Covers: http/server
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Nobody sees a byte of what is another's, whatever is asked in whichever order, with whatever was overheard."""
+"""Nobody sees a byte of what is another's, whatever is asked in whichever order, with whatever was overheard.
+
+Covers: functions, services/access/access
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Every field of an agent and of a turn has its effect, which is shown here, or is refused by name.
 
 The fields are found in the models themselves: a new one without a row fails.
+
+Covers: domain/agents/agents, services/agents/agents, services/agents/refusals
 """
 
 from __future__ import annotations

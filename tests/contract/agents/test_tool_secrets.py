@@ -1,4 +1,7 @@
-"""Keys in an agent's tool definitions stand in one line of one record, and nowhere else: no answer, list or log."""
+"""Keys in an agent's tool definitions stand in one line of one record, and nowhere else: no answer, list or log.
+
+Covers: domain/tools/tool_secrets, store/agents/agents
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shields of the operator's file: there for every agent, and seen through when the server starts."""
+"""Shields of the operator's file: there for every agent, and seen through when the server starts.
+
+Covers: services/shields, bootstrap
+"""
 
 from __future__ import annotations
 

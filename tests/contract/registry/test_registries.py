@@ -1,4 +1,7 @@
-"""The routes about what a server offers, and the page that tells of all routes."""
+"""The routes about what a server offers, and the page that tells of all routes.
+
+Covers: functions/models, functions/shields, functions/tools, functions/server
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Whatever is sent to a route: a true status, an envelope of the contract, nothing of the inside, nothing stored.
 
 `tests/support/server/body_shapes.py` states once more which bodies are valid, apart from the models that parse them.
+
+Covers: functions, http/routes
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 One server requires API keys: it gets thousands of requests, right ones and wrong ones, alone and one after the other.
 The other accepts anybody, and gets the document's examples, and requests in sequence. Each night, both get others,
 under every path that a route has.
+
+Covers: functions, http/document
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The limits told clearly: sizes, what is not offered yet, resumes of what does not wait, paths and methods.
 
 And the other side of each limit: what is accepted is answered, can be read, and can be gone on with.
+
+Covers: http/server/app, functions
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What DynamoDB is really asked for each operation: the calls that are counted, in requests that it takes.
 
 Moto stands in for it, which takes more than DynamoDB does; so what it would refuse is looked for in the requests.
+
+Covers: adapters/aws/dynamodb, store
 """
 
 from __future__ import annotations

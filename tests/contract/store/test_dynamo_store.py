@@ -1,4 +1,7 @@
-"""DynamoRangeStore, composed as it is served, does what every RangeStore does."""
+"""DynamoRangeStore, composed as it is served, does what every RangeStore does.
+
+Covers: adapters/aws/dynamodb, adapters/aws/dynamodb_items, store/layout/ranges
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A transaction that is refused leaves moto's table as it was, whatever its operations did before."""
+"""A transaction that is refused leaves moto's table as it was, whatever its operations did before.
+
+Covers: tests/fakes/aws/moto_tables
+"""
 
 from __future__ import annotations
 

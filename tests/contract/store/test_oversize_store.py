@@ -1,4 +1,7 @@
-"""How OversizeStore stores bodies, and what it does when a payload is not what it was. Its other laws: the suite."""
+"""How OversizeStore stores bodies, and what it does when a payload is not what it was. Its other laws: the suite.
+
+Covers: store/layout/oversize
+"""
 
 from __future__ import annotations
 

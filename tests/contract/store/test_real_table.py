@@ -3,6 +3,8 @@
 `TURNSTONE_TEST_TABLE` names a table that is the template's; `TURNSTONE_TEST_BUCKET`, if given, a bucket for its large
 payloads. Credentials, region and endpoint are botocore's own settings. Each test has partitions of its own and
 removes what it wrote, so the table may hold other things.
+
+Covers: adapters/aws/dynamodb, adapters/aws/s3
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""S3BlobStore: what is missing is told from what can't be read now."""
+"""S3BlobStore: what is missing is told from what can't be read now.
+
+Covers: adapters/aws/s3
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A write to SQLite counts once the disk has it: that wait is shared, and a failure of it is not forgotten."""
+"""A write to SQLite counts once the disk has it: that wait is shared, and a failure of it is not forgotten.
+
+Covers: adapters/sqlite/sqlite, adapters/sqlite/sqlite_log
+"""
 
 from __future__ import annotations
 

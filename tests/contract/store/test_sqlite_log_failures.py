@@ -1,4 +1,7 @@
-"""A disk that fails and then says that all is well: what it has at any moment is a database, with all that was told."""
+"""A disk that fails and then says that all is well: what it has at any moment is a database, with all that was told.
+
+Covers: adapters/sqlite/sqlite_log, adapters/sqlite/sqlite_failures
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keys made by the command let the official client in, until they are revoked; without one nobody gets in."""
+"""Keys made by the command let the official client in, until they are revoked; without one nobody gets in.
+
+Covers: functions/command, services/access/authentication
+"""
 
 from __future__ import annotations
 

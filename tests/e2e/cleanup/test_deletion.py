@@ -1,4 +1,7 @@
-"""A server that is killed while it cleans up goes on with that when it is started again."""
+"""A server that is killed while it cleans up goes on with that when it is started again.
+
+Covers: services/cleanup/cleaning, services/cleanup/sweeping
+"""
 
 from __future__ import annotations
 

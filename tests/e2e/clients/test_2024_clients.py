@@ -2,6 +2,8 @@
 
 Source: the requests that `llama-stack-client` 0.0.40 makes, and what it reads of the answers. The clients of 0.0.53 to
 0.0.63 themselves ask for the same under another prefix.
+
+Covers: functions/llama_stack_2024, dialects/llama_stack_2024
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Every method of the official clients' agents resources, over either store, by both kinds of client."""
+"""Every method of the official clients' agents resources, over either store, by both kinds of client.
+
+Covers: functions/agents, functions/sessions, functions/turns, functions/steps
+"""
 
 from __future__ import annotations
 

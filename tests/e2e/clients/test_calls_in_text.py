@@ -1,4 +1,7 @@
-"""The official client's agents that read calls out of the text of a completed turn, and resume it all the same."""
+"""The official client's agents that read calls out of the text of a completed turn, and resume it all the same.
+
+Covers: services/turns/transitions, functions/turns
+"""
 
 from __future__ import annotations
 

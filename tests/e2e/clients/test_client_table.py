@@ -1,4 +1,7 @@
-"""Every client of the table does what a user does with it, and sees what the table says."""
+"""Every client of the table does what a user does with it, and sees what the table says.
+
+Covers: functions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The official clients, and OpenAI's own, have models continue texts, and store chat completions."""
+"""The official clients, and OpenAI's own, have models continue texts, and store chat completions.
+
+Covers: functions/inference, functions/stored_completions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every method of the official clients works, is refused for a true reason, or is named in a 501."""
+"""Every method of the official clients works, is refused for a true reason, or is named in a 501.
+
+Covers: functions
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 The answers are what was shown then, but for what can't be the same: ids and times, which are made anew; nulls, which
 were left out and are written out now; the list of sessions, which was bare before lists had pages; and agents, which
 were listed in no order and are listed in that of their creation.
+
+Covers: functions/agents, functions/unserved
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A client that leaves in the midst of an answer ends the request to the model."""
+"""A client that leaves in the midst of an answer ends the request to the model.
+
+Covers: services/models/answering, functions/inference
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What needs more than a row of the table of clients: restarts, the offline model, and what the model was sent."""
+"""What needs more than a row of the table of clients: restarts, the offline model, and what the model was sent.
+
+Covers: functions
+"""
 
 from __future__ import annotations
 

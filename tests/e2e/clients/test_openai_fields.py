@@ -1,4 +1,7 @@
-"""What OpenAI's own client sends beside a plain question, and what it raises."""
+"""What OpenAI's own client sends beside a plain question, and what it raises.
+
+Covers: dialects/openai/chat, functions/inference
+"""
 
 from __future__ import annotations
 

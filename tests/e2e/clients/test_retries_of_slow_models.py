@@ -1,4 +1,7 @@
-"""Slow models and unmodified clients, with the timeouts and retries they come with: each turn runs once."""
+"""Slow models and unmodified clients, with the timeouts and retries they come with: each turn runs once.
+
+Covers: services/turns/joining
+"""
 
 from __future__ import annotations
 

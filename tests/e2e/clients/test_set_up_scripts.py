@@ -1,4 +1,7 @@
-"""Scripts that set a Llama Stack up run here without harm: what they register is there, and stays the operator's."""
+"""Scripts that set a Llama Stack up run here without harm: what they register is there, and stays the operator's.
+
+Covers: functions/models, functions/shields, functions/tools
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`turnstone chat`, as a process, at a terminal and in pipes, with the server as another."""
+"""`turnstone chat`, as a process, at a terminal and in pipes, with the server as another.
+
+Covers: functions/command/chat
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`turnstone chat`: what reaches the model from standard input and from pastes, and which agents chats leave behind."""
+"""`turnstone chat`: what reaches the model from standard input and from pastes, and which agents chats leave behind.
+
+Covers: functions/command/chat
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The blocks that the documentation marks as runnable run, in order, and show the output that the page shows."""
+"""The blocks that the documentation marks as runnable run, in order, and show the output that the page shows.
+
+Covers: docs
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An operator's file that maps models to providers, and what callers see of it."""
+"""An operator's file that maps models to providers, and what callers see of it.
+
+Covers: services/models/routing, adapters/models/provider_health, adapters/models/listed_models, bootstrap/catalogue
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every attack of `make attack`, at a small size."""
+"""Every attack of `make attack`, at a small size.
+
+Covers: tests/attack, functions/local
+"""
 
 from __future__ import annotations
 

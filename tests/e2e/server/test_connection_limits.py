@@ -1,4 +1,7 @@
-"""The time that a request may take to arrive, and the connections that make room for others."""
+"""The time that a request may take to arrive, and the connections that make room for others.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

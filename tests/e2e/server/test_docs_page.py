@@ -1,4 +1,7 @@
-"""The page of the API in a real browser, with keys and without: it can be read, requests can be tried, no key leaks."""
+"""The page of the API in a real browser, with keys and without: it can be read, requests can be tried, no key leaks.
+
+Covers: http/document
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a server says as it starts: who can use it, what to try, and what its model servers answer."""
+"""What a server says as it starts: who can use it, what to try, and what its model servers answer.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

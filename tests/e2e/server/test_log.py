@@ -1,4 +1,7 @@
-"""What an operator reads in the log of a real server: one line a request, one warning a failed turn, nothing secret."""
+"""What an operator reads in the log of a real server: one line a request, one warning a failed turn, nothing secret.
+
+Covers: edge/logs
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A server of several processes: what one of them began another knows, and one that dies takes nothing with it."""
+"""A server of several processes: what one of them began another knows, and one that dies takes nothing with it.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

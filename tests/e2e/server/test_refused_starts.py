@@ -1,4 +1,7 @@
-"""What the server can't start with, it tells in one line that names it, and ends with an error."""
+"""What the server can't start with, it tells in one line that names it, and ends with an error.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

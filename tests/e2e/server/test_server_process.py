@@ -1,4 +1,7 @@
-"""The server as a process: what it stores outlives it, and a turn goes on without those who asked for it."""
+"""The server as a process: what it stores outlives it, and a turn goes on without those who asked for it.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

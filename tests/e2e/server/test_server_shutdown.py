@@ -1,4 +1,7 @@
-"""Told to end, the server takes no new turn; those that run are finished and stored, or left to their lease."""
+"""Told to end, the server takes no new turn; those that run are finished and stored, or left to their lease.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Connections whose clients read nothing of what is sent to them, or little at a time."""
+"""Connections whose clients read nothing of what is sent to them, or little at a time.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

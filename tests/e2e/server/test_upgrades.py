@@ -1,4 +1,7 @@
-"""A request that offers an upgrade is answered in HTTP/1.1, and its body is never taken for another request."""
+"""A request that offers an upgrade is answered in HTTP/1.1, and its body is never taken for another request.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

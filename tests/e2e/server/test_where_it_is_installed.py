@@ -1,4 +1,7 @@
-"""A copy of the server runs, and its code finds packages, wherever it and its Python are kept."""
+"""A copy of the server runs, and its code finds packages, wherever it and its Python are kept.
+
+Covers: functions/local
+"""
 
 from __future__ import annotations
 

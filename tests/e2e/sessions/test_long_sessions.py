@@ -1,4 +1,7 @@
-"""A session is read in memory that does not grow with its turns, however long it is and however slowly one reads."""
+"""A session is read in memory that does not grow with its turns, however long it is and however slowly one reads.
+
+Covers: store/sessions/wire_turns
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The official clients, unmodified, read a session of which a turn's content is lost."""
+"""The official clients, unmodified, read a session of which a turn's content is lost.
+
+Covers: store/sessions/whole_turns
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A full disk, a database that may not be written: refusals that say so, and a server that goes on afterwards."""
+"""A full disk, a database that may not be written: refusals that say so, and a server that goes on afterwards.
+
+Covers: adapters/sqlite/sqlite_failures, adapters/sqlite/reserve
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A few losses of power of what `make lost-power` does forty times; and that what it reads is read rightly."""
+"""A few losses of power of what `make lost-power` does forty times; and that what it reads is read rightly.
+
+Covers: adapters/sqlite/sqlite_log, adapters/sqlite/folders
+"""
 
 from __future__ import annotations
 

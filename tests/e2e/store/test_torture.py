@@ -1,4 +1,7 @@
-"""A few rounds of what `make torture` does a hundred times."""
+"""A few rounds of what `make torture` does a hundred times.
+
+Covers: adapters/sqlite, services/turns
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Direct calls of tools whose clients leave: what runs is ended, what waits leaves its queue."""
+"""Direct calls of tools whose clients leave: what runs is ended, what waits leaves its queue.
+
+Covers: services/tools/tool_running, adapters/tools/code/call_limit
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tools of an MCP server that wants credentials, as the official clients list, call and are refused them."""
+"""Tools of an MCP server that wants credentials, as the official clients list, call and are refused them.
+
+Covers: adapters/tools/mcp
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tools that the server runs, in turns of a real server with a file: searches, images, calls that run elsewhere."""
+"""Tools that the server runs, in turns of a real server with a file: searches, images, calls that run elsewhere.
+
+Covers: adapters/tools
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What clients of 0.3 say of tools and read of them, by JSON schemas."""
+"""What clients of 0.3 say of tools and read of them, by JSON schemas.
+
+Covers: functions/tools, domain/tools/tool_schemas
+"""
 
 from __future__ import annotations
 

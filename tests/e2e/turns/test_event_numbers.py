@@ -1,4 +1,7 @@
-"""A stream that can be taken up again: by number, after the server was killed, and what a cancelled one says."""
+"""A stream that can be taken up again: by number, after the server was killed, and what a cancelled one says.
+
+Covers: services/turns/turn_events, dialects/llama_stack/turns/event_numbers
+"""
 
 from __future__ import annotations
 

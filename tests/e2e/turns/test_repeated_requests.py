@@ -1,4 +1,7 @@
-"""A request that comes again does nothing twice: known by its Idempotency-Key, or by its client's count of retries."""
+"""A request that comes again does nothing twice: known by its Idempotency-Key, or by its client's count of retries.
+
+Covers: services/turns/joining, store/layout/idempotency
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A model that falls silent holds nobody up: not who cancels or deletes, and not the next turn."""
+"""A model that falls silent holds nobody up: not who cancels or deletes, and not the next turn.
+
+Covers: services/turns/cancelling, adapters/models/openai/openai_compatible
+"""
 
 from __future__ import annotations
 

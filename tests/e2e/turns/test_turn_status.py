@@ -1,4 +1,7 @@
-"""What the wire's turn does not show, a header of the read turn tells: where its life stands."""
+"""What the wire's turn does not show, a header of the read turn tells: where its life stands.
+
+Covers: functions/turns, services/turns/reading
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

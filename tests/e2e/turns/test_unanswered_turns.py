@@ -1,4 +1,7 @@
-"""A turn that ended without an answer says so where it is read, and in no words but ours."""
+"""A turn that ended without an answer says so where it is read, and in no words but ours.
+
+Covers: services/turns/turn_failures, store/sessions/wire_turns
+"""
 
 from __future__ import annotations
 

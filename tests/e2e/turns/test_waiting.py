@@ -1,4 +1,7 @@
-"""More users than places, over real connections: nobody is refused who can be served in time."""
+"""More users than places, over real connections: nobody is refused who can be served in time.
+
+Covers: services/threads/places
+"""
 
 from __future__ import annotations
 

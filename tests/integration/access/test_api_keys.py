@@ -1,4 +1,7 @@
-"""API keys over a real database: found by their hash, shown once, good until revoked or expired."""
+"""API keys over a real database: found by their hash, shown once, good until revoked or expired.
+
+Covers: services/access/api_keys, store/access/api_keys, functions/command
+"""
 
 from __future__ import annotations
 

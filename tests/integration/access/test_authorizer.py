@@ -1,4 +1,7 @@
-"""The authorizer tells the gateway whom a token names, and the routes' functions believe the gateway."""
+"""The authorizer tells the gateway whom a token names, and the routes' functions believe the gateway.
+
+Covers: functions/authorizer, edge/authorizer, services/access/authentication
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Tokens of an issuer: only what it signed for us, and is good now, names anybody."""
+"""Tokens of an issuer: only what it signed for us, and is good now, names anybody.
+
+Covers: adapters/tokens/issuer_keys, adapters/tokens/jwt_tokens
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every event in `events/` is one that API Gateway could send, and its function answers it."""
+"""Every event in `events/` is one that API Gateway could send, and its function answers it.
+
+Covers: functions, events, edge/gateway
+"""
 
 from __future__ import annotations
 

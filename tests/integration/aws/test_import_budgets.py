@@ -1,4 +1,7 @@
-"""What a function loads, and what its start takes: a cold start is paid by whoever waits for the first answer."""
+"""What a function loads, and what its start takes: a cold start is paid by whoever waits for the first answer.
+
+Covers: functions, edge/gateway, bootstrap
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A function is frozen when its answer is out: whatever a request does at AWS is done by then."""
+"""A function is frozen when its answer is out: whatever a request does at AWS is done by then.
+
+Covers: edge/gateway, services/threads/daemon_threads
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The layer has what the package needs, in the versions it is tested with."""
+"""The layer has what the package needs, in the versions it is tested with.
+
+Covers: template.yaml, shared
+"""
 
 import ast
 import re

@@ -1,4 +1,7 @@
-"""The template says what the code needs: every route, every setting, no right too many."""
+"""The template says what the code needs: every route, every setting, no right too many.
+
+Covers: template.yaml, functions, settings
+"""
 
 import importlib
 import json

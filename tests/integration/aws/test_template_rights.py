@@ -1,4 +1,7 @@
-"""A function may do what it does, and nothing else: its policies beside the calls recorded from its handler."""
+"""A function may do what it does, and nothing else: its policies beside the calls recorded from its handler.
+
+Covers: template.yaml, tests/integration/rights
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is deleted is gone at once, for everybody, whatever runs meanwhile; and nothing of it is left afterwards."""
+"""What is deleted is gone at once, for everybody, whatever runs meanwhile; and nothing of it is left afterwards.
+
+Covers: services/cleanup/deleting, services/cleanup/cleaning, adapters/machine/local_jobs
+"""
 
 from __future__ import annotations
 

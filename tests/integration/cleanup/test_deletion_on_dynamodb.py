@@ -1,4 +1,7 @@
-"""Deletion and clean-up over DynamoDB and S3, as far as moto shows them."""
+"""Deletion and clean-up over DynamoDB and S3, as far as moto shows them.
+
+Covers: services/cleanup/cleaning, adapters/aws/sqs, adapters/aws/s3
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Clean-ups that are due are sent at the rate at which they become due, by one sweep at a time."""
+"""Clean-ups that are due are sent at the rate at which they become due, by one sweep at a time.
+
+Covers: store/cleanup/jobs, store/cleanup/sweeps, edge/sweep
+"""
 
 from __future__ import annotations
 

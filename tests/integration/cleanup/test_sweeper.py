@@ -1,4 +1,7 @@
-"""What the sweeper finds: turns whose processes were killed, and that no supervisor knows of. On either store."""
+"""What the sweeper finds: turns whose processes were killed, and that no supervisor knows of. On either store.
+
+Covers: services/cleanup/sweeping, adapters/machine/repeated, edge/sweep
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`turnstone backup` and `turnstone restore` refuse to lose or mix data, in one line, and leave nothing behind."""
+"""`turnstone backup` and `turnstone restore` refuse to lose or mix data, in one line, and leave nothing behind.
+
+Covers: functions/command, adapters/sqlite/sqlite_backup, adapters/sqlite/folder_lock
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""`turnstone turns`: what is open, and an end to it, beside the server that runs it. On either store."""
+"""`turnstone turns`: what is open, and an end to it, beside the server that runs it. On either store.
+
+Covers: functions/command, services/operations/operating, store/sessions/turn_places
+"""
 
 from __future__ import annotations
 

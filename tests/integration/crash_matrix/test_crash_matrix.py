@@ -6,6 +6,8 @@ nothing lies about that nobody can reach (`leftovers.py` says what may be left).
 
 DynamoDB's double takes ten times as long. There each run fails the calls of the store, which is what differs, and each
 night those of all ports.
+
+Covers: services, store, engine
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The DynamoDB of the matrix, which has no wire, does what every RangeStore does."""
+"""The DynamoDB of the matrix, which has no wire, does what every RangeStore does.
+
+Covers: tests/integration/crash_matrix/unwired_dynamo
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How BedrockInference fails: what it says, what it repeats, what cuts it, and what it keeps to itself."""
+"""How BedrockInference fails: what it says, what it repeats, what cuts it, and what it keeps to itself.
+
+Covers: adapters/models/bedrock/bedrock, adapters/aws/bedrock_errors
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Models asked directly: what they are sent, what goes wrong as a status or an event, and who breaks an answer off."""
+"""Models asked directly: what they are sent, what goes wrong as a status or an event, and who breaks an answer off.
+
+Covers: services/models/inferring, services/models/answering, adapters/models/openai/openai_logprobs
+"""
 
 from __future__ import annotations
 

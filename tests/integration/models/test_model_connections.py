@@ -1,4 +1,7 @@
-"""A model server that is slow to take a request, or that never stops answering."""
+"""A model server that is slow to take a request, or that never stops answering.
+
+Covers: adapters/outgoing/connections, adapters/models/openai/openai_compatible
+"""
 
 import socket
 import time

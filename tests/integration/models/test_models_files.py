@@ -1,4 +1,7 @@
-"""Every function of the template starts with every shape of the models file that the guide shows."""
+"""Every function of the template starts with every shape of the models file that the guide shows.
+
+Covers: bootstrap/catalogue, bootstrap/models
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""OpenAICompatibleInference against a loopback model server."""
+"""OpenAICompatibleInference against a loopback model server.
+
+Covers: adapters/models/openai/openai_compatible, adapters/models/openai/openai_answer
+"""
 
 import json
 import threading

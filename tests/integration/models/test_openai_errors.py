@@ -1,4 +1,7 @@
-"""Errors on paths that OpenAI's clients ask for, in the envelope of which they show the message."""
+"""Errors on paths that OpenAI's clients ask for, in the envelope of which they show the message.
+
+Covers: dialects/openai/errors, http/errors, http/server/app
+"""
 
 from __future__ import annotations
 

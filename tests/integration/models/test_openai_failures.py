@@ -1,4 +1,8 @@
-"""How OpenAICompatibleInference fails: what it says, what it repeats, and what it keeps to itself."""
+"""How OpenAICompatibleInference fails: what it says, what it repeats, and what it keeps to itself.
+
+Covers: adapters/models/openai/openai_compatible, adapters/models/openai/model_access,
+adapters/models/openai/model_responses, adapters/outgoing/quoting
+"""
 
 import json
 import logging

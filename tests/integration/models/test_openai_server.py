@@ -1,4 +1,7 @@
-"""The fake model server itself, as a process of its own, and the rules it holds its clients to."""
+"""The fake model server itself, as a process of its own, and the rules it holds its clients to.
+
+Covers: tests/fakes/models/openai_server, tests/fakes/models/openai_rules
+"""
 
 import json
 import signal

@@ -1,4 +1,7 @@
-"""Requests to Bedrock's OpenAI endpoint are signed, each anew, and not by a key."""
+"""Requests to Bedrock's OpenAI endpoint are signed, each anew, and not by a key.
+
+Covers: adapters/aws/sigv4, adapters/models/openai/model_access
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Two servers compared by what a client sees: what differs is found, and what has a reason is not reported."""
+"""Two servers compared by what a client sees: what differs is found, and what has a reason is not reported.
+
+Covers: tests/beside
+"""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""The clients that benchmarks load servers with: each request is answered, checked and timed, and failures are told."""
+"""The clients that benchmarks load servers with: each request is answered, checked and timed, and failures are told.
+
+Covers: tests/benchmarks/clients
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Two servers measured beside each other: they take turns, the same is asked of both, and a missed bar is marked."""
+"""Two servers measured beside each other: they take turns, the same is asked of both, and a missed bar is marked.
+
+Covers: tests/benchmarks/side_by_side
+"""
 
 import json
 import os

@@ -1,4 +1,8 @@
-"""What is registered is there once, as it was defined, for its tenant; on both stores."""
+"""What is registered is there once, as it was defined, for its tenant; on both stores.
+
+Covers: services/models/registry, services/shields/shields, services/tools/toolgroups, store/registry/registry,
+services/tools/known_toolgroups, services/tools/tool_answers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The log's line of a request: the path pattern of which it was, and how it ended for a client that left."""
+"""The log's line of a request: the path pattern of which it was, and how it ended for a client that left.
+
+Covers: edge/logs, http/server/app
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records that nobody understands, of a damaged store or a newer version, stop nothing but themselves."""
+"""Records that nobody understands, of a damaged store or a newer version, stop nothing but themselves.
+
+Covers: store/layout/frames, store/sessions/turns, services/cleanup/cleaning
+"""
 
 from __future__ import annotations
 

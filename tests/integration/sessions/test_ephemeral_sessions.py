@@ -1,4 +1,7 @@
-"""Sessions of agents that keep none live for some time after their last use, and are cleaned up then."""
+"""Sessions of agents that keep none live for some time after their last use, and are cleaned up then.
+
+Covers: services/sessions/sessions, services/cleanup/cleaning, store/sessions/sessions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Large turns, steps, events and files, which are drawn as they are read: they say what small ones say."""
+"""Large turns, steps, events and files, which are drawn as they are read: they say what small ones say.
+
+Covers: store/sessions/long_texts, store/sessions/wire_turns, store/sessions/turn_records
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lists in the order of creation, read part by part, at a cost that grows with the part."""
+"""Lists in the order of creation, read part by part, at a cost that grows with the part.
+
+Covers: services/access/listing, store/layout/listing, services/agents/agents, services/sessions/sessions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Turns, files and agents whose payloads are lost: what is left of their sessions goes on, on either store."""
+"""Turns, files and agents whose payloads are lost: what is left of their sessions goes on, on either store.
+
+Covers: store/layout/oversize, store/layout/lost_records, store/files/attachments, store/sessions/whole_turns
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a model is sent of a long session: what its window holds by its own counts, and a summary of the rest."""
+"""What a model is sent of a long session: what its window holds by its own counts, and a summary of the rest.
+
+Covers: services/sessions/session_context, services/turns/summarizing, engine/summary, domain/sessions/window
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Turns with shields over a real store: what clients hear, what is kept, what later turns show, and what it costs."""
+"""Turns with shields over a real store: what clients hear, what is kept, what later turns show, and what it costs.
+
+Covers: services/shields/shielding, engine/shields, services/streams/replay
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What every operation costs at DynamoDB: exactly so many calls, and no more units, after any history."""
+"""What every operation costs at DynamoDB: exactly so many calls, and no more units, after any history.
+
+Covers: store, adapters/aws/dynamodb
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""What a killed process had acknowledged is in the database, whole; what it had not is there whole or not at all."""
+"""What a killed process had acknowledged is in the database, whole; what it had not is there whole or not at all.
+
+Covers: adapters/sqlite/sqlite, adapters/sqlite/sqlite_writes
+"""
 
 from __future__ import annotations
 

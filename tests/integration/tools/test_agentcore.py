@@ -1,4 +1,7 @@
-"""AgentCoreCode against a loopback AgentCore, through botocore's own reading of event streams."""
+"""AgentCoreCode against a loopback AgentCore, through botocore's own reading of event streams.
+
+Covers: adapters/tools/code/agentcore, adapters/tools/code/agentcore_client
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The guard under httpx: a library that brings its own client reaches nobody that other fetches would not."""
+"""The guard under httpx: a library that brings its own client reaches nobody that other fetches would not.
+
+Covers: adapters/fetching/guarded_httpx, adapters/fetching/rules
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A call of an MCP server's tool adds little to what the tool takes."""
+"""A call of an MCP server's tool adds little to what the tool takes.
+
+Covers: adapters/tools/mcp/mcp
+"""
 
 from pathlib import Path
 

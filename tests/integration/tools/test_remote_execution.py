@@ -1,4 +1,7 @@
-"""Calls that are run where their definition says: what is sent there, what is not, and what the answer becomes."""
+"""Calls that are run where their definition says: what is sent there, what is not, and what the answer becomes.
+
+Covers: adapters/tools/remote/remote, adapters/tools/remote/remote_answers, adapters/tools/remote/url_templates
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The kinds of tools as a place has them: with keys of its variables or secrets, addresses and models of its file."""
+"""The kinds of tools as a place has them: with keys of its variables or secrets, addresses and models of its file.
+
+Covers: bootstrap/tools, adapters/tools/kinds
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Everyone who listens to a turn hears all of it, in order, once, however late they come and however slow they are."""
+"""Everyone who listens to a turn hears all of it, in order, once, however late they come and however slow they are.
+
+Covers: services/streams/broadcast, services/streams/excerpt, http/streams/sse
+"""
 
 import asyncio
 import sys

@@ -1,4 +1,7 @@
-"""Cancelling a turn: whatever happens at the same time, it ends once, and its finished steps stay. On either store."""
+"""Cancelling a turn: whatever happens at the same time, it ends once, and its finished steps stay. On either store.
+
+Covers: services/turns/cancelling, services/turns/stopping, services/turns/transitions
+"""
 
 from __future__ import annotations
 

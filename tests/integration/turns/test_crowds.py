@@ -1,6 +1,8 @@
 """Two processes, six clients and a supervisor in a hurry, all at once: what somebody was told is there afterwards.
 
 The model and the tools answer by what was said last, so that it does not matter how often they are asked.
+
+Covers: services/turns/turns, services/turns/leases, store/sessions/turns
 """
 
 import random

@@ -1,4 +1,7 @@
-"""Each turn that fails is one warning in the log, whoever stores its end, with the reason and no word of the turn."""
+"""Each turn that fails is one warning in the log, whoever stores its end, with the reason and no word of the turn.
+
+Covers: services/turns/turn_failures, services/turns/recovery, edge/logs
+"""
 
 from __future__ import annotations
 

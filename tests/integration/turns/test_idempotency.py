@@ -1,4 +1,7 @@
-"""A request that comes again does nothing again, whichever way it is recognised and whatever became of the first."""
+"""A request that comes again does nothing again, whichever way it is recognised and whatever became of the first.
+
+Covers: services/turns/joining, store/layout/idempotency
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress

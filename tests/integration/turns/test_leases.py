@@ -1,4 +1,7 @@
-"""Who may write to a running turn: the process that holds its lease, and nobody who held it before."""
+"""Who may write to a running turn: the process that holds its lease, and nobody who held it before.
+
+Covers: services/turns/leases, services/turns/recovery
+"""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta

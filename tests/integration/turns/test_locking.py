@@ -1,4 +1,7 @@
-"""At most one turn of a session is open, whoever comes at the same time, and who is refused changes nothing."""
+"""At most one turn of a session is open, whoever comes at the same time, and who is refused changes nothing.
+
+Covers: services/turns/turns, services/turns/transitions, store/sessions/sessions
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A completed turn whose client read calls out of its text goes on with their answers, no other. On either store."""
+"""A completed turn whose client read calls out of its text goes on with their answers, no other. On either store.
+
+Covers: services/turns/turns, services/turns/transitions, services/streams/replay
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Any interleaving of what clients, processes and clocks do leaves every turn where a simple model says it must be."""
+"""Any interleaving of what clients, processes and clocks do leaves every turn where a simple model says it must be.
+
+Covers: services/turns/turns, services/turns/cancelling, services/turns/joining, services/turns/recovery
+"""
 
 import logging
 

@@ -1,4 +1,7 @@
-"""A turn ends by itself, however often its model calls tools and however long it talks."""
+"""A turn ends by itself, however often its model calls tools and however long it talks.
+
+Covers: services/turns/running, engine/turn
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A turn's events by their numbers: whoever comes back at any of them gets the rest, and never a wrong text."""
+"""A turn's events by their numbers: whoever comes back at any of them gets the rest, and never a wrong text.
+
+Covers: services/turns/turn_events, services/turns/joining, services/streams/replay, services/streams/broadcast
+"""
 
 from __future__ import annotations
 

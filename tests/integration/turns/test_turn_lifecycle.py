@@ -1,4 +1,8 @@
-"""The life of a turn over a real database: what is told, what is stored, and what the model is shown of it later."""
+"""The life of a turn over a real database: what is told, what is stored, and what the model is shown of it later.
+
+Covers: services/turns/turns, services/turns/running, services/turns/launch, services/turns/reading,
+store/sessions/turn_records
+"""
 
 import random
 from base64 import b64encode

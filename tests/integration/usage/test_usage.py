@@ -1,4 +1,7 @@
-"""What turns spent is counted once, wherever it is asked for, by whom it may be; and limits stop who spent too much."""
+"""What turns spent is counted once, wherever it is asked for, by whom it may be; and limits stop who spent too much.
+
+Covers: services/usage/usage, services/usage/limits, store/usage/usage
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who may see what: a match in every category that is named; the owner always."""
+"""Who may see what: a match in every category that is named; the owner always.
+
+Covers: services/access/access
+"""
 
 import pytest
 from hypothesis import given

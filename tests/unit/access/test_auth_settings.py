@@ -1,4 +1,7 @@
-"""Who may call is set without contradictions, or the start stops and says what contradicts what."""
+"""Who may call is set without contradictions, or the start stops and says what contradicts what.
+
+Covers: bootstrap/callers, settings/auth_settings, settings/config, settings/local_settings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who a header names: nobody unless it is one bearer token, and nobody for long after that was taken back."""
+"""Who a header names: nobody unless it is one bearer token, and nobody for long after that was taken back.
+
+Covers: services/access/authentication
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who a request is from: whom the gateway names, and nobody whom the client names."""
+"""Who a request is from: whom the gateway names, and nobody whom the client names.
+
+Covers: adapters/machine/system, http/server/surroundings, services/access/authentication
+"""
 
 from __future__ import annotations
 

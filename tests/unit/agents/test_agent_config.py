@@ -1,4 +1,7 @@
-"""An agent's configuration: its defaults, what it refuses, and what a turn may override of it."""
+"""An agent's configuration: its defaults, what it refuses, and what a turn may override of it.
+
+Covers: domain/agents/agents, domain/tools/tools, domain/values/model
+"""
 
 import json
 from typing import Any

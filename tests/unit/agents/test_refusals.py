@@ -1,4 +1,7 @@
-"""What an agent or a turn may not ask for is refused, and the refusal names the field it is about."""
+"""What an agent or a turn may not ask for is refused, and the refusal names the field it is about.
+
+Covers: services/agents/refusals
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which clean-up jobs are due, over a double of the store whose pages are small."""
+"""Which clean-up jobs are due, over a double of the store whose pages are small.
+
+Covers: store/cleanup/jobs
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""PayloadSweep: what records name is never removed, what they don't only after the grace, and a run is bounded."""
+"""PayloadSweep: what records name is never removed, what they don't only after the grace, and a run is bounded.
+
+Covers: store/cleanup/payload_sweep
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A sweep over doubles of the store: how many turns it looks at at once, where it begins, and what it tells."""
+"""A sweep over doubles of the store: how many turns it looks at at once, where it begins, and what it tells.
+
+Covers: services/cleanup/sweeping, services/turns/recovery, store/layout/keys, store/sessions/turns
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The command line of a chat: what it refuses, and which variables are the client's, not the server's."""
+"""The command line of a chat: what it refuses, and which variables are the client's, not the server's.
+
+Covers: functions/command, settings
+"""
 
 from __future__ import annotations
 

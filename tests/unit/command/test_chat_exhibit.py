@@ -1,4 +1,7 @@
-"""Calls as rows of a terminal: whole, and with no character that is not what it looks like."""
+"""Calls as rows of a terminal: whole, and with no character that is not what it looks like.
+
+Covers: functions/command/chat/exhibit
+"""
 
 from __future__ import annotations
 

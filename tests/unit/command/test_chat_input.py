@@ -1,4 +1,7 @@
-"""A chat's message: joined with standard input, which may be silent, damaged or none; and the name of its agent."""
+"""A chat's message: joined with standard input, which may be silent, damaged or none; and the name of its agent.
+
+Covers: functions/command/chat/own_agent, functions/command/chat/piped
+"""
 
 from __future__ import annotations
 

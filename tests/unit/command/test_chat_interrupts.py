@@ -1,4 +1,7 @@
-"""Ctrl-C is noticed though Python drops the interrupt that it raises."""
+"""Ctrl-C is noticed though Python drops the interrupt that it raises.
+
+Covers: functions/command/chat/interrupts
+"""
 
 import os
 import signal

@@ -1,4 +1,7 @@
-"""What a chat shows of a turn's events: each word and step once, and nothing that a terminal would obey."""
+"""What a chat shows of a turn's events: each word and step once, and nothing that a terminal would obey.
+
+Covers: functions/command/chat/screen, functions/command/chat/wire
+"""
 
 from __future__ import annotations
 

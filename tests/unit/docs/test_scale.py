@@ -1,4 +1,7 @@
-"""The page of costs and limits shows what the counts come to."""
+"""The page of costs and limits shows what the counts come to.
+
+Covers: tests/benchmarks/scale
+"""
 
 from pathlib import Path
 

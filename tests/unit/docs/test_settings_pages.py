@@ -1,4 +1,7 @@
-"""Every setting of the code and every parameter of the template is documented, and nothing else is."""
+"""Every setting of the code and every parameter of the template is documented, and nothing else is.
+
+Covers: docs/operate, settings
+"""
 
 from __future__ import annotations
 

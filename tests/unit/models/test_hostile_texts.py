@@ -1,6 +1,9 @@
 """Texts of models, clients and tools that make a careless reader slow: their time is bounded, however long they are.
 
 Times are those of this thread's processor, with bounds of many times what it takes.
+
+Covers: adapters/models/offline/call_text, adapters/models/openai/openai_answer, adapters/models/prompted/answers,
+adapters/shields/pattern, adapters/shields/word_search
 """
 
 from __future__ import annotations

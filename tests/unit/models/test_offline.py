@@ -1,4 +1,7 @@
-"""The model of a server that has none."""
+"""The model of a server that has none.
+
+Covers: adapters/models/offline/offline
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""The embeddings of a server without a model: always the same, of unit length, near where words are shared."""
+"""The embeddings of a server without a model: always the same, of unit length, near where words are shared.
+
+Covers: adapters/models/offline/offline_embeddings
+"""
 
 import math
 

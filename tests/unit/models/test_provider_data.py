@@ -1,4 +1,7 @@
-"""What a caller hands on to providers shows nowhere."""
+"""What a caller hands on to providers shows nowhere.
+
+Covers: domain/provider_data
+"""
 
 from __future__ import annotations
 

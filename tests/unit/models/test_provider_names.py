@@ -1,4 +1,7 @@
-"""What the providers of a server are called to its operator: by the file's keys, or by the variables."""
+"""What the providers of a server are called to its operator: by the file's keys, or by the variables.
+
+Covers: functions/local/greeting, bootstrap/places/local_models, settings/local_settings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Several providers as one: who is asked, in which order, and who is left alone for a while."""
+"""Several providers as one: who is asked, in which order, and who is left alone for a while.
+
+Covers: adapters/models/breaker, adapters/models/routed
+"""
 
 from __future__ import annotations
 

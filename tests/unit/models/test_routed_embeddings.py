@@ -1,4 +1,7 @@
-"""Several providers of embeddings as one."""
+"""Several providers of embeddings as one.
+
+Covers: adapters/models/breaker, adapters/models/routed_embeddings, bootstrap/embeddings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The doubles of the model and of server tools keep the promises of the ports."""
+"""The doubles of the model and of server tools keep the promises of the ports.
+
+Covers: tests/fakes/models/scripted
+"""
 
 import threading
 

@@ -1,4 +1,7 @@
-"""The layout holds: imports point inwards, subjects do not depend on each other in circles, files stay readable."""
+"""The layout holds: imports point inwards, subjects do not depend on each other in circles, files stay readable.
+
+Covers: shared, functions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The list of guards is true: each text stands where it is said to stand, each test is there, no race is left out."""
+"""The list of guards is true: each text stands where it is said to stand, each test is there, no race is left out.
+
+Covers: tests/guards
+"""
 
 import ast
 from collections import defaultdict

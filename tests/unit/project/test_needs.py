@@ -1,4 +1,7 @@
-"""What is missing on a machine is skipped by its name, and fails where nothing may be missing, as in CI."""
+"""What is missing on a machine is skipped by its name, and fails where nothing may be missing, as in CI.
+
+Covers: tests/support/needs, .ci/run
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The parts of a night have their time, tell it, and don't keep each other from running."""
+"""The parts of a night have their time, tell it, and don't keep each other from running.
+
+Covers: tests/nightly, tests/conftest
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Slow tests begin first where several processes share them, and none is lost by that."""
+"""Slow tests begin first where several processes share them, and none is lost by that.
+
+Covers: tests/conftest
+"""
 
 from __future__ import annotations
 

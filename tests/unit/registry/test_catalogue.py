@@ -1,4 +1,8 @@
-"""The operator's file: what it may say, and what of it a start refuses, each time naming the place."""
+"""The operator's file: what it may say, and what of it a start refuses, each time naming the place.
+
+Covers: adapters/aws/aws_clients, bootstrap/catalogue, bootstrap/models, bootstrap/places/local_models,
+settings/config, settings/local_settings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a tenant registered is known for a while, and never as it was before a change that was made here."""
+"""What a tenant registered is known for a while, and never as it was before a change that was made here.
+
+Covers: adapters/sqlite/sqlite, store/layout/keys, store/registry/directory, store/registry/registry
+"""
 
 from __future__ import annotations
 

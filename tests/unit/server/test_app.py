@@ -1,4 +1,7 @@
-"""How the edge sends what is long."""
+"""How the edge sends what is long.
+
+Covers: http/routes, http/server/app, http/server/surroundings, http/streams/pieces, services/application
+"""
 
 import asyncio
 from collections.abc import MutableMapping

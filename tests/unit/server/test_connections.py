@@ -1,4 +1,7 @@
-"""Which connection makes room for another, what time counts, and how many connections descriptors suffice for."""
+"""Which connection makes room for another, what time counts, and how many connections descriptors suffice for.
+
+Covers: functions/local/connections, functions/local/descriptors, functions/local/http_limits
+"""
 
 from __future__ import annotations
 

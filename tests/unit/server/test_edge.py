@@ -1,4 +1,7 @@
-"""The edge of a Lambda: the same routes behind API Gateway's events and behind the Lambda Web Adapter."""
+"""The edge of a Lambda: the same routes behind API Gateway's events and behind the Lambda Web Adapter.
+
+Covers: edge/gateway, edge/worker, http/server/app, http/envelopes
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every error has a code beside its text, from one table, which the reference prints."""
+"""Every error has a code beside its text, from one table, which the reference prints.
+
+Covers: domain/errors, http/errors, http/envelopes, docs/reference/errors.md
+"""
 
 import ast
 import json

@@ -1,4 +1,7 @@
-"""Every field of the API has a description and an example, which is what its schema takes and the server accepts."""
+"""Every field of the API has a description and an example, which is what its schema takes and the server accepts.
+
+Covers: functions/local/server, http/document/field_texts, http/document/openapi, http/document/page, http/routes
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The protocol class of the local server: it answers requests within its limits, however they are split."""
+"""The protocol class of the local server: it answers requests within its limits, however they are split.
+
+Covers: functions/local/connections, functions/local/http_limits, functions/local/http_only, dialects/openai/errors
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Blocking work of requests: one piece after the other while each is quick, past each that is slow."""
+"""Blocking work of requests: one piece after the other while each is quick, past each that is slow.
+
+Covers: http/server/lane
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

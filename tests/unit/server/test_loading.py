@@ -1,4 +1,7 @@
-"""What a process keeps until its end is not looked through for garbage."""
+"""What a process keeps until its end is not looked through for garbage.
+
+Covers: edge/loading
+"""
 
 import gc
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""What the local server is made of."""
+"""What the local server is made of.
+
+Covers: functions/local
+"""
 
 import socket
 from ipaddress import IPv4Address

@@ -1,4 +1,7 @@
-"""Log lines: one a record, whatever it says, in both forms."""
+"""Log lines: one a record, whatever it says, in both forms.
+
+Covers: edge/logs
+"""
 
 from __future__ import annotations
 

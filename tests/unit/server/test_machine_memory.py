@@ -1,4 +1,7 @@
-"""How much memory a process may use: the least of what the machine has and its control groups allow."""
+"""How much memory a process may use: the least of what the machine has and its control groups allow.
+
+Covers: adapters/machine/machine_memory
+"""
 
 from __future__ import annotations
 

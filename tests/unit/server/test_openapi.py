@@ -1,4 +1,7 @@
-"""The OpenAPI document says what the served API does, and is made only for those who ask for it."""
+"""The OpenAPI document says what the served API does, and is made only for those who ask for it.
+
+Covers: http/document
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is wrong with a body is told once, and in words of JSON."""
+"""What is wrong with a body is told once, and in words of JSON.
+
+Covers: dialects/llama_stack/requests, dialects/llama_stack/turns/requests, dialects/openai/chat/chat_requests,
+http/routes
+"""
 
 import re
 import time

@@ -1,4 +1,7 @@
-"""What later turns see of a turn, whichever way it ended, and the log it is kept in."""
+"""What later turns see of a turn, whichever way it ended, and the log it is kept in.
+
+Covers: engine/steps, services/turns/transitions, domain/sessions/context
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Long texts that are left in the store: whatever is made of a record has them again, byte for byte."""
+"""Long texts that are left in the store: whatever is made of a record has them again, byte for byte.
+
+Covers: store/layout/lost_records, store/sessions/long_texts
+"""
 
 from __future__ import annotations
 

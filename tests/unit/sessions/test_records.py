@@ -1,4 +1,7 @@
-"""What is stored is what is read: turns, steps, sessions and segments as records."""
+"""What is stored is what is read: turns, steps, sessions and segments as records.
+
+Covers: store/layout/frames, store/layout/keys, store/sessions/session_records, store/sessions/turn_records
+"""
 
 import json
 from datetime import UTC, datetime

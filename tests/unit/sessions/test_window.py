@@ -1,4 +1,7 @@
-"""How much of a model's window is for what it is sent, and which turns a summary shall stand for."""
+"""How much of a model's window is for what it is sent, and which turns a summary shall stand for.
+
+Covers: services/turns/summarizing, domain/sessions/window
+"""
 
 import pytest
 

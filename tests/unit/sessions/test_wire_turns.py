@@ -1,4 +1,7 @@
-"""Ended turns as readers of sessions are sent them: as they were stored, and, without an answer, with the reason."""
+"""Ended turns as readers of sessions are sent them: as they were stored, and, without an answer, with the reason.
+
+Covers: store/layout/frames, store/sessions/turn_records, store/sessions/wire_turns
+"""
 
 from __future__ import annotations
 

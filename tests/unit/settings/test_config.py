@@ -1,4 +1,7 @@
-"""Settings: what is wrong stops the start and is named, and on AWS nothing stands in for a model unasked."""
+"""Settings: what is wrong stops the start and is named, and on AWS nothing stands in for a model unasked.
+
+Covers: settings, bootstrap/places/aws, adapters/aws/secrets
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Numbers and flags come as JSON has them or as texts that say nothing else; what says something else is no number."""
+"""Numbers and flags come as JSON has them or as texts that say nothing else; what says something else is no number.
+
+Covers: domain/values/numbers
+"""
 
 from typing import Any
 

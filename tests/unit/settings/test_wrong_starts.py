@@ -1,4 +1,7 @@
-"""What stops a server on one machine from starting, by the name its operator knows: a variable or a key of the file."""
+"""What stops a server on one machine from starting, by the name its operator knows: a variable or a key of the file.
+
+Covers: bootstrap/places/local, settings/config, settings/local_settings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bedrock's guardrails and checks, through botocore's own serializers and parsers."""
+"""Bedrock's guardrails and checks, through botocore's own serializers and parsers.
+
+Covers: adapters/aws/aws_clients, adapters/shields/bedrock_guardrail
+"""
 
 from __future__ import annotations
 

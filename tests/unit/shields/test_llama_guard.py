@@ -1,4 +1,7 @@
-"""A model as a judge: what it is asked, and how its answers are read, well-formed and not."""
+"""A model as a judge: what it is asked, and how its answers are read, well-formed and not.
+
+Covers: adapters/shields/llama_guard
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Patterns and words: what they find however it is written, and that no expression can hold the server up."""
+"""Patterns and words: what they find however it is written, and that no expression can hold the server up.
+
+Covers: adapters/shields/pattern
+"""
 
 from __future__ import annotations
 

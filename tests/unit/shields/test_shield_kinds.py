@@ -1,4 +1,8 @@
-"""What a shield can be told when it is registered, and which shield is made of it."""
+"""What a shield can be told when it is registered, and which shield is made of it.
+
+Covers: adapters/models/offline/offline, adapters/shields/bedrock_guardrail, adapters/shields/kinds,
+adapters/shields/llama_guard, adapters/shields/pattern
+"""
 
 from __future__ import annotations
 

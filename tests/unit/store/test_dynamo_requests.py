@@ -1,4 +1,7 @@
-"""What DynamoRangeStore asks of DynamoDB, where no emulator would notice that it is wrong."""
+"""What DynamoRangeStore asks of DynamoDB, where no emulator would notice that it is wrong.
+
+Covers: adapters/aws/dynamodb
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any

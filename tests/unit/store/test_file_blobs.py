@@ -1,4 +1,7 @@
-"""FileBlobStore: a payload is there whole or not at all, and only inside its folder."""
+"""FileBlobStore: a payload is there whole or not at all, and only inside its folder.
+
+Covers: adapters/sqlite/files
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Folders that are made are for their owner, and still there after a loss of power."""
+"""Folders that are made are for their owner, and still there after a loss of power.
+
+Covers: adapters/sqlite/folders
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Times in records: the same text wherever the machine stands."""
+"""Times in records: the same text wherever the machine stands.
+
+Covers: store/layout/frames
+"""
 
 import time
 from collections.abc import Iterator

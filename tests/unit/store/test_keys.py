@@ -1,4 +1,7 @@
-"""Keys keep what is distinct apart, sort as their readers expect, and ids sort by time."""
+"""Keys keep what is distinct apart, sort as their readers expect, and ids sort by time.
+
+Covers: adapters/machine/system, store/layout/keys
+"""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,7 @@
-"""The clock, and which toolgroups there are: those that come with the server, and what is said of those turned off."""
+"""The clock, and which toolgroups there are: those that come with the server, and what is said of those turned off.
+
+Covers: adapters/tools/clock, adapters/tools/kinds, adapters/tools/none
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls at a time: how many, whose turn it is, and how waiting for a place ends."""
+"""Calls at a time: how many, whose turn it is, and how waiting for a place ends.
+
+Covers: adapters/tools/code/call_limit
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The rules of fetching: which addresses are public, in whatever spelling, and what an operator's allowing covers."""
+"""The rules of fetching: which addresses are public, in whatever spelling, and what an operator's allowing covers.
+
+Covers: adapters/fetching/addresses, adapters/fetching/allowing, adapters/fetching/bodies, adapters/fetching/exchange,
+adapters/fetching/hosts, adapters/fetching/rules, adapters/fetching/targets, adapters/fetching/headers
+"""
 
 from __future__ import annotations
 

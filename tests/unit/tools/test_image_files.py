@@ -1,4 +1,7 @@
-"""Image files are known by how they begin, and by as much of it as tells them from other files."""
+"""Image files are known by how they begin, and by as much of it as tells them from other files.
+
+Covers: domain/values/image_files
+"""
 
 import pytest
 

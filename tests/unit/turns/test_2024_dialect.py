@@ -1,4 +1,7 @@
-"""Requests and streams of September 2024: what they say is what today's say."""
+"""Requests and streams of September 2024: what they say is what today's say.
+
+Covers: dialects/llama_stack_2024, functions/llama_stack_2024
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The turn loop: what it tells and in which order, what it stores before it tells it, and what it answers.
 
 The engine over fakes, `Engine`, also serves the tests of the prompt, of the tool plan, of the context and of replay.
+
+Covers: engine/turn, engine/steps, engine/tool_plan, engine/measuring
 """
 
 from datetime import datetime, timedelta

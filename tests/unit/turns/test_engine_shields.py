@@ -1,4 +1,7 @@
-"""Shields in the turn loop: who judges what and when, what is stored before it is told, and what stops a turn."""
+"""Shields in the turn loop: who judges what and when, what is stored before it is told, and what stops a turn.
+
+Covers: engine/shields, engine/turn
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Shields of single tools in the turn loop: what they judge, what is stored, and what a stop leaves behind."""
+"""Shields of single tools in the turn loop: what they judge, what is stored, and what a stop leaves behind.
+
+Covers: engine/tool_shields, engine/tool_exhibits, engine/tools
+"""
 
 from __future__ import annotations
 

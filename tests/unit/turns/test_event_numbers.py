@@ -1,4 +1,7 @@
-"""Which events a client has heard, by what it says of itself."""
+"""Which events a client has heard, by what it says of itself.
+
+Covers: dialects/llama_stack/turns/event_numbers
+"""
 
 import pytest
 

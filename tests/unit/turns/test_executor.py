@@ -1,4 +1,7 @@
-"""As many turns run at once as may, each place is given back once, and who drains learns what still runs."""
+"""As many turns run at once as may, each place is given back once, and who drains learns what still runs.
+
+Covers: services/threads/executor
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What an inference took, as its provider tells it or as we estimate it, and a turn that took too much."""
+"""What an inference took, as its provider tells it or as we estimate it, and a turn that took too much.
+
+Covers: engine/measuring
+"""
 
 import pytest
 

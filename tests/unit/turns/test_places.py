@@ -1,4 +1,7 @@
-"""The queue for places: who is served next, who may wait, and that no place is lost whoever leaves when."""
+"""The queue for places: who is served next, who may wait, and that no place is lost whoever leaves when.
+
+Covers: services/threads/executor, services/threads/places
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the model is asked: instructions, the turns before, this turn so far, and the tools on offer."""
+"""What the model is asked: instructions, the turns before, this turn so far, and the tools on offer.
+
+Covers: engine/prompt
+"""
 
 from typing import Any
 

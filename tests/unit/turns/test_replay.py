@@ -1,4 +1,7 @@
-"""A stored turn, told again, is the turn as it was lived; only a step's deltas come as one."""
+"""A stored turn, told again, is the turn as it was lived; only a step's deltas come as one.
+
+Covers: engine/steps, services/streams/replay, services/turns/transitions
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

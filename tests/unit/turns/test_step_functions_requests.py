@@ -1,4 +1,7 @@
-"""What the supervisor asks of Step Functions, and what it makes of the answers."""
+"""What the supervisor asks of Step Functions, and what it makes of the answers.
+
+Covers: adapters/aws/step_functions, store/layout/keys
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""When a state machine looks at a turn again."""
+"""When a state machine looks at a turn again.
+
+Covers: domain/turns/supervision, domain/turns/turns
+"""
 
 from datetime import UTC, datetime, timedelta
 

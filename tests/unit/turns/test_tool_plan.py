@@ -1,4 +1,7 @@
-"""Who answers each call of an inference, and how the calls that are ours are run."""
+"""Who answers each call of an inference, and how the calls that are ours are run.
+
+Covers: engine/tool_plan, engine/tools
+"""
 
 import json
 from collections.abc import Callable, Mapping

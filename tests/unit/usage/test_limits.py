@@ -1,4 +1,7 @@
-"""How many tokens a tenant may spend in a day: when that is looked up, and until when who spent them is refused."""
+"""How many tokens a tenant may spend in a day: when that is looked up, and until when who spent them is refused.
+
+Covers: services/usage/limits, store/usage/usage
+"""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,7 @@
-"""Tokens: how they add up by day and model, what they cost, and how many make one of those that we estimate."""
+"""Tokens: how they add up by day and model, what they cost, and how many make one of those that we estimate.
+
+Covers: domain/usage/prices, domain/usage/usage, domain/usage/usage_report
+"""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,4 +1,7 @@
-"""Turns that nobody's request looks after: those whose client does not come back, and those whose process died."""
+"""Turns that nobody's request looks after: those whose client does not come back, and those whose process died.
+
+Covers: adapters/machine/local_supervisor, services/turns/attention, services/turns/recovery
+"""
 
 import threading
 from collections.abc import Callable, Iterator

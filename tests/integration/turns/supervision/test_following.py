@@ -1,4 +1,7 @@
-"""Turns that go on elsewhere: who waits here hears how they end, and who waits there with a token is woken."""
+"""Turns that go on elsewhere: who waits here hears how they end, and who waits there with a token is woken.
+
+Covers: services/streams/following, services/turns/reading
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A turn left to another process before this one is ended, and the worker that sees such a turn through."""
+"""A turn left to another process before this one is ended, and the worker that sees such a turn through.
+
+Covers: services/turns/leases, services/turns/recovery, services/turns/running
+"""
 
 from __future__ import annotations
 

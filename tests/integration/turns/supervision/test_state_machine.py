@@ -1,4 +1,7 @@
-"""The state machine itself: its real definition, run by moto beside a table, with a script for a worker."""
+"""The state machine itself: its real definition, run by moto beside a table, with a script for a worker.
+
+Covers: functions/turn_supervisor, adapters/aws/step_functions
+"""
 
 from __future__ import annotations
 

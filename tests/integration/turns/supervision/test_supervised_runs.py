@@ -1,4 +1,7 @@
-"""A turn that is run, or was, when the state machine looks: it is taken over if its process is gone, and only then."""
+"""A turn that is run, or was, when the state machine looks: it is taken over if its process is gone, and only then.
+
+Covers: services/turns/recovery, domain/turns/supervision
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A model's answer, put together from the events of a ConverseStream."""
+"""A model's answer, put together from the events of a ConverseStream.
+
+Covers: adapters/models/bedrock/bedrock_answer, adapters/models/bedrock/bedrock_names
+"""
 
 from typing import Any
 

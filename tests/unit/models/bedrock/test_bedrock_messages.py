@@ -1,4 +1,7 @@
-"""A history as Bedrock's Converse takes it."""
+"""A history as Bedrock's Converse takes it.
+
+Covers: adapters/models/bedrock/bedrock_messages, adapters/models/bedrock/bedrock_names
+"""
 
 import base64
 import re

@@ -1,4 +1,7 @@
-"""Names that Bedrock takes, in the place of those that it does not."""
+"""Names that Bedrock takes, in the place of those that it does not.
+
+Covers: adapters/models/bedrock/bedrock_names
+"""
 
 import re
 import string

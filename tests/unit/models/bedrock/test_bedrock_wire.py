@@ -1,4 +1,7 @@
-"""Our question to a model, as the arguments of Bedrock's Converse."""
+"""Our question to a model, as the arguments of Bedrock's Converse.
+
+Covers: adapters/models/bedrock/bedrock_wire
+"""
 
 import json
 from typing import Any

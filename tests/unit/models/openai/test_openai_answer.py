@@ -1,4 +1,7 @@
-"""A model's answer, put together from the chunks of an OpenAI chat-completions stream."""
+"""A model's answer, put together from the chunks of an OpenAI chat-completions stream.
+
+Covers: adapters/models/openai/openai_answer
+"""
 
 import json
 import math

@@ -1,4 +1,7 @@
-"""What a server of OpenAI's API answers when it is asked for embeddings, well-formed and not."""
+"""What a server of OpenAI's API answers when it is asked for embeddings, well-formed and not.
+
+Covers: adapters/models/openai/openai_embeddings
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Our question to a model, as the body of an OpenAI chat-completions request."""
+"""Our question to a model, as the body of an OpenAI chat-completions request.
+
+Covers: adapters/models/openai/openai_wire
+"""
 
 import base64
 

@@ -1,4 +1,7 @@
-"""The decoder of server-sent events."""
+"""The decoder of server-sent events.
+
+Covers: adapters/outgoing/sse_reader
+"""
 
 import pytest
 from hypothesis import given

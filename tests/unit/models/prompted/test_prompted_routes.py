@@ -1,4 +1,7 @@
-"""Which models are told of tools in their prompt: those that the operator or the registration says it of, no other."""
+"""Which models are told of tools in their prompt: those that the operator or the registration says it of, no other.
+
+Covers: domain/agents/agents, domain/models/routing, domain/registry/catalogue
+"""
 
 from __future__ import annotations
 
