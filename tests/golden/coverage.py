@@ -35,6 +35,7 @@ LEFT_OUT: Mapping[str, str] = {
     "tests/e2e/server/test_processes.py": KILLS,
     "tests/e2e/store/test_torture.py": KILLS,
     "tests/e2e/server/test_attacks.py": "random hostile requests; refusals/ and connections/ have examples",
+    "tests/e2e/docs/test_runnable_blocks.py": "runs the commands of the documentation, which shows their output",
     "clients, second_turn_while_one_runs": RACES,
     "clients, errors.py": RACES,
     "clients, lost_turns.py, pause_and_resume.py, with_key.py": "wait for their test to change the server in between",
