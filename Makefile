@@ -91,7 +91,7 @@ build: $(SAM_READY) $(LAMBDA_READY)
 # The layer for the other kind of processor is built by `make build`, which `make nightly` runs.
 smoke: BUILT := --exclude $(if $(filter aarch64 arm64,$(shell uname -m)),RuntimeX86,RuntimeArm)
 smoke: build $(DEV_READY) $(MINISTACK_READY) $(CLIENTS_READY)
-	$(BIN)/python -m tests.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/test_real_table.py
+	$(BIN)/python -m tests.support.aws.emulator $(CURDIR)/$(MINISTACK)/bin/python $(BIN)/python -m pytest tests/contract/store/test_real_table.py
 	$(BIN)/python -m pytest tests/smoke $(ARGS)
 
 bench: $(DEV_READY)
@@ -117,9 +117,8 @@ attack: $(DEV_READY)
 	$(BIN)/python -m tests.attack $(ARGS)
 
 clients: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
-	$(PYTEST) tests/e2e/test_client_table.py tests/e2e/test_every_method.py tests/e2e/test_2024_clients.py \
-		tests/e2e/test_mcp_tools.py tests/e2e/test_official_clients.py tests/e2e/test_completions_clients.py \
-		tests/e2e/test_set_up_scripts.py $(ARGS)
+	$(PYTEST) $(addprefix tests/e2e/clients/test_,client_table.py every_method.py 2024_clients.py official_clients.py \
+		completions_clients.py set_up_scripts.py) tests/e2e/tools/test_mcp_tools.py $(ARGS)
 
 explore: $(DEV_READY) $(CLIENTS_READY) $(MORE_CLIENTS_READY)
 	$(PYTEST) -m nightly $(ARGS)

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from tests.fakes.aws_server import AwsProcess
+    from tests.fakes.aws.aws_server import AwsProcess
 
 LOOPBACK = ("127.", "::1", "localhost")
 CONNECT = socket.socket.connect
 # a server would refuse it as a setting that is none; the processes of a run inherit it under a name of their own
 if (is_required := os.environ.pop("TURNSTONE_REQUIRE_ALL", None)) is not None:
     os.environ["TESTS_REQUIRE_ALL"] = is_required
+pytest.register_assert_rewrite("tests.support")  # asserts of helpers show values as well
 settings.register_profile("unhurried", deadline=None)  # a busy machine takes its time over anything
 settings.load_profile("unhurried")
 
@@ -144,7 +145,7 @@ def in_a_lambda() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def aws() -> Iterator[AwsProcess]:
     """DynamoDB and S3 in a process of their own."""
-    from tests.fakes.aws_server import AwsProcess  # only where it is used: moto takes its time
+    from tests.fakes.aws.aws_server import AwsProcess  # only where it is used: moto takes its time
 
     with AwsProcess() as process:
         yield process

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient, said
-from tests.fakes.openai_answers import DONE, Answer, HttpAnswer, call_answer, chunk, text_chunk
-from tests.fakes.openai_server import ModelServer
-from tests.servers import ServerProcess
+from tests.fakes.models.openai_answers import DONE, Answer, HttpAnswer, call_answer, chunk, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.clients.plain_client import PlainClient, said
+from tests.support.server.servers import ServerProcess
 
 DAY_TOKENS = 100_000
 LONG = "9" * 311

@@ -14,11 +14,11 @@ from threading import Event
 from typing import Any
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.terminal import Terminal
-from tests.fakes.hostile_server import HostileServer
-from tests.fakes.openai_answers import Answer, Pause, call_chunk, ending, text_answer, text_chunk
-from tests.fakes.openai_server import ModelServer
-from tests.servers import ServerProcess
+from tests.fakes.models.openai_answers import Answer, Pause, call_chunk, ending, text_answer, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.fakes.web.hostile_server import HostileServer
+from tests.support.clients.terminal import Terminal
+from tests.support.server.servers import ServerProcess
 
 CHOICES = "[y]es, [n]o, [a]lways: "
 COLUMNS = 80

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import Json, PlainClient, answering, said
-from tests.servers import ROOT, ServerProcess, server_environment
+from tests.support.clients.plain_client import Json, PlainClient, answering, said
+from tests.support.server.servers import ROOT, ServerProcess, server_environment
 
 TOOL = {"name": "get_weather", "description": "Tell the weather.", "parameters": []}
 COMMAND_S = 60.0

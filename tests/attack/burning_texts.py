@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import Json, PlainClient
-from tests.fakes.openai_answers import DONE, call_chunk, chunk, text_chunk
-from tests.fakes.openai_server import ModelServer
-from tests.servers import ServerProcess
+from tests.fakes.models.openai_answers import DONE, call_chunk, chunk, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.clients.plain_client import Json, PlainClient
+from tests.support.server.servers import ServerProcess
 
 MOST_S = 6.0
 WORDS = [f"{'a' * (number % 190)}{number}" for number in range(2_000)]

@@ -10,9 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient, said
-from tests.fakes.openai_server import ModelServer
-from tests.stepped_clock import SteppedServer
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.clients.plain_client import PlainClient, said
+from tests.support.server.stepped_clock import SteppedServer
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.access.caller import LOCAL_CALLER

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient
-from tests.servers import ServerProcess
+from tests.support.clients.plain_client import PlainClient
+from tests.support.server.servers import ServerProcess
 
 PLACES = 4
 OF_ONE_TENANT = 3

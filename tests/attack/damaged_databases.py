@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient, said
-from tests.servers import ROOT, ServerProcess, free_port, server_command, server_environment
+from tests.support.clients.plain_client import PlainClient, said
+from tests.support.server.servers import ROOT, ServerProcess, free_port, server_command, server_environment
 
 START_S = 30.0
 PAGE_BYTES = 4096

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import Json, PlainClient, said
-from tests.fakes.openai_answers import Answer, Pause, call_chunk, chunk, text_chunk
-from tests.fakes.openai_server import ModelServer
-from tests.servers import ServerProcess
+from tests.fakes.models.openai_answers import Answer, Pause, call_chunk, chunk, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.server.servers import ServerProcess
 
 MOST_INFERENCES = 12
 MOST_SECONDS = 1.0

@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import Json, PlainClient, said
-from tests.servers import ROOT, ServerProcess, wait_until
+from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.server.servers import ROOT, ServerProcess, wait_until
 
 DISK_BYTES, FULL_DISK_BYTES = 64 * 1024 * 1024, 112 * 1024 * 1024
 TURNS, FULL_TURNS = 36, 60

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient
-from tests.integration.hunting_code import finds_in, hunt
-from tests.servers import ROOT, ServerProcess
+from tests.support.clients.plain_client import PlainClient
+from tests.support.server.servers import ROOT, ServerProcess
+from tests.support.tools.hunting_code import finds_in, hunt
 
 CONFIG = '[tools.code_interpreter]\nruns = "here"\n'
 OPENING, CLOSING = "completed\n[stdout]\n", "\n[/stdout]"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import Json, PlainClient, said
-from tests.servers import ServerProcess
+from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.server.servers import ServerProcess
 
 LOST, DAMAGED, WHOLE = 1, 2, 3
 TURNS = 4

@@ -14,8 +14,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient, answering, said
-from tests.servers import ServerProcess, wait_until
+from tests.support.clients.plain_client import PlainClient, answering, said
+from tests.support.server.servers import ServerProcess, wait_until
 
 GRACE_S, GRACE_IN_FULL_S = 1, 3  # longer where clients store payloads meanwhile, and the machine may stand still
 PATIENCE_S = 30.0

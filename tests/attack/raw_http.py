@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.servers import HOST
+from tests.support.server.servers import HOST
 
 TIMEOUT_S = 20.0
 SILENCE_S = 1.0

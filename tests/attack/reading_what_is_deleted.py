@@ -12,8 +12,8 @@ from typing import NamedTuple
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient, said
-from tests.servers import ServerProcess
+from tests.support.clients.plain_client import PlainClient, said
+from tests.support.server.servers import ServerProcess
 
 ROUNDS, ROUNDS_IN_FULL = 4, 12
 LONG_TURNS = 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
 from tests.attack.raw_http import HEALTH, MEGABYTE, flooded, honest_client, resident_mb, status_of
-from tests.servers import ServerProcess
+from tests.support.server.servers import ServerProcess
 
 SMALL_BYTES, FULL_BYTES = 4 * MEGABYTE, 120 * MEGABYTE
 MOST_MB = 5.0

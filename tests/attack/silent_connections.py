@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
 from tests.attack.raw_http import connected, status_of
-from tests.servers import ServerProcess
+from tests.support.server.servers import ServerProcess
 
 DESCRIPTORS = 256
 SMALL, FULL = 400, 1_500

@@ -15,9 +15,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests.attack.finding import Attack, Finding
-from tests.fakes.openai_answers import Pause, text_chunk
-from tests.fakes.openai_server import ModelServer
-from tests.servers import HOST, ServerProcess, wait_until
+from tests.fakes.models.openai_answers import Pause, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.server.servers import HOST, ServerProcess, wait_until
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS

@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.e2e.plain_client import PlainClient, said
-from tests.servers import ROOT, ServerProcess, server_environment, wait_until
+from tests.support.clients.plain_client import PlainClient, said
+from tests.support.server.servers import ROOT, ServerProcess, server_environment, wait_until
 
 WAIT_S = 0.5
 ANSWERED_S = 5.0

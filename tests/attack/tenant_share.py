@@ -15,9 +15,9 @@ from typing import Any, Self
 import httpx
 
 from tests.attack.finding import Attack, Finding
-from tests.fakes.openai_answers import Answer, Pause, built_in_answer, embeddings_answer, ending, text_chunk
-from tests.fakes.openai_server import ModelServer
-from tests.servers import HOST, ROOT, ServerProcess, server_environment
+from tests.fakes.models.openai_answers import Answer, Pause, built_in_answer, embeddings_answer, ending, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.server.servers import HOST, ROOT, ServerProcess, server_environment
 
 PLACES = 96  # three quarters for the greedy tenant, 18 for what the waiting one has under way, the rest is free
 TURNS = 16

@@ -14,8 +14,8 @@ from typing import Any
 from tests.attack.finding import Attack, Finding
 from tests.attack.slow_readers import memory_mb
 from tests.attack.tenant_share import CHAT, Tenant, chat, hanging_embeddings, hanging_model, made_key, said
-from tests.fakes.openai_server import ModelServer
-from tests.servers import HOST, ServerProcess, wait_until
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.server.servers import HOST, ServerProcess, wait_until
 
 PLACES = 16
 GREEDY_SHARE = 12

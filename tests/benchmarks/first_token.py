@@ -10,8 +10,8 @@ from tests.benchmarks.figures import Figure, of_times
 from tests.benchmarks.http_client import Connection, is_whole
 from tests.benchmarks.processes import turnstone
 from tests.benchmarks.turns import Asker, encoded_turn
-from tests.fakes.openai_answers import Item, Pause, ending, text_chunk
-from tests.fakes.openai_server import ModelServer
+from tests.fakes.models.openai_answers import Item, Pause, ending, text_chunk
+from tests.fakes.models.openai_server import ModelServer
 
 BAR_MS = 2
 TIMES = 150

@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any, Literal
 
 from tests.benchmarks.figures import Figure
-from tests.cloudformation import template, variables
+from tests.support.aws.cloudformation import template, variables
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("started.py")

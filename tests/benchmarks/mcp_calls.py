@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.benchmarks.figures import Figure, of_times
-from tests.fakes.mcp_server import McpServers
-from tests.integration.mcp_asking import asking, call, toolbox
+from tests.fakes.tools.mcp_server import McpServers
+from tests.support.tools.mcp_client import asking, call, toolbox
 
 BAR_MS = 15
 TIMES = 150

@@ -17,8 +17,16 @@ from itertools import count
 from typing import Any
 
 from tests.benchmarks.histories import answer
-from tests.fakes.openai_answers import BUILT_IN_MODELS, Answer, Item, built_in_answer, encoded, listed, text_answer
-from tests.fakes.openai_server import ModelServer, serve_until_told
+from tests.fakes.models.openai_answers import (
+    BUILT_IN_MODELS,
+    Answer,
+    Item,
+    built_in_answer,
+    encoded,
+    listed,
+    text_answer,
+)
+from tests.fakes.models.openai_server import ModelServer, serve_until_told
 from turnstone.domain.sessions.context import MESSAGE_TOKENS
 
 DIFFERENT_ANSWERS = 16

@@ -9,9 +9,9 @@ from random import Random
 
 from tests.benchmarks.histories import BEGAN_AT, CONFIG, answer, question
 from tests.fakes.jobs import RecordedJobs
-from tests.fakes.scripted import Scripted, ScriptedInference, call
+from tests.fakes.models.scripted import Scripted, ScriptedInference, call
 from tests.fakes.shields import ScriptedShields
-from tests.harness import Held
+from tests.support.engine.harness import Held
 from turnstone.adapters.machine.local_supervisor import LocalSupervisor
 from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
 from turnstone.bootstrap.adapters import Ports

@@ -22,12 +22,12 @@ from tests.beside.model import answer_with_id, embeddings_with_dimensions
 from tests.beside.reasons import REASONS, reference, unexplained
 from tests.beside.recording import Exchange, Recorder, recorder
 from tests.beside.shapes import Difference, differences, differences_of_answers
-from tests.e2e.client_columns import COLUMNS, Column, outcomes
-from tests.e2e.client_script import run_script
-from tests.fakes.mcp_server import McpServers
-from tests.fakes.openai_answers import listed
-from tests.fakes.openai_server import ModelServer
-from tests.servers import ROOT, ServerProcess
+from tests.fakes.models.openai_answers import listed
+from tests.fakes.models.openai_server import ModelServer
+from tests.fakes.tools.mcp_server import McpServers
+from tests.support.clients.client_columns import COLUMNS, Column, outcomes
+from tests.support.clients.client_script import run_script
+from tests.support.server.servers import ROOT, ServerProcess
 
 PAGE = ROOT / "docs" / "reference" / "llama-stack-differences.md"
 # the clients that the peer answers: it takes those of its own minor version, and has no routes of 0.3

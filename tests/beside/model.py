@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from tests.e2e.worded_model import answer_by_words
-from tests.fakes.openai_answers import Answer, HangUp, HttpAnswer, embeddings_answer, whole_answer
+from tests.fakes.models.openai_answers import Answer, HangUp, HttpAnswer, embeddings_answer, whole_answer
+from tests.support.models.worded_model import answer_by_words
 
 _numbers = count()
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from tests.servers import HOST, free_port, wait_until
+from tests.support.server.servers import HOST, free_port, wait_until
 
 START_TIMEOUT_S = 10.0
 TIMEOUT_S = 8.0

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.docs.pages import ROOT, Block, Page
-from tests.servers import ServerProcess
+from tests.support.server.servers import ServerProcess
 
 SHOWN_URL = "http://127.0.0.1:8321"
 CLIENTS = (".clients/0.2.12", ".clients/openai")

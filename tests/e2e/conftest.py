@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scenarios import Served, answer_of
-from tests.fakes.openai_server import ModelServer
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.server.served import Served, answer_of
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.disk_trace import STRACE, Call, Disk, calls_in, has_ended
-from tests.e2e.plain_client import Json, PlainClient, said
-from tests.servers import ModelProcess, ServerProcess, wait_until
+from tests.support.clients.plain_client import Json, PlainClient, said
+from tests.support.server.servers import ModelProcess, ServerProcess, wait_until
+from tests.support.stores.disk_trace import STRACE, Call, Disk, calls_in, has_ended
 
 CLIENTS = 6
 TURNS = 4

@@ -22,12 +22,12 @@ from typing import Any
 
 import httpx
 
-from tests.e2e.plain_client import Json, PlainClient, answering, events_in, named, said
-from tests.fakes.openai_answers import Answer, Pause, call_answer, ending, text_chunk
-from tests.fakes.openai_server import ModelServer
+from tests.fakes.models.openai_answers import Answer, Pause, call_answer, ending, text_chunk
+from tests.fakes.models.openai_server import ModelServer
 from tests.integration.crash_matrix.databases import SqliteDatabase
 from tests.integration.crash_matrix.leftovers import leftovers
-from tests.servers import ServerProcess, wait_until
+from tests.support.clients.plain_client import Json, PlainClient, answering, events_in, named, said
+from tests.support.server.servers import ServerProcess, wait_until
 from turnstone.store.layout.oversize import OversizeStore
 
 CLIENTS = 4

@@ -17,15 +17,15 @@ from typing import Any
 
 import uvicorn
 
-from tests.contract.asgi_client import Answered, Raw
-from tests.e2e.client_columns import COLUMNS, Column, outcomes
-from tests.e2e.client_script import run_script
-from tests.e2e.client_table import ROWS
 from tests.golden.play import left_in
 from tests.golden.traffic import FOLDER, MCP_KEY, Json, SetUp, recorded, sameness, set_up_of
 from tests.golden.world import World
 from tests.integration.crash_matrix.databases import SqliteDatabase
-from tests.servers import HOST
+from tests.support.clients.client_columns import COLUMNS, Column, outcomes
+from tests.support.clients.client_script import run_script
+from tests.support.clients.client_table import ROWS
+from tests.support.server.asgi_client import Answered, Raw
+from tests.support.server.servers import HOST
 
 KNOWN_MCP = b"http://127.0.0.1:10000/mcp"  # a port of as many digits as the real one
 # rows with concurrent requests, whose order varies

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.golden.normal import Normaliser
 from tests.golden.play import Scenario
 from tests.golden.writing import body_lines
-from tests.servers import HOST, ServerProcess
+from tests.support.server.servers import HOST, ServerProcess
 
 DATE = re.compile(r"(?m)^date: [^\r\n]+")
 PATIENCE_S = 20.0
@@ -101,5 +101,5 @@ def exchanged(port: int, sent: bytes) -> bytes:
 
 
 def scenarios() -> Iterator[Scenario]:
-    tests = ("tests/e2e/test_connection_limits.py", "tests/e2e/test_upgrades.py", "tests/attack")
+    tests = ("tests/e2e/server/test_connection_limits.py", "tests/e2e/server/test_upgrades.py", "tests/attack")
     yield Scenario("connections/raw", print, tests, only=("sqlite",), play=played)

@@ -21,20 +21,21 @@ RACES = "concurrent in real time; deterministic cases are in turns/followed_and_
 OTHER_PROGRAM = "another program than the server: the terminal client, a browser, the start of a process"
 # end-to-end tests and rows of the table of clients without a transcript
 LEFT_OUT: Mapping[str, str] = {
-    "tests/e2e/test_chat.py": OTHER_PROGRAM,
-    "tests/e2e/test_chat_input.py": OTHER_PROGRAM,
-    "tests/e2e/test_first_words.py": OTHER_PROGRAM,
-    "tests/e2e/test_refused_starts.py": OTHER_PROGRAM,
-    "tests/e2e/test_where_it_is_installed.py": OTHER_PROGRAM,
-    "tests/e2e/test_inference_clients.py": f"{TIMES}: a client leaves while a model answers",
-    "tests/e2e/test_left_calls.py": f"{TIMES}: a client leaves while code runs",
-    "tests/e2e/test_long_sessions.py": TIMES,
-    "tests/e2e/test_slow_readers.py": TIMES,
-    "tests/e2e/test_retries_of_slow_models.py": TIMES,
-    "tests/e2e/test_lost_power.py": KILLS,
-    "tests/e2e/test_processes.py": KILLS,
-    "tests/e2e/test_torture.py": KILLS,
-    "tests/e2e/test_attacks.py": "random hostile requests; refusals/ and connections/ have examples",
+    "tests/e2e/command/test_chat.py": OTHER_PROGRAM,
+    "tests/e2e/command/test_chat_input.py": OTHER_PROGRAM,
+    "tests/e2e/server/test_first_words.py": OTHER_PROGRAM,
+    "tests/e2e/server/test_refused_starts.py": OTHER_PROGRAM,
+    "tests/e2e/server/test_where_it_is_installed.py": OTHER_PROGRAM,
+    "tests/e2e/clients/test_inference_clients.py": f"{TIMES}: a client leaves while a model answers",
+    "tests/e2e/tools/test_left_calls.py": f"{TIMES}: a client leaves while code runs",
+    "tests/e2e/sessions/test_long_sessions.py": TIMES,
+    "tests/e2e/server/test_slow_readers.py": TIMES,
+    "tests/e2e/clients/test_retries_of_slow_models.py": TIMES,
+    "tests/e2e/store/test_lost_power.py": KILLS,
+    "tests/e2e/server/test_processes.py": KILLS,
+    "tests/e2e/store/test_torture.py": KILLS,
+    "tests/e2e/server/test_attacks.py": "random hostile requests; refusals/ and connections/ have examples",
+    "tests/e2e/docs/test_runnable_blocks.py": "runs the commands of the documentation, which shows their output",
     "clients, second_turn_while_one_runs": RACES,
     "clients, errors.py": RACES,
     "clients, lost_turns.py, pause_and_resume.py, with_key.py": "wait for their test to change the server in between",
@@ -83,7 +84,7 @@ def kinds_of_failures() -> set[str]:
 def unnamed_tests() -> list[str]:
     """Return the modules of end-to-end tests with neither a scenario nor a reason for a gap."""
     named = {test.partition("::")[0] for scenario in SCENARIOS.values() for test in scenario.stands_for}
-    modules = [f"tests/e2e/{path.name}" for path in sorted(E2E.glob("test_*.py"))]
+    modules = [f"tests/e2e/{path.relative_to(E2E)}" for path in sorted(E2E.rglob("test_*.py"))]
     return [module for module in modules if module not in named and module not in LEFT_OUT]
 
 

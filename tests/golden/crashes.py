@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 from tests.fakes import shields
-from tests.fakes.scripted import ScriptedInference, ScriptedTools
+from tests.fakes.models.scripted import ScriptedInference, ScriptedTools
 from tests.golden import product
 from tests.golden.normal import Normaliser
 from tests.golden.play import Scenario, left_in
 from tests.golden.product import FakeClock
 from tests.golden.records import Left, lines_of
 from tests.golden.writing import body_lines
-from tests.harness import Server
 from tests.integration.crash_matrix import scenarios as matrix
 from tests.integration.crash_matrix.databases import OPEN_SHARDS, Database, small_limits
 from tests.integration.crash_matrix.world import World
+from tests.support.engine.harness import Server
 
 STANDS_FOR = "tests/integration/crash_matrix"
 Line = tuple[str, str, bytes]

@@ -18,7 +18,6 @@ from typing import Any
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from tests.aws_events import FOLDER, load_event, store_registered, store_what_events_name
 from tests.golden import product
 from tests.golden.normal import Normaliser
 from tests.golden.play import Scenario
@@ -28,6 +27,7 @@ from tests.golden.writing import body_lines, compact
 from tests.integration.rights.calls import BUCKET, TABLE
 from tests.integration.rights.functions import event_of
 from tests.integration.rights.stage import Stage, said, stage
+from tests.support.aws.aws_events import FOLDER, load_event, store_registered, store_what_events_name
 
 # long documents with tests of their own, and events of functions without a route
 LEFT_OUT = frozenset({"authorize", "get_docs", "get_openapi", "jobs", "run_turn", "sweeper"})
@@ -172,5 +172,5 @@ def in_a_lambda() -> Iterator[None]:
 
 
 def scenarios() -> Iterator[Scenario]:
-    tests = ("tests/integration/test_events.py", "tests/integration/rights")
+    tests = ("tests/integration/aws/test_events.py", "tests/integration/rights")
     yield Scenario("gateway/functions", print, tests, only=("dynamodb",), play=played)

@@ -6,9 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tests.fakes.hostile_mcp_server import Message, Reply, decent
-from tests.fakes.hostile_mcp_server import told as result
-from tests.fakes.openai_answers import (
+from tests.fakes.models.openai_answers import (
     Answer,
     HttpAnswer,
     Item,
@@ -21,6 +19,8 @@ from tests.fakes.openai_answers import (
     text_answer,
     text_chunk,
 )
+from tests.fakes.tools.hostile_mcp_server import Message, Reply, decent
+from tests.fakes.tools.hostile_mcp_server import told as result
 
 ACTION = {"tool_name": "get_weather", "tool_params": [{"name": "city", "value": "Oslo"}]}
 CALLS = json.dumps({"thought": "I look.", "action": ACTION, "answer": None})

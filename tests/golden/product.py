@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from functions.local import server as local
 from functions.unserved import methods as unserved
 from tests.golden.writing import compact
-from tests.harness import FakeClock, ManualSupervisor, eventually
+from tests.support.engine.harness import FakeClock, ManualSupervisor, eventually
 from turnstone import VERSION
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.adapters.models.openai.openai_wire import request_body

@@ -1,6 +1,8 @@
 """Every scenario answers, requests and stores exactly what its transcripts say, over either store.
 
 After an intended change, `make golden` writes the transcripts again; review their diff before the commit.
+
+Covers: tests/golden, functions
 """
 
 from __future__ import annotations

@@ -13,13 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.contract.asgi_client import Raw
-from tests.e2e.worded_model import LISTED, answer_by_words
-from tests.fakes.openai_answers import built_in_answer, listed
+from tests.fakes.models.openai_answers import built_in_answer, listed
 from tests.golden.models import adding, by_fields, continues, keyed, looks, may_be_broken, reads_calls_in_text
 from tests.golden.normal import TOKEN, tokens_in
 from tests.golden.play import STORES, Scenario
 from tests.golden.world import Exchange, World
+from tests.support.models.worded_model import LISTED, answer_by_words
+from tests.support.server.asgi_client import Raw
 
 FOLDER = Path(__file__).parent / "clients"
 VARIANT = re.compile(r"[.~]")  # separates the variant and the client from a script's name
@@ -120,25 +120,25 @@ SET_UPS: Mapping[str, Callable[[World], SetUp]] = {
 }
 
 
-TABLE_TEST = "tests/e2e/test_client_table.py"
+TABLE_TEST = "tests/e2e/clients/test_client_table.py"
 SCRIPT_TESTS: Mapping[str, str] = {
-    "agent_loop": "test_official_clients.py",
-    "agent_loop_offline": "test_official_clients.py",
-    "agents_resources": "test_agents_resources.py",
-    "alpha_turn": "test_2024_clients.py",
-    "completions": "test_completions_clients.py",
-    "every_method": "test_every_method.py",
-    "guarded_tool": "test_official_clients.py",
-    "mcp_tools": "test_mcp_tools.py",
-    "openai_completions": "test_completions_clients.py",
-    "openai_fields": "test_openai_fields.py",
-    "openai_stored": "test_completions_clients.py",
-    "react_agent": "test_calls_in_text.py",
-    "schema_tool": "test_tool_schemas.py",
-    "set_up": "test_set_up_scripts.py",
-    "shields": "test_official_clients.py",
-    "stored_completions": "test_completions_clients.py",
-    "unanswered_turns": "test_unanswered_turns.py",
+    "agent_loop": "clients/test_official_clients.py",
+    "agent_loop_offline": "clients/test_official_clients.py",
+    "agents_resources": "clients/test_agents_resources.py",
+    "alpha_turn": "clients/test_2024_clients.py",
+    "completions": "clients/test_completions_clients.py",
+    "every_method": "clients/test_every_method.py",
+    "guarded_tool": "clients/test_official_clients.py",
+    "mcp_tools": "tools/test_mcp_tools.py",
+    "openai_completions": "clients/test_completions_clients.py",
+    "openai_fields": "clients/test_openai_fields.py",
+    "openai_stored": "clients/test_completions_clients.py",
+    "react_agent": "clients/test_calls_in_text.py",
+    "schema_tool": "tools/test_tool_schemas.py",
+    "set_up": "clients/test_set_up_scripts.py",
+    "shields": "clients/test_official_clients.py",
+    "stored_completions": "clients/test_completions_clients.py",
+    "unanswered_turns": "turns/test_unanswered_turns.py",
 }
 
 

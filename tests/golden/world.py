@@ -11,18 +11,18 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from tests.contract import asgi_client
-from tests.contract.asgi_client import Answered, AsgiClient, Raw
-from tests.e2e.worded_model import answer_by_words
-from tests.fakes.hostile_mcp_server import HostileMcpServer, Message, Reply
-from tests.fakes.openai_answers import Answer, Pause
-from tests.fakes.openai_server import ModelServer
-from tests.fakes.web_server import WebAnswer, WebRequest, WebServer
+from tests.fakes.models.openai_answers import Answer, Pause
+from tests.fakes.models.openai_server import ModelServer
+from tests.fakes.tools.hostile_mcp_server import HostileMcpServer, Message, Reply
+from tests.fakes.web.web_server import WebAnswer, WebRequest, WebServer
 from tests.golden import product
 from tests.golden.normal import Normaliser
 from tests.golden.product import FakeClock, Product
 from tests.golden.records import SHARDS, Left, lines_of
 from tests.golden.writing import body_lines, compact
+from tests.support.models.worded_model import answer_by_words
+from tests.support.server import asgi_client
+from tests.support.server.asgi_client import Answered, AsgiClient, Raw
 
 # added by libraries
 LIBRARY = re.compile(r"\b(python-[\w-]+)/[\d.]+")

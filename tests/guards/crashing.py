@@ -3,10 +3,10 @@
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-FOLLOWING = "tests/integration/test_following.py::"
-LEASES = "tests/integration/test_leases.py::"
+FOLLOWING = "tests/integration/turns/supervision/test_following.py::"
+LEASES = "tests/integration/turns/test_leases.py::"
 TAKEN_OVER = f"{LEASES}test_a_turn_is_taken_over_from_its_last_stored_step"
-LIFECYCLE = "tests/integration/test_turn_lifecycle.py::"
+LIFECYCLE = "tests/integration/turns/test_turn_lifecycle.py::"
 
 CRASHES = (
     Guard(
@@ -32,7 +32,7 @@ CRASHES = (
             ),
         ),
         (
-            "tests/unit/test_engine_shields.py::"
+            "tests/unit/turns/test_engine_shields.py::"
             "test_clean_shields_stand_before_and_behind_the_inference_and_the_last_step_is_left_to_the_close",
         ),
     ),
@@ -112,7 +112,7 @@ CRASHES = (
             ),
         ),
         (
-            "tests/integration/test_idempotency.py::"
+            "tests/integration/turns/test_idempotency.py::"
             "test_when_the_answer_of_a_write_is_lost_nothing_is_done_twice[the same-close]",
         ),
     ),
@@ -140,7 +140,7 @@ CRASHES = (
         ),
         (
             f"{FOLLOWING}test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader",
-            "tests/unit/test_step_functions_requests.py::"
+            "tests/unit/turns/test_step_functions_requests.py::"
             "test_a_run_whose_time_is_over_gets_an_execution_of_its_own_once",
         ),
     ),
@@ -167,7 +167,9 @@ CRASHES = (
                 "            pass\n",
             ),
         ),
-        ("tests/integration/test_expiry_and_supervisor.py::test_open_turns_are_attended_to_after_a_restart",),
+        (
+            "tests/integration/turns/supervision/test_expiry_and_supervisor.py::test_open_turns_are_attended_to_after_a_restart",
+        ),
     ),
     Guard(
         Race.READ_DURING_WRITE,
@@ -186,7 +188,7 @@ CRASHES = (
             ),
         ),
         (
-            "tests/integration/test_expiry_and_supervisor.py::"
+            "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
             "test_a_turn_that_is_resumed_while_it_is_read_is_looked_at_again",
         ),
     ),

@@ -4,10 +4,10 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 from tests.guards.revisions import BOTH, DOUBLED, HEADER_ALONE
 
-DELETION = "tests/integration/test_deletion.py::"
-EPHEMERAL = "tests/integration/test_ephemeral_sessions.py::"
-DUE = "tests/integration/test_due_jobs.py::"
-SWEEPER = "tests/integration/test_sweeper.py::"
+DELETION = "tests/integration/cleanup/test_deletion.py::"
+EPHEMERAL = "tests/integration/sessions/test_ephemeral_sessions.py::"
+DUE = "tests/integration/cleanup/test_due_jobs.py::"
+SWEEPER = "tests/integration/cleanup/test_sweeper.py::"
 BRINGS_NOTHING_BACK = f"{DELETION}test_a_turn_whose_session_another_process_deletes_brings_nothing_back"
 OWNER_OR_ADMIN = f"{DELETION}test_its_owner_may_delete_it_and_an_admin_and_nobody_else"
 

@@ -4,8 +4,8 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 from tests.guards.revisions import BOTH, DOUBLED
 
-CANCEL = "tests/integration/test_cancel.py::"
-HAND_OVER = "tests/integration/test_hand_over.py::"
+CANCEL = "tests/integration/turns/test_cancel.py::"
+HAND_OVER = "tests/integration/turns/supervision/test_hand_over.py::"
 
 CANCELLATIONS = (
     Guard(
@@ -134,7 +134,7 @@ HAND_OVERS = (
             ),
         ),
         (
-            "tests/integration/test_broadcast.py::"
+            "tests/integration/turns/test_broadcast.py::"
             "test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once",
         ),
     ),

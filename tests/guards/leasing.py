@@ -4,9 +4,9 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 from tests.guards.revisions import BOTH, DOUBLED
 
-EXPIRY = "tests/integration/test_expiry_and_supervisor.py::"
-HAND_OVER = "tests/integration/test_hand_over.py::"
-LEASES = "tests/integration/test_leases.py::"
+EXPIRY = "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
+HAND_OVER = "tests/integration/turns/supervision/test_hand_over.py::"
+LEASES = "tests/integration/turns/test_leases.py::"
 HELD = "(unchanged, *_held(session.lock.fence))"
 
 LOST_LEASES = (
@@ -44,7 +44,7 @@ LOST_LEASES = (
                 "        self.is_lost = True",
             ),
         ),
-        ("tests/e2e/test_silent_models.py::test_its_place_is_free_as_soon_as_its_turn_is_unwanted",),
+        ("tests/e2e/turns/test_silent_models.py::test_its_place_is_free_as_soon_as_its_turn_is_unwanted",),
     ),
     Guard(
         Race.LEASE_LOST,

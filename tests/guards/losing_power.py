@@ -3,8 +3,8 @@
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-LOG = "tests/contract/test_sqlite_log.py::"
-FAILURES = "tests/contract/test_sqlite_log_failures.py::"
+LOG = "tests/contract/store/test_sqlite_log.py::"
+FAILURES = "tests/contract/store/test_sqlite_log_failures.py::"
 
 LOST_POWER = (
     Guard(
@@ -135,6 +135,6 @@ LOST_POWER = (
         Race.LOST_POWER,
         "folders that were made are on the disk",
         (ours("adapters/sqlite/folders.py", "        sync_folder(one.parent)\n", "        pass\n"),),
-        ("tests/unit/test_folders.py::test_each_folder_that_was_made_is_synced_where_its_name_stands",),
+        ("tests/unit/store/test_folders.py::test_each_folder_that_was_made_is_synced_where_its_name_stands",),
     ),
 )

@@ -4,8 +4,8 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 from tests.guards.revisions import HEADER_ALONE
 
-LEASES = "tests/integration/test_leases.py::"
-LOCKING = "tests/integration/test_locking.py::"
+LEASES = "tests/integration/turns/test_leases.py::"
+LOCKING = "tests/integration/turns/test_locking.py::"
 
 OPENINGS = (
     Guard(
@@ -54,7 +54,7 @@ OPENINGS = (
         Race.CLOCK_SKEW,
         "the machine looks some seconds after a lease is over",
         (ours("domain/turns/supervision.py", "AFTER_LEASE_S = 5", "AFTER_LEASE_S = 0"),),
-        ("tests/unit/test_supervision.py::test_a_lease_and_a_deadline_are_waited_for_with_some_time_to_spare",),
+        ("tests/unit/turns/test_supervision.py::test_a_lease_and_a_deadline_are_waited_for_with_some_time_to_spare",),
     ),
     Guard(
         Race.CLOCK_SKEW,

@@ -3,8 +3,8 @@
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-PLACES = "tests/unit/test_places.py::"
-WAITING = "tests/integration/test_waiting.py::"
+PLACES = "tests/unit/turns/test_places.py::"
+WAITING = "tests/integration/turns/test_waiting.py::"
 
 QUEUEING = (
     Guard(
@@ -89,7 +89,7 @@ QUEUEING = (
             ),
         ),
         (
-            "tests/integration/test_expiry_and_supervisor.py::"
+            "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
             "test_a_takeover_has_its_turn_among_requests_that_wait_all_the_time",
         ),
     ),

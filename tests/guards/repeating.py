@@ -3,11 +3,11 @@
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-DYNAMO = "tests/contract/test_dynamo_store.py::TestDynamoConformance::"
-FOLLOWING = "tests/integration/test_following.py::"
-IDEMPOTENCY = "tests/integration/test_idempotency.py::"
-REQUESTS = "tests/unit/test_dynamo_requests.py::"
-SQLITE = "tests/contract/test_sqlite_store.py::"
+DYNAMO = "tests/contract/store/test_dynamo_store.py::TestDynamoConformance::"
+FOLLOWING = "tests/integration/turns/supervision/test_following.py::"
+IDEMPOTENCY = "tests/integration/turns/test_idempotency.py::"
+REQUESTS = "tests/unit/store/test_dynamo_requests.py::"
+SQLITE = "tests/contract/store/test_sqlite_store.py::"
 CONFORMANCE = f"{SQLITE}TestSqliteConformance::"
 
 LOST_ANSWERS = (
@@ -46,7 +46,7 @@ LOST_ANSWERS = (
         ),
         (
             f"{REQUESTS}test_a_write_whose_answer_was_lost_finds_its_nonce_and_is_done",
-            "tests/integration/test_supervised_turns.py::"
+            "tests/integration/turns/supervision/test_supervised_turns.py::"
             "test_a_pause_whose_answer_was_lost_counts_although_the_machine_stored_its_token_since",
         ),
     ),

@@ -4,10 +4,10 @@ from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 from tests.guards.revisions import BOTH, DOUBLED, TURN_ALONE
 
-EXPIRY = "tests/integration/test_expiry_and_supervisor.py::"
-LOCKING = "tests/integration/test_locking.py::"
+EXPIRY = "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
+LOCKING = "tests/integration/turns/test_locking.py::"
 ANSWERS = f"{LOCKING}test_responses_must_be_exactly_those_to_the_pending_calls"
-REOPENED = "tests/integration/test_reopened_turns.py::"
+REOPENED = "tests/integration/turns/test_reopened_turns.py::"
 WAITING_ONLY = ours(
     "services/turns/turns.py",
     "        if state.status is not TurnStatus.AWAITING_INPUT:\n"

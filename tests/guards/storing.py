@@ -3,11 +3,11 @@
 from tests.guards.guard import Guard, ours
 from tests.guards.races import Race
 
-DYNAMO = "tests/contract/test_dynamo_store.py::TestDynamoConformance::"
-NUMBERS = "tests/unit/test_numbers.py::"
-REQUESTS = "tests/unit/test_dynamo_requests.py::"
-SQLITE = "tests/contract/test_sqlite_store.py::"
-BACKUP = "tests/integration/test_backup_command.py::"
+DYNAMO = "tests/contract/store/test_dynamo_store.py::TestDynamoConformance::"
+NUMBERS = "tests/unit/settings/test_numbers.py::"
+REQUESTS = "tests/unit/store/test_dynamo_requests.py::"
+SQLITE = "tests/contract/store/test_sqlite_store.py::"
+BACKUP = "tests/integration/command/test_backup_command.py::"
 CONFORMANCE = f"{SQLITE}TestSqliteConformance::"
 EVERY_PAIR = "test_every_pair_of_conditions"
 UNDONE = '            connection.execute("ROLLBACK")\n            connection.execute("BEGIN IMMEDIATE")\n'
@@ -280,7 +280,7 @@ SAID_OTHERWISE = (
         (ours("domain/values/numbers.py", "if isinstance(value, str) and re.fullmatch(pattern, value):", "if False:"),),
         (
             f"{NUMBERS}test_a_text_that_says_a_number_or_a_flag_is_that",
-            "tests/unit/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are",
+            "tests/unit/server/test_openapi.py::test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are",
         ),
     ),
     Guard(
@@ -305,7 +305,7 @@ SAID_OTHERWISE = (
                 "return int(next((text for text in numbers.values() if text), 0))",
             ),
         ),
-        ("tests/unit/test_event_numbers.py::test_the_larger_of_both_numbers_is_what_was_heard",),
+        ("tests/unit/turns/test_event_numbers.py::test_the_larger_of_both_numbers_is_what_was_heard",),
     ),
 )
 STORES = (*ON_SQLITE, *ON_DYNAMODB, *SAID_OTHERWISE)

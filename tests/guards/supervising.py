@@ -3,11 +3,11 @@
 from tests.guards.guard import Edit, Guard, ours
 from tests.guards.races import Race
 
-FOLLOWING = "tests/integration/test_following.py::"
-EXPIRY = "tests/integration/test_expiry_and_supervisor.py::"
-MACHINE = "tests/integration/test_state_machine.py::"
-REQUESTS = "tests/unit/test_step_functions_requests.py::"
-SUPERVISED = "tests/integration/test_supervised_turns.py::"
+FOLLOWING = "tests/integration/turns/supervision/test_following.py::"
+EXPIRY = "tests/integration/turns/supervision/test_expiry_and_supervisor.py::"
+MACHINE = "tests/integration/turns/supervision/test_state_machine.py::"
+REQUESTS = "tests/unit/turns/test_step_functions_requests.py::"
+SUPERVISED = "tests/integration/turns/supervision/test_supervised_turns.py::"
 TOKEN_TOO_LATE = f"{MACHINE}test_a_turn_resumed_before_its_token_was_stored_is_attended_to_at_once_and_left_as_it_is"
 
 

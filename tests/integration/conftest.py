@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.either_store import Make, made_over_dynamodb, made_over_sqlite
-from tests.machine import Bench
-from tests.supervised import nobody
+from tests.support.aws.state_machine import Bench
+from tests.support.aws.supervised import nobody
+from tests.support.engine.either_store import Make, made_over_dynamodb, made_over_sqlite
 
 
 @pytest.fixture(scope="module")

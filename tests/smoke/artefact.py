@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.cloudformation import Template, variables
-from tests.sam_expansion import local_path
+from tests.support.aws.cloudformation import Template, variables
+from tests.support.aws.sam_expansion import local_path
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / ".aws-sam" / "build"

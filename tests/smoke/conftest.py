@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.dynamo_table import create_table
-from tests.emulator import EmulatorProcess
 from tests.smoke.artefact import ROOT, Place
+from tests.support.aws.dynamo_table import create_table
+from tests.support.aws.emulator import EmulatorProcess
 
 FOLDER = Path(__file__).parent
 MINISTACK = ROOT / ".ministack" / "bin" / "python"

@@ -15,8 +15,8 @@ import botocore.awsrequest
 import botocore.credentials
 import httpx
 
-from tests.emulator import KEY_ID, REGION, SECRET, EmulatorProcess
 from tests.smoke.artefact import ARCHITECTURE, ROOT, TEMPLATE
+from tests.support.aws.emulator import KEY_ID, REGION, SECRET, EmulatorProcess
 
 STACK = "smoke"
 SAM = ROOT / ".sam" / "bin" / "sam"

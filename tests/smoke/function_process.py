@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from tests.servers import HOST, SHOWN_LOG_CHARACTERS, START_TIMEOUT_S, wait_until
 from tests.smoke.artefact import BuiltFunction
+from tests.support.server.servers import HOST, SHOWN_LOG_CHARACTERS, START_TIMEOUT_S, wait_until
 
 
 class FunctionProcess:

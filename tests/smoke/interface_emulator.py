@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.servers import HOST, free_port
 from tests.smoke.artefact import ARCHITECTURE, PYTHON, ROOT, RUNTIME_CLIENT, BuiltFunction, Place
 from tests.smoke.function_process import FunctionProcess
+from tests.support.server.servers import HOST, free_port
 
 INVOCATIONS = "/2015-03-31/functions/function/invocations"
 PATIENCE_S = 60.0

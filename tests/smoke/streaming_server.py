@@ -7,10 +7,10 @@ import signal
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.aws_events import load_event
-from tests.servers import HOST, free_port
 from tests.smoke.artefact import BuiltFunction, Place
 from tests.smoke.function_process import FunctionProcess
+from tests.support.aws.aws_events import load_event
+from tests.support.server.servers import HOST, free_port
 
 
 class StreamingServer(FunctionProcess):

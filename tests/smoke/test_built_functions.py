@@ -1,4 +1,7 @@
-"""Each built function, under Lambda's runtime client, answers its event with nothing but what was built."""
+"""Each built function, under Lambda's runtime client, answers its event with nothing but what was built.
+
+Covers: template.yaml, functions
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.aws_events import load_event, store_registered, store_what_events_name
-from tests.emulator import EmulatorProcess
-from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
-from tests.servers import HOST
+from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
 from tests.smoke.artefact import RUNTIME, BuiltFunction, Place, built_template
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
+from tests.support.aws.aws_events import load_event, store_registered, store_what_events_name
+from tests.support.aws.emulator import EmulatorProcess
+from tests.support.server.servers import HOST
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller

@@ -1,6 +1,8 @@
 """The built template, deployed with API keys: the gateway asks the authorizer, and the functions believe the gateway.
 
 The emulator answers refusals in words of its own, not in those of the template.
+
+Covers: template.yaml, functions/authorizer
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.emulator import EmulatorProcess
 from tests.smoke.artefact import ROOT
 from tests.smoke.conftest import MINISTACK
 from tests.smoke.deployment import REQUEST_TIMEOUT_S, Stack, deploy
+from tests.support.aws.emulator import EmulatorProcess
 
 AGENT = {"agent_config": {"model": "offline", "instructions": "Be brief."}}
 

@@ -1,4 +1,7 @@
-"""The built template, deployed: its API over HTTP, its functions under their roles, its machine beside them."""
+"""The built template, deployed: its API over HTTP, its functions under their roles, its machine beside them.
+
+Covers: template.yaml, functions
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.e2e.plain_client import answering, said
-from tests.emulator import EmulatorProcess
-from tests.servers import wait_until
 from tests.smoke.artefact import ROOT
 from tests.smoke.conftest import MINISTACK, Show
 from tests.smoke.deployment import STACK, Stack, deploy
+from tests.support.aws.emulator import EmulatorProcess
+from tests.support.clients.plain_client import answering, said
+from tests.support.server.servers import wait_until
 
 CLIENT = "0.2.12"
 PATIENCE_S = 30.0

@@ -1,4 +1,7 @@
-"""The start script of a streaming function runs from the built artefact and streams a turn as it comes."""
+"""The start script of a streaming function runs from the built artefact and streams a turn as it comes.
+
+Covers: functions/stream.py
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,15 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from tests.aws_events import load_event, store_what_events_name
-from tests.e2e.plain_client import PlainClient, answering, said, text_in
-from tests.emulator import EmulatorProcess
-from tests.fakes.openai_answers import Pause, ending, text_answer, text_chunk
-from tests.fakes.openai_server import ModelServer
+from tests.fakes.models.openai_answers import Pause, ending, text_answer, text_chunk
+from tests.fakes.models.openai_server import ModelServer
 from tests.smoke.artefact import BuiltFunction, Place
 from tests.smoke.conftest import Show
 from tests.smoke.interface_emulator import InvokedFunction
 from tests.smoke.streaming_server import StreamingServer, adapter_headers
+from tests.support.aws.aws_events import load_event, store_what_events_name
+from tests.support.aws.emulator import EmulatorProcess
+from tests.support.clients.plain_client import PlainClient, answering, said, text_in
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.domain.refs import SessionRef
 

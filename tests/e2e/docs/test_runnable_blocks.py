@@ -1,4 +1,7 @@
-"""The blocks that the documentation marks as runnable run, in order, and show the output that the page shows."""
+"""The blocks that the documentation marks as runnable run, in order, and show the output that the page shows.
+
+Covers: docs
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ import pytest
 
 from tests.docs.pages import ROOT, Page, page, pages
 from tests.docs.runnable import CLIENTS, agrees, run_page, runs_of
-from tests.needs import need_clients, need_programs
-from tests.servers import ServerProcess
+from tests.support.needs import need_clients, need_programs
+from tests.support.server.servers import ServerProcess
 
 PAGES = tuple(each.name for each in pages() if runs_of(each))
 

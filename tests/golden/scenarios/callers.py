@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.fakes.issuer import AUDIENCE, ISSUER, Issuer
+from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import World
 
 
-@scenario("tests/e2e/test_callers.py", "tests/contract/test_two_tenants.py", "tests/contract/test_callers.py")
+@scenario(
+    "tests/e2e/access/test_callers.py",
+    "tests/contract/access/test_two_tenants.py",
+    "tests/contract/access/test_callers.py",
+)
 def with_keys(world: World) -> None:
     world.serve(auth="api_keys")
     for name, tenant in (("ann", "acme"), ("bob", "acme"), ("eve", "other")):
@@ -36,7 +40,11 @@ def with_keys(world: World) -> None:
     world.send("POST", "/v1/responses", {}, sender="ann")
 
 
-@scenario("tests/contract/test_two_tenants.py", "tests/unit/test_access.py", "tests/integration/test_who_sees_what.py")
+@scenario(
+    "tests/contract/access/test_two_tenants.py",
+    "tests/unit/access/test_access.py",
+    "tests/integration/access/test_who_sees_what.py",
+)
 def of_one_tenant(world: World) -> None:
     """Roles and teams say who of a tenant sees what, and an administrator may remove it."""
     world.serve(auth="api_keys", owner_only=True)
@@ -60,7 +68,9 @@ def of_one_tenant(world: World) -> None:
         world.send("DELETE", f"/v1/agents/{agent_id}", sender=sender)
 
 
-@scenario("tests/e2e/test_callers.py::test_a_token_of_an_issuer_lets_in", "tests/integration/test_jwt_tokens.py")
+@scenario(
+    "tests/e2e/access/test_callers.py::test_a_token_of_an_issuer_lets_in", "tests/integration/access/test_jwt_tokens.py"
+)
 def with_tokens(world: World) -> None:
     good = {"iat": 1_700_000_000, "exp": 4_000_000_000}  # judged by the machine's own clock
     with Issuer() as issuer:

@@ -31,7 +31,7 @@ def user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
-@scenario("tests/e2e/test_2024_clients.py", "tests/unit/test_2024_dialect.py")
+@scenario("tests/e2e/clients/test_2024_clients.py", "tests/unit/turns/test_2024_dialect.py")
 def conversation(world: World) -> None:
     world.serve(model_url=world.model(looks))
     for prefix in PREFIXES:
@@ -64,7 +64,7 @@ def conversation(world: World) -> None:
             world.send("POST", f"{prefix}{path}", body)
 
 
-@scenario("tests/e2e/test_2024_clients.py")
+@scenario("tests/e2e/clients/test_2024_clients.py")
 def server_tools_and_refusals(world: World) -> None:
     world.serve(model_url=world.model(looks))
     agent = world.post(

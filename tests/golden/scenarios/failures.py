@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.e2e.worded_model import answer_by_words
-from tests.fakes.hostile_mcp_server import Message, Reply
-from tests.fakes.openai_answers import Answer, BreakOff, HttpAnswer, Item, Pause, error_answer, text_answer, text_chunk
+from tests.fakes.models.openai_answers import (
+    Answer,
+    BreakOff,
+    HttpAnswer,
+    Item,
+    Pause,
+    error_answer,
+    text_answer,
+    text_chunk,
+)
+from tests.fakes.tools.hostile_mcp_server import Message, Reply
 from tests.golden.models import adding, held
 from tests.golden.scenarios.registry import scenario
 from tests.golden.scenarios.turns import CALL, WEATHER, answer_to
 from tests.golden.world import Hold, World, from_user
+from tests.support.models.worded_model import answer_by_words
 
 CHAT = "/v1/openai/v1/chat/completions"
 
@@ -47,8 +56,8 @@ def running(world: World, hold: Hold, session: str, *, stream: bool) -> tuple[An
 
 
 @scenario(
-    "tests/integration/test_openai_failures.py",
-    "tests/e2e/test_unanswered_turns.py",
+    "tests/integration/models/test_openai_failures.py",
+    "tests/e2e/turns/test_unanswered_turns.py",
     fails_by=("model_failed", "model_busy", "model_timed_out"),
 )
 def of_models(world: World) -> None:
@@ -69,9 +78,9 @@ def of_models(world: World) -> None:
 
 
 @scenario(
-    "tests/integration/test_cancel.py",
-    "tests/integration/test_deletion.py",
-    "tests/e2e/test_silent_models.py",
+    "tests/integration/turns/test_cancel.py",
+    "tests/integration/cleanup/test_deletion.py",
+    "tests/e2e/turns/test_silent_models.py",
     fails_by=("ended", "gone"),
 )
 def of_ends(world: World) -> None:
@@ -98,7 +107,9 @@ def of_ends(world: World) -> None:
 
 
 @scenario(
-    "tests/integration/test_hand_over.py", "tests/integration/test_leases.py", fails_by=("handed_over", "lease_lost")
+    "tests/integration/turns/supervision/test_hand_over.py",
+    "tests/integration/turns/test_leases.py",
+    fails_by=("handed_over", "lease_lost"),
 )
 def of_processes(world: World) -> None:
     """`handed_over` and `lease_lost`: another process goes on with a turn."""
@@ -127,7 +138,9 @@ def of_processes(world: World) -> None:
             world.get(session)
 
 
-@scenario("tests/integration/test_usage.py", "tests/integration/test_turn_bounds.py", fails_by=("limit_reached",))
+@scenario(
+    "tests/integration/usage/test_usage.py", "tests/integration/turns/test_turn_bounds.py", fails_by=("limit_reached",)
+)
 def of_limits(world: World) -> None:
     """`limit_reached`: by a turn's tokens, by its time, and by the day's tokens."""
     world.serve(max_turn_tokens=15)
@@ -149,8 +162,8 @@ def of_limits(world: World) -> None:
 
 
 @scenario(
-    "tests/integration/test_broken_records.py",
-    "tests/e2e/test_disk_troubles.py",
+    "tests/integration/sessions/test_broken_records.py",
+    "tests/e2e/store/test_disk_troubles.py",
     fails_by=("store_unavailable", "internal"),
 )
 def of_the_store(world: World) -> None:
@@ -179,7 +192,9 @@ def of_the_store(world: World) -> None:
             world.send("GET", path)
 
 
-@scenario("tests/e2e/test_waiting.py", "tests/integration/test_crowds.py", "tests/unit/test_places.py")
+@scenario(
+    "tests/e2e/turns/test_waiting.py", "tests/integration/turns/test_crowds.py", "tests/unit/turns/test_places.py"
+)
 def of_crowds(world: World) -> None:
     """No place is free: for anybody, for a tenant, and for who would wait."""
     hold = Hold()
@@ -228,7 +243,7 @@ def of_a_tenant(world: World) -> None:
     world.finish(begun)
 
 
-@scenario("tests/e2e/test_server_shutdown.py", "tests/integration/test_last_byte.py")
+@scenario("tests/e2e/server/test_server_shutdown.py", "tests/integration/aws/test_last_byte.py")
 def of_a_stop(world: World) -> None:
     """The server stops while a turn runs: it takes no new turn, and finishes that one."""
     hold = Hold()
@@ -244,7 +259,9 @@ def of_a_stop(world: World) -> None:
     world.finish(begun)
 
 
-@scenario("tests/integration/test_expiry_and_supervisor.py", "tests/e2e/test_server_process.py")
+@scenario(
+    "tests/integration/turns/supervision/test_expiry_and_supervisor.py", "tests/e2e/server/test_server_process.py"
+)
 def taken_over_after_a_pause(world: World) -> None:
     """The process is gone while a turn waits for its client; another one resumes it."""
     url = world.model()
@@ -259,7 +276,8 @@ def taken_over_after_a_pause(world: World) -> None:
 
 
 @scenario(
-    "tests/e2e/test_mcp_tools.py", fails_by=("tools_unavailable", "tools_want_credentials", "tools_refuse_credentials")
+    "tests/e2e/tools/test_mcp_tools.py",
+    fails_by=("tools_unavailable", "tools_want_credentials", "tools_refuse_credentials"),
 )
 def of_toolgroups(world: World) -> None:
     """Another process takes a turn over and can no longer list the tools of its toolgroup."""
@@ -293,7 +311,7 @@ def of_toolgroups(world: World) -> None:
         now[0] = "ok"
 
 
-@scenario("tests/integration/test_lost_payloads.py", has_small_records=True)
+@scenario("tests/integration/sessions/test_lost_payloads.py", has_small_records=True)
 def of_lost_content(world: World) -> None:
     """The content of a turn is lost while it runs, or waits for its client."""
     words = " ".join(f"{number * number * 7919 % 100_003:x}" for number in range(900))

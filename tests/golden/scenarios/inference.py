@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.fakes.openai_answers import Answer, BreakOff, HttpAnswer, Item, Pause, error_answer, text_answer, text_chunk
+from tests.fakes.models.openai_answers import (
+    Answer,
+    BreakOff,
+    HttpAnswer,
+    Item,
+    Pause,
+    error_answer,
+    text_answer,
+    text_chunk,
+)
 from tests.golden.models import by_fields, continues
 from tests.golden.scenarios.registry import scenario
 from tests.golden.world import Hold, World, from_user
@@ -15,7 +24,7 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "require
 TOOL = {"type": "function", "function": {"name": "add", "parameters": SCHEMA, "strict": True}}
 
 
-@scenario("tests/e2e/test_client_table.py", "tests/e2e/test_openai_fields.py")
+@scenario("tests/e2e/clients/test_client_table.py", "tests/e2e/clients/test_openai_fields.py")
 def openai_chat(world: World) -> None:
     world.serve()
     body = {"model": "stub-llm", **from_user("hello")}
@@ -52,7 +61,7 @@ def openai_chat(world: World) -> None:
     world.send("POST", CHAT, {"model": "stub-llm", "messages": history})
 
 
-@scenario("tests/e2e/test_openai_fields.py")
+@scenario("tests/e2e/clients/test_openai_fields.py")
 def openai_fields(world: World) -> None:
     world.serve(model_url=world.model(by_fields))
     rated = {"model": "words", **from_user("hello"), "logprobs": True, "top_logprobs": 1, "metadata": {"a": "b"}}
@@ -63,7 +72,7 @@ def openai_fields(world: World) -> None:
             world.send("POST", CHAT, {"model": model, **from_user("hello"), "stream": stream})
 
 
-@scenario("tests/integration/test_openai_errors.py", "tests/integration/test_openai_failures.py")
+@scenario("tests/integration/models/test_openai_errors.py", "tests/integration/models/test_openai_failures.py")
 def models_that_fail(world: World) -> None:
     holds: list[Hold] = []
 
@@ -91,7 +100,7 @@ def models_that_fail(world: World) -> None:
                 world.finish(begun)
 
 
-@scenario("tests/e2e/test_client_table.py", "tests/integration/test_inferring.py")
+@scenario("tests/e2e/clients/test_client_table.py", "tests/integration/models/test_inferring.py")
 def llama_stack_chat(world: World) -> None:
     world.serve()
     path = "/v1/inference/chat-completion"
@@ -106,7 +115,7 @@ def llama_stack_chat(world: World) -> None:
         world.send("POST", path, wrong)
 
 
-@scenario("tests/e2e/test_completions_clients.py", "tests/integration/test_completions.py")
+@scenario("tests/e2e/clients/test_completions_clients.py", "tests/integration/models/test_completions.py")
 def continued_texts(world: World) -> None:
     world.serve(model_url=world.model(complete=continues))
     for path in ("/v1/openai/v1/completions", "/v1/completions"):
@@ -122,7 +131,7 @@ def continued_texts(world: World) -> None:
     world.send("POST", "/v1/completions", {"model": "m", "prompt": "hello"})
 
 
-@scenario("tests/unit/test_openai_embeddings.py", "tests/e2e/test_client_table.py")
+@scenario("tests/unit/models/openai/test_openai_embeddings.py", "tests/e2e/clients/test_client_table.py")
 def vectors(world: World) -> None:
     world.serve()
     for path in ("/v1/openai/v1/embeddings", "/v1/embeddings"):
@@ -134,7 +143,7 @@ def vectors(world: World) -> None:
     world.send("POST", "/v1/inference/embeddings", {"model_id": "m", "contents": []})
 
 
-@scenario("tests/integration/test_stored_completions.py", "tests/e2e/test_completions_clients.py")
+@scenario("tests/integration/models/test_stored_completions.py", "tests/e2e/clients/test_completions_clients.py")
 def stored_chats(world: World) -> None:
     world.serve(stored_completion_ttl_s=3_600)
     ids = []

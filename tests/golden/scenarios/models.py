@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.fakes.openai_answers import Answer, HttpAnswer, call_answer, listed, text_answer
+from tests.fakes.models.openai_answers import Answer, HttpAnswer, call_answer, listed, text_answer
 from tests.golden.scenarios.registry import scenario
 from tests.golden.scenarios.turns import WEATHER, answer_to
 from tests.golden.world import World, from_user
@@ -62,7 +62,7 @@ tools = "prompted"
 """
 
 
-@scenario("tests/e2e/test_client_table.py", "tests/integration/test_registry.py")
+@scenario("tests/e2e/clients/test_client_table.py", "tests/integration/registry/test_registry.py")
 def registered(world: World) -> None:
     world.serve()
     world.get("/v1/models")
@@ -86,7 +86,7 @@ def registered(world: World) -> None:
         world.send("DELETE", target)
 
 
-@scenario("tests/e2e/test_model_routing.py")
+@scenario("tests/e2e/models/test_model_routing.py")
 def routed(world: World) -> None:
     small = world.model(name="small", listed=listed("instant"))
     large = world.model(name="large")
@@ -105,7 +105,7 @@ def routed(world: World) -> None:
     world.get("/v1/usage")
 
 
-@scenario("tests/e2e/test_model_routing.py")
+@scenario("tests/e2e/models/test_model_routing.py")
 def closed_registry(world: World) -> None:
     world.serve(config=CLOSED.format(url=world.model()))
     unknown = {"agent_config": {"model": "unknown", "instructions": ""}}
@@ -118,7 +118,7 @@ def closed_registry(world: World) -> None:
     world.send("POST", "/v1/openai/v1/chat/completions", {"model": "nobody", **from_user("hello")})
 
 
-@scenario("tests/e2e/test_model_routing.py", "tests/e2e/test_log.py")
+@scenario("tests/e2e/models/test_model_routing.py", "tests/e2e/server/test_log.py")
 def provider_that_rests(world: World) -> None:
     overloaded = HttpAnswer(500, {"error": {"message": "overloaded"}})
     failing, healthy = world.model(lambda _: overloaded, "failing"), world.model(name="healthy")
@@ -132,7 +132,7 @@ def provider_that_rests(world: World) -> None:
         world.turn(session, "hello")
 
 
-@scenario("tests/unit/test_prompted_tools.py")
+@scenario("tests/unit/models/prompted/test_prompted_tools.py")
 def without_tools_of_their_own(world: World) -> None:
     for form, call in (
         ("json", '{"type": "function", "name": "get_weather", "parameters": {"city": "Oslo"}}'),
@@ -150,7 +150,7 @@ def without_tools_of_their_own(world: World) -> None:
         world.send("POST", f"{session}/turn/{turn['turn_id']}/resume", {**answer_to(turn), "stream": True})
 
 
-@scenario("tests/unit/test_offline.py", "tests/e2e/test_official_clients.py")
+@scenario("tests/unit/models/test_offline.py", "tests/e2e/clients/test_official_clients.py")
 def offline(world: World) -> None:
     world.serve(model_url="offline")
     session = world.session(model="offline", client_tools=[WEATHER], toolgroups=["builtin::clock"])
@@ -163,7 +163,7 @@ def offline(world: World) -> None:
     world.get("/v1/models")
 
 
-@scenario("tests/unit/test_openai_answer.py", "tests/integration/test_openai_failures.py")
+@scenario("tests/unit/models/openai/test_openai_answer.py", "tests/integration/models/test_openai_failures.py")
 def odd_answers(world: World) -> None:
     """Calls without a name or with arguments that are none, and an answer that is cut off."""
     answers = {

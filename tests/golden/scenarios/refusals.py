@@ -12,7 +12,7 @@ AGENT = {"agent_config": {"model": "stub-llm", "instructions": ""}}
 CHAT = "/v1/openai/v1/chat/completions"
 
 
-@scenario("tests/contract/test_bad_input.py", "tests/contract/test_generated_requests.py")
+@scenario("tests/contract/server/test_bad_input.py", "tests/contract/server/test_generated_requests.py")
 def bad_bodies(world: World) -> None:
     world.serve()
     session = world.session()
@@ -46,7 +46,7 @@ def bad_bodies(world: World) -> None:
         world.send("POST", target, body)
 
 
-@scenario("tests/contract/test_every_route_refuses.py")
+@scenario("tests/contract/access/test_every_route_refuses.py")
 def unknown_things(world: World) -> None:
     world.serve()
     session = world.session()
@@ -68,14 +68,14 @@ def unknown_things(world: World) -> None:
     world.send("HEAD", f"/v1/agents/{agent_id}")
 
 
-@scenario("tests/contract/test_limits.py", "tests/unit/test_http_limits.py")
+@scenario("tests/contract/server/test_limits.py", "tests/unit/server/test_http_limits.py")
 def too_large(world: World) -> None:
     world.serve(max_body_bytes=1_000)
     for target in ("/v1/agents", CHAT, "/agents/create"):
         world.send("POST", target, raw=b" " * 1_001)
 
 
-@scenario("tests/unit/test_app.py", "tests/e2e/test_every_method.py")
+@scenario("tests/unit/server/test_app.py", "tests/e2e/clients/test_every_method.py")
 def of_other_clients(world: World) -> None:
     """Unknown client versions (426) and methods that are not served (501)."""
     world.serve()
@@ -95,7 +95,7 @@ def of_other_clients(world: World) -> None:
         world.send(method, target, {} if method == "POST" else None)
 
 
-@scenario("tests/e2e/test_first_requests.py")
+@scenario("tests/e2e/clients/test_first_requests.py")
 def first_requests(world: World) -> None:
     """An agent as it was first shown, with names of nothing that there is."""
     tool = {"name": "string", "parameter_type": "string", "description": "string", "required": True, "default": None}

@@ -13,7 +13,7 @@ from tests.golden.world import World
 DOCUMENTS = ("/v1/openapi.json", "/openapi.json", "/v1/docs", "/docs")
 
 
-@scenario("tests/e2e/test_docs_page.py", "tests/unit/test_openapi.py")
+@scenario("tests/e2e/server/test_docs_page.py", "tests/unit/server/test_openapi.py")
 def documents(world: World) -> None:
     """The document is written down without its sentences, the page by its headers."""
     world.serve()
@@ -64,7 +64,7 @@ def names_in(values: Any) -> list[str]:
     return [name for value in values for name in names_in(value)] if isinstance(values, list) else []
 
 
-@scenario("tests/e2e/test_agents_resources.py")
+@scenario("tests/e2e/clients/test_agents_resources.py")
 def other_prefixes(world: World) -> None:
     """Agents below /v1alpha, as clients of 0.3 ask for them."""
     world.serve()

@@ -9,7 +9,7 @@ from tests.golden.world import World
 DAY_S = 86_400
 
 
-@scenario("tests/integration/test_lists.py", "tests/e2e/test_agents_resources.py")
+@scenario("tests/integration/sessions/test_lists.py", "tests/e2e/clients/test_agents_resources.py")
 def lists(world: World) -> None:
     world.serve()
     world.get("/v1/agents")
@@ -32,7 +32,7 @@ def lists(world: World) -> None:
     world.get(f"/v1/agents/{ids[0]}")
 
 
-@scenario("tests/e2e/test_deletion.py", "tests/integration/test_deletion.py", has_small_records=True)
+@scenario("tests/e2e/cleanup/test_deletion.py", "tests/integration/cleanup/test_deletion.py", has_small_records=True)
 def deleted(world: World) -> None:
     world.serve()
     agent_id = world.agent(client_tools=[WEATHER])
@@ -51,7 +51,7 @@ def deleted(world: World) -> None:
     world.turn(kept, "hello")
 
 
-@scenario("tests/e2e/test_deletion.py", "tests/integration/test_deletion.py", has_small_records=True)
+@scenario("tests/e2e/cleanup/test_deletion.py", "tests/integration/cleanup/test_deletion.py", has_small_records=True)
 def deleted_with_its_agent(world: World) -> None:
     world.serve()
     agent_id = world.agent(name="short-lived")
@@ -69,7 +69,7 @@ def deleted_with_its_agent(world: World) -> None:
         world.work()
 
 
-@scenario("tests/integration/test_ephemeral_sessions.py")
+@scenario("tests/integration/sessions/test_ephemeral_sessions.py")
 def ends_by_itself(world: World) -> None:
     world.serve(ephemeral_ttl_s=3_600)
     forgetful, keeping = world.session(), world.session(enable_session_persistence=True)
@@ -84,7 +84,7 @@ def ends_by_itself(world: World) -> None:
     world.work()
 
 
-@scenario("tests/integration/test_usage.py")
+@scenario("tests/integration/usage/test_usage.py")
 def usage(world: World) -> None:
     world.serve()
     session = world.session()

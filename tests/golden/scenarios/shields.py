@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.e2e.worded_model import answer_by_words
-from tests.fakes.openai_answers import Answer, HttpAnswer
+from tests.fakes.models.openai_answers import Answer, HttpAnswer
 from tests.golden.scenarios.registry import scenario
 from tests.golden.scenarios.turns import CALL, WEATHER, answer_to
 from tests.golden.world import World
+from tests.support.models.worded_model import answer_by_words
 
 GUARD = "meta-llama/Llama-Guard-3-8B"
 WORDS = {"shield_id": "words", "provider_id": "pattern", "params": {"words": ["bomb", "secret"], "user_message": "No."}}
@@ -21,7 +21,7 @@ params = {{words = ["rude"]}}
 """
 
 
-@scenario("tests/e2e/test_official_clients.py", "tests/contract/test_configured_shields.py")
+@scenario("tests/e2e/clients/test_official_clients.py", "tests/contract/registry/test_configured_shields.py")
 def registered_and_run(world: World) -> None:
     world.serve()
     world.get("/v1/shields")
@@ -41,7 +41,7 @@ def registered_and_run(world: World) -> None:
     world.send("GET", "/v1/shields/words")
 
 
-@scenario("tests/integration/test_shielded_turns.py", "tests/e2e/test_official_clients.py")
+@scenario("tests/integration/shields/test_shielded_turns.py", "tests/e2e/clients/test_official_clients.py")
 def of_questions_and_answers(world: World) -> None:
     world.serve()
     world.post("/v1/shields", WORDS)
@@ -58,7 +58,7 @@ def of_questions_and_answers(world: World) -> None:
     world.turn(world.session(input_shields=["nobody"]), "hello")
 
 
-@scenario("tests/e2e/test_official_clients.py", "tests/unit/test_engine_tool_shields.py")
+@scenario("tests/e2e/clients/test_official_clients.py", "tests/unit/turns/test_engine_tool_shields.py")
 def of_tools(world: World) -> None:
     world.serve()
     world.post("/v1/shields", WORDS)
@@ -80,7 +80,7 @@ def of_tools(world: World) -> None:
             world.send("POST", f"{session}/turn/{turn['turn_id']}/resume", {**answer_to(turn, content), "stream": True})
 
 
-@scenario("tests/integration/test_shielded_turns.py")
+@scenario("tests/integration/shields/test_shielded_turns.py")
 def that_fail(world: World) -> None:
     def answer(body: dict[str, object]) -> Answer:
         if body["model"] == GUARD:
@@ -95,7 +95,7 @@ def that_fail(world: World) -> None:
         world.turn(world.session(input_shields=[name]), "hello", stream=True)
 
 
-@scenario("tests/contract/test_configured_shields.py")
+@scenario("tests/contract/registry/test_configured_shields.py")
 def of_the_operators_file(world: World) -> None:
     world.serve(config=FILE.format(url=world.model()))
     world.get("/v1/shields")

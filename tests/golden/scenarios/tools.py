@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.fakes.image_models import KEY as IMAGE_KEY
-from tests.fakes.image_models import openai_images
-from tests.fakes.openai_answers import Answer, call_answer, text_answer
-from tests.fakes.search_services import KEY, brave, wolfram
-from tests.fakes.web_server import WebAnswer, WebRequest, json_answer
+from tests.fakes.models.image_models import KEY as IMAGE_KEY
+from tests.fakes.models.image_models import openai_images
+from tests.fakes.models.openai_answers import Answer, call_answer, text_answer
+from tests.fakes.tools.search_services import KEY, brave, wolfram
+from tests.fakes.web.web_server import WebAnswer, WebRequest, json_answer
 from tests.golden.models import adding, keyed
 from tests.golden.scenarios.registry import scenario
 from tests.golden.scenarios.turns import WEATHER, answer_to
@@ -48,7 +48,7 @@ def several(body: dict[str, Any]) -> Answer:
     return text_answer("Done.")
 
 
-@scenario("tests/e2e/test_client_table.py", "tests/integration/test_tools_in_turns.py")
+@scenario("tests/e2e/clients/test_client_table.py", "tests/integration/tools/test_tools_in_turns.py")
 def clock(world: World) -> None:
     world.serve()
     session = world.session(toolgroups=["builtin::clock"])
@@ -61,7 +61,7 @@ def clock(world: World) -> None:
     world.turn(world.session(), "hello", fields={"toolgroups": ["unknown"]})
 
 
-@scenario("tests/integration/test_tools_in_turns.py")
+@scenario("tests/integration/tools/test_tools_in_turns.py")
 def calls_of_both_kinds(world: World) -> None:
     world.serve(model_url=world.model(several))
     for stream in (True, False):
@@ -73,7 +73,7 @@ def calls_of_both_kinds(world: World) -> None:
         world.send("POST", path, {**answer_to(turn), "stream": stream})
 
 
-@scenario("tests/e2e/test_server_tools.py")
+@scenario("tests/e2e/tools/test_server_tools.py")
 def searches_images_and_remote_calls(world: World) -> None:
     search, maths, images = world.web(brave, "brave"), world.web(wolfram, "wolfram"), world.web(openai_images, "images")
     elsewhere = world.web(weather, "weather")
@@ -111,7 +111,7 @@ def searches_images_and_remote_calls(world: World) -> None:
     world.turn(world.session(tools=[peek], **offline), "peek()")
 
 
-@scenario("tests/e2e/test_mcp_tools.py", "tests/e2e/test_client_table.py")
+@scenario("tests/e2e/tools/test_mcp_tools.py", "tests/e2e/clients/test_client_table.py")
 def mcp_server(world: World) -> None:
     mcp = world.mcp(adding)
     world.serve(fetch_allow=world.allowed(mcp))
@@ -129,7 +129,7 @@ def mcp_server(world: World) -> None:
     world.get("/v1/toolgroups")
 
 
-@scenario("tests/e2e/test_mcp_tools.py")
+@scenario("tests/e2e/tools/test_mcp_tools.py")
 def mcp_server_with_credentials(world: World) -> None:
     """Missing credentials are a 401, insufficient ones a 403; a call within a turn has that as its result."""
     wants, refuses, lists = (
@@ -151,7 +151,7 @@ def mcp_server_with_credentials(world: World) -> None:
         world.get(session)
 
 
-@scenario("tests/e2e/test_set_up_scripts.py", "tests/integration/test_registry.py")
+@scenario("tests/e2e/clients/test_set_up_scripts.py", "tests/integration/registry/test_registry.py")
 def registered(world: World) -> None:
     world.serve()
     world.get("/v1/toolgroups")

@@ -20,7 +20,7 @@ def answer_to(turn: Any, content: Any = "rain") -> dict[str, Any]:
     return {"tool_responses": values}
 
 
-@scenario("tests/e2e/test_official_clients.py", "tests/e2e/test_server_process.py")
+@scenario("tests/e2e/clients/test_official_clients.py", "tests/e2e/server/test_server_process.py")
 def streamed_and_whole(world: World) -> None:
     world.serve()
     session = world.session(name="forecaster", enable_session_persistence=True)
@@ -37,7 +37,7 @@ def streamed_and_whole(world: World) -> None:
     world.send("GET", f"{session}/turn/{turn_id}/events", last_event_id="3")
 
 
-@scenario("tests/e2e/test_turn_status.py", "tests/e2e/test_official_clients.py")
+@scenario("tests/e2e/turns/test_turn_status.py", "tests/e2e/clients/test_official_clients.py")
 def paused_and_resumed(world: World) -> None:
     world.serve()
     for stream in (False, True):
@@ -53,7 +53,7 @@ def paused_and_resumed(world: World) -> None:
         world.send("POST", f"{path}/resume", {**answer_to(turn), "stream": stream})
 
 
-@scenario("tests/e2e/test_calls_in_text.py")
+@scenario("tests/e2e/clients/test_calls_in_text.py")
 def completed_turn_is_opened_again(world: World) -> None:
     world.serve()
     session = world.session(toolgroups=["builtin::clock"])
@@ -69,7 +69,7 @@ def completed_turn_is_opened_again(world: World) -> None:
     world.get("/v1/usage")
 
 
-@scenario("tests/e2e/test_official_clients.py::test_what_goes_wrong_reaches_the_client_as_the_error_it_is")
+@scenario("tests/e2e/clients/test_official_clients.py::test_what_goes_wrong_reaches_the_client_as_the_error_it_is")
 def superseded_and_cancelled(world: World) -> None:
     world.serve()
     session = world.session(client_tools=[WEATHER])
@@ -85,7 +85,7 @@ def superseded_and_cancelled(world: World) -> None:
     world.get(session)
 
 
-@scenario("tests/e2e/test_unanswered_turns.py", "tests/e2e/test_server_process.py")
+@scenario("tests/e2e/turns/test_unanswered_turns.py", "tests/e2e/server/test_server_process.py")
 def expired(world: World) -> None:
     world.serve(await_seconds=60)
     session = world.session(client_tools=[WEATHER])
@@ -99,7 +99,7 @@ def expired(world: World) -> None:
     world.turn(session, "hello")
 
 
-@scenario("tests/e2e/test_event_numbers.py", "tests/e2e/test_repeated_requests.py")
+@scenario("tests/e2e/turns/test_event_numbers.py", "tests/e2e/turns/test_repeated_requests.py")
 def followed_and_joined(world: World) -> None:
     """While a turn runs, a client follows it, a retry joins it, and another turn of its session is refused."""
     hold = Hold()
@@ -123,7 +123,7 @@ def followed_and_joined(world: World) -> None:
     world.get(session)
 
 
-@scenario("tests/e2e/test_repeated_requests.py")
+@scenario("tests/e2e/turns/test_repeated_requests.py")
 def repeated_under_a_key(world: World) -> None:
     world.serve()
     agent = {"agent_config": {"model": "stub-llm", "instructions": "Be brief."}}
@@ -145,7 +145,7 @@ def repeated_under_a_key(world: World) -> None:
     world.turn(session, "hello", idempotency_key="turn")
 
 
-@scenario("tests/e2e/test_repeated_requests.py")
+@scenario("tests/e2e/turns/test_repeated_requests.py")
 def repeated_by_a_count_of_retries(world: World) -> None:
     world.serve()
     session = world.session(client_tools=[WEATHER])
@@ -160,7 +160,9 @@ def repeated_by_a_count_of_retries(world: World) -> None:
     world.get(session)
 
 
-@scenario("tests/integration/test_window.py", "tests/e2e/test_official_clients.py", has_small_records=True)
+@scenario(
+    "tests/integration/sessions/test_window.py", "tests/e2e/clients/test_official_clients.py", has_small_records=True
+)
 def long_conversation(world: World) -> None:
     """The window is full, older turns are summed up, and a text is too long for a record."""
     world.serve(context_tokens=700, summaries=True)
@@ -173,7 +175,7 @@ def long_conversation(world: World) -> None:
     world.get(f"{session}/context")
 
 
-@scenario("tests/unit/test_agent_config.py", "tests/e2e/test_first_requests.py")
+@scenario("tests/unit/agents/test_agent_config.py", "tests/e2e/clients/test_first_requests.py")
 def agents_with_every_field(world: World) -> None:
     world.serve()
     strategies = (
@@ -213,8 +215,8 @@ ONE_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
 
 
 @scenario(
-    "tests/e2e/test_lost_turns.py",
-    "tests/integration/test_lost_payloads.py",
+    "tests/e2e/sessions/test_lost_turns.py",
+    "tests/integration/sessions/test_lost_payloads.py",
     has_small_records=True,
     fails_by=("content_lost",),
 )

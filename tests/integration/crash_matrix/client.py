@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.harness import ProcessDied, answer, attempt, finished_steps, outline
 from tests.integration.crash_matrix.processes import OVERRIDES, SHIELDS, Process, word_of
+from tests.support.engine.harness import ProcessDied, answer, attempt, finished_steps, outline
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import NotFound, StoreUnavailable, TurnEnded, TurnNotAwaiting

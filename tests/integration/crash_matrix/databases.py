@@ -18,9 +18,8 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from tests.contract.dynamo_table import create_table
-from tests.contract.test_dynamo_store import BUCKET, REGION
 from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
+from tests.support.aws.dynamo_table import BUCKET, REGION, create_table
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.dynamodb_items import decoded_record
 from turnstone.adapters.aws.s3 import S3BlobStore

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tests.harness import ProcessDied
+from tests.support.engine.harness import ProcessDied
 from turnstone.domain.errors import ModelFailed, ShieldFailed, StoreUnavailable, ToolFailed
 from turnstone.domain.jobs import Job
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk

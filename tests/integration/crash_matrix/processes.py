@@ -12,9 +12,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.scripted import Reply, ScriptedInference, ScriptedTools, ToolFunction, call, calls
+from tests.fakes.models.scripted import Reply, ScriptedInference, ScriptedTools, ToolFunction, call, calls
 from tests.fakes.shields import ScriptedShields, clean, registered, stops
-from tests.harness import CountingStore, ManualSupervisor, Server
 from tests.integration.crash_matrix.faults import (
     FaultyBlobs,
     FaultyJobs,
@@ -25,6 +24,7 @@ from tests.integration.crash_matrix.faults import (
     FaultyTools,
     Line,
 )
+from tests.support.engine.harness import CountingStore, ManualSupervisor, Server
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.models.requests import InferenceRequest

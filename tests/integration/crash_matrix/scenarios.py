@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from tests.harness import ProcessDied, completes_turn
 from tests.integration.crash_matrix.client import Client
 from tests.integration.crash_matrix.processes import AWAIT_S, GUARDED_TOOLS, LARGE, LEASE_S
 from tests.integration.crash_matrix.world import World
+from tests.support.engine.harness import ProcessDied, completes_turn
 from turnstone.domain.refs import TurnRef
 from turnstone.settings.config import DAY_S
 

@@ -6,6 +6,8 @@ nothing lies about that nobody can reach (`leftovers.py` says what may be left).
 
 DynamoDB's double takes ten times as long. There each run fails the calls of the store, which is what differs, and each
 night those of all ports.
+
+Covers: services, store, engine
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from typing import Any
 
 import pytest
 
-from tests.harness import ProcessDied
 from tests.integration.crash_matrix.client import Client
 from tests.integration.crash_matrix.databases import KINDS, Make, small_limits
 from tests.integration.crash_matrix.faults import PORTS, Blow, Fault, Moment, PortCall
 from tests.integration.crash_matrix.processes import LEASE_S
 from tests.integration.crash_matrix.scenarios import SCENARIOS, Scenario
 from tests.integration.crash_matrix.world import World
+from tests.support.engine.harness import ProcessDied
 
 RECOVERIES = ("repeated", "attended to", "a new turn")
 CASES = [(scenario, port) for scenario, calls in SCENARIOS.items() for port in calls]

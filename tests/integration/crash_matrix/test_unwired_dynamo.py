@@ -1,4 +1,7 @@
-"""The DynamoDB of the matrix, which has no wire, does what every RangeStore does."""
+"""The DynamoDB of the matrix, which has no wire, does what every RangeStore does.
+
+Covers: tests/integration/crash_matrix/unwired_dynamo
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,9 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from tests.contract.dynamo_table import create_table
-from tests.contract.range_store_suite import RangeStoreConformance
-from tests.contract.test_dynamo_store import BUCKET, REGION
 from tests.integration.crash_matrix.unwired_dynamo import UnwiredDynamo
+from tests.support.aws.dynamo_table import BUCKET, REGION, create_table
+from tests.support.stores.range_store_suite import RangeStoreConformance
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.s3 import S3BlobStore
 from turnstone.store.layout.oversize import OversizeStore

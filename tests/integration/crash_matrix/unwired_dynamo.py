@@ -17,7 +17,7 @@ from moto.core.exceptions import JsonRESTError, ServiceException
 from moto.core.responses import ActionResult
 from moto.dynamodb.responses import DynamoHandler
 
-from tests.contract.test_dynamo_store import REGION
+from tests.support.aws.dynamo_table import REGION
 
 
 class UnwiredDynamo:

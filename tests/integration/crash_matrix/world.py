@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.fakes.jobs import RecordedJobs
-from tests.harness import FakeClock, client_tool
 from tests.integration.crash_matrix.client import CREATED, Client, Gone
 from tests.integration.crash_matrix.databases import Database
 from tests.integration.crash_matrix.faults import Fault, Faults
 from tests.integration.crash_matrix.leftovers import Leftovers, blobs_named_by, leftovers
 from tests.integration.crash_matrix.processes import ALSO, KINDS, SPILT, Process, word_of
+from tests.support.engine.harness import FakeClock, client_tool
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import NotFound
 from turnstone.domain.lists import ListQuery

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tests.cloudformation import ACCOUNT, REGION
+from tests.support.aws.cloudformation import ACCOUNT, REGION
 
 KEYS = "dynamodb:LeadingKeys"
 PREFIX = "s3:prefix"

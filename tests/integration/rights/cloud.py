@@ -24,11 +24,11 @@ from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.responses import DynamoHandler
 
-import tests.fakes.moto_tables  # noqa: F401 - transactions that take no time
-from tests.cloudformation import ACCOUNT, REGION
-from tests.contract.dynamo_table import create_table
-from tests.fakes.image_models import PNG
+import tests.fakes.aws.moto_tables  # noqa: F401 - transactions that take no time
+from tests.fakes.models.image_models import PNG
 from tests.integration.rights.calls import BUCKET, TABLE, Call, calls_of, signed_call
+from tests.support.aws.cloudformation import ACCOUNT, REGION
+from tests.support.aws.dynamo_table import create_table
 from turnstone.adapters.aws.sigv4 import SigV4
 from turnstone.services.threads.daemon_threads import DaemonThreads
 

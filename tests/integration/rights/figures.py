@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tests.cloudformation import Template
 from tests.integration.rights.recorded import compared, load
 from tests.integration.rights.stage import full_template
+from tests.support.aws.cloudformation import Template
 
 MOST_RESOURCES = 500
 MOST_NODES = 300

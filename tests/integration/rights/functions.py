@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.aws_events import Context, load_event
-from tests.cloudformation import Template, variables
 from tests.integration.rights.cloud import CREDENTIALS, Cloud
 from tests.integration.rights.policies import physical
+from tests.support.aws.aws_events import Context, load_event
+from tests.support.aws.cloudformation import Template, variables
 from turnstone.edge.gateway import LambdaHandler
 
 INTEGRATED = re.compile(r"functions/\$\{(\w+)\.Arn\}/")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from tests.cloudformation import ACCOUNT, REGION, Template, listed
 from tests.integration.rights.calls import BUCKET, BUCKET_ARN, QUEUE_ARN, TABLE, TABLE_ARN, Call, machine_arn
+from tests.support.aws.cloudformation import ACCOUNT, REGION, Template, listed
 
 # the resources of the stack, by what a template calls them
 NAMES: dict[str, str] = {

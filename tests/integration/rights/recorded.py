@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cloudformation import Template
 from tests.integration.rights.calls import BUCKET_ARN, KEYS, Call, kind_of
 from tests.integration.rights.policies import Grant, Rights
 from tests.integration.rights.scenarios import run_all
 from tests.integration.rights.stage import stage
+from tests.support.aws.cloudformation import Template
 
 FILE = Path(__file__).with_name("recorded.json")
 Recorded = dict[str, list[Call]]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.aws_events import FOLDER, Context, load_event
 from tests.integration.rights.calls import TABLE
 from tests.integration.rights.stage import (
     CALL,
@@ -28,6 +27,7 @@ from tests.integration.rights.stage import (
     Stage,
     said,
 )
+from tests.support.aws.aws_events import FOLDER, Context, load_event
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.machine.system import RandomIds, SystemClock
 from turnstone.domain.access.caller import Caller

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.aws_events import ACCOUNT, load_event
-from tests.cloudformation import Template, template
-from tests.fakes.openai_server import ModelServer
+from tests.fakes.models.openai_server import ModelServer
 from tests.integration.rights.calls import BUCKET, TABLE, guardrail_arn, interpreter_arn, model_arn
 from tests.integration.rights.cloud import Cloud
 from tests.integration.rights.functions import Functions
+from tests.support.aws.aws_events import ACCOUNT, load_event
+from tests.support.aws.cloudformation import Template, template
 from turnstone.adapters.aws.dynamodb import DynamoRangeStore
 from turnstone.adapters.aws.dynamodb_items import encoded_key
 from turnstone.adapters.aws.s3 import S3BlobStore

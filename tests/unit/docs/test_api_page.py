@@ -1,4 +1,7 @@
-"""The API reference is what the routes generate, and has every route."""
+"""The API reference is what the routes generate, and has every route.
+
+Covers: tests/docs/api_reference
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Each decision has a number of its own, its date, and the parts that a reader needs to undo it."""
+"""Each decision has a number of its own, its date, and the parts that a reader needs to undo it.
+
+Covers: docs/decisions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page of differences from Llama Stack is the one that the recorded reasons generate."""
+"""The page of differences from Llama Stack is the one that the recorded reasons generate.
+
+Covers: tests/beside/reasons
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every link, anchor and file that the documentation names exists."""
+"""Every link, anchor and file that the documentation names exists.
+
+Covers: docs
+"""
 
 from __future__ import annotations
 

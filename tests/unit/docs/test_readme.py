@@ -1,4 +1,7 @@
-"""README is one page, in the order in which a stranger decides and starts."""
+"""README is one page, in the order in which a stranger decides and starts.
+
+Covers: README.md
+"""
 
 from __future__ import annotations
 

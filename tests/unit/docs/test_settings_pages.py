@@ -1,4 +1,7 @@
-"""Every setting of the code and every parameter of the template is documented, and nothing else is."""
+"""Every setting of the code and every parameter of the template is documented, and nothing else is.
+
+Covers: docs/operate, settings
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import re
 
 import pytest
 
-from tests.cloudformation import ROOT
 from tests.docs.pages import Page, page, pages, table_keys
-from tests.sam_expansion import load_source
+from tests.support.aws.cloudformation import ROOT
+from tests.support.aws.sam_expansion import load_source
 from turnstone.settings.auth_settings import AuthorizerSettings, AuthSettings, TableSettings
 from turnstone.settings.client_settings import ClientSettings
 from turnstone.settings.config import LambdaSettings, Settings, variable_of

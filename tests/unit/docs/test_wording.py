@@ -1,4 +1,7 @@
-"""The documentation avoids the private idioms of the list."""
+"""The documentation avoids the private idioms of the list.
+
+Covers: docs, tests/docs/idioms
+"""
 
 from __future__ import annotations
 

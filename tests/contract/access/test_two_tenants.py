@@ -1,0 +1,169 @@
+"""Nobody sees a byte of what is another's, whatever is asked in whichever order, with whatever was overheard.
+
+Covers: functions, services/access/access
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from functions.local.server import ROUTES
+from functions.unserved.methods import ROUTES as EVERY_UNSERVED
+from tests.support.cases import generated
+from tests.support.server.asgi_client import Served, served
+from tests.support.server.bad_requests import SOMETIMES
+from tests.support.server.tenant_world import PARAMETER, Header, Tenant, is_registry, marks_in
+from tests.support.server.valid_bodies import BODIES
+from turnstone.domain.access.caller import Caller
+from turnstone.http.routes import Route
+
+WORLDS = 12
+WORLDS_AT_NIGHT = 40
+ANN = Caller(tenant="acme", principal="ann")
+FOREIGN_ANN = Caller(tenant="other", principal="ann")
+RED_ANN = Caller(tenant="acme", principal="ann", teams=("red",))
+BLUE_BOB = Caller(tenant="acme", principal="bob", teams=("blue",))
+BOB = Caller(tenant="acme", principal="bob")
+PAIRS: dict[str, tuple[Caller, Caller, dict[str, Any]]] = {
+    "two tenants": (ANN, FOREIGN_ANN, {}),
+    "two teams of a tenant": (RED_ANN, BLUE_BOB, {}),
+    "two of a tenant where owners only see": (ANN, BOB, {"owner_only": True}),
+}
+RETRIED: Header = (b"x-stainless-retry-count", b"1")
+THEIRS = "?agent_id={agent_id}&session_id={session_id}&turn_id={turn_id}&step_id={step_id}"
+NUMBERS = count()
+UNSERVED = EVERY_UNSERVED[::12]  # so many that what is served is drawn more often
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request of somebody, with something of another's in it wherever there is place for it."""
+
+    route: Route
+    path: str
+    is_first: bool
+    theirs: tuple[bool, ...]
+    with_their_body: bool  # and the key it came with, as if it was sent again
+    headers: Sequence[Header]
+    query: str
+
+
+@dataclass
+class Asker:
+    """Somebody who asks.
+
+    Attributes:
+        made: marks of the other's that things of the asker's own bear since they were sent.
+    """
+
+    own: Tenant
+    other: Tenant
+    made: set[bytes] = field(default_factory=set)
+
+    def check(self, ask: Ask) -> None:
+        """Ask, and see that the answer tells nothing of the other's but what was sent."""
+        names = PARAMETER.findall(ask.path)
+        chosen = [self.other if is_theirs else self.own for is_theirs in ask.theirs[: len(names)]]
+        if names and self.other not in chosen:
+            chosen[-1] = self.other
+        missing = set(names) - self.own.ids.keys() - (set(names) if ask.route in UNSERVED else set())
+        assert not missing, f"{ask.route.method} {ask.path}: say in tenant_world.py what stands for {missing}"
+        ids = {name: whose.ids.get(name, "anything") for name, whose in zip(names, chosen, strict=True)}
+        target = ask.path.format_map(ids)
+        body = self._body(ask)
+        query = ask.query.format_map(self.other.ids)
+        key = self.other.keys.get(ask.route.path, ()) if ask.with_their_body else ()
+        self._send(ask.route.method, target + query, body, [*key, *ask.headers])
+
+    def repeat(self) -> None:
+        """Send what made the other's things once more, as it was sent."""
+        for path, key in self.other.keys.items():
+            self._send("POST", path.format_map(self.other.ids), self.other.bodies[path], key)
+
+    def _send(self, method: str, target: str, body: Any, headers: Sequence[Header]) -> None:
+        answer = self.own.send(method, target, body, headers)
+        sent = f"{target} {json.dumps(body)}"
+        self.made |= marks_in(json.dumps(body))
+        news = {secret for secret in self.other.secrets - self.made if secret.decode() not in sent}
+        said = repr(answer.headers).encode() + answer.body
+        assert answer.status < 500 or answer.status == 501, answer
+        assert not [secret for secret in news if secret in said], answer
+
+    def _body(self, ask: Ask) -> Any:
+        place = (ask.route.method, ask.route.path)
+        if ask.with_their_body and ask.route.method == "POST":
+            return self.other.bodies.get(ask.route.path, {})
+        return BODIES[place].valid[0] if place in BODIES else {}
+
+
+@st.composite
+def asks(draw: st.DrawFn, routes: Sequence[Route]) -> list[Ask]:
+    """Return one request or more of each route, in any order, of either asker, and some that are not served."""
+    some = st.lists(st.sampled_from([*routes, *UNSERVED]), max_size=10)
+    ordered = draw(st.permutations([*routes, *routes, *draw(some)]))
+    return [
+        Ask(
+            route=route,
+            path=draw(st.sampled_from(route.paths)),
+            is_first=draw(st.booleans()),
+            theirs=tuple(draw(st.lists(st.booleans(), min_size=4, max_size=4))),
+            with_their_body=draw(SOMETIMES),
+            headers=draw(st.sampled_from([(), (RETRIED,)])),
+            query=draw(
+                st.sampled_from(["", "", "?turn_ids={turn_id}", "?limit=1", "?cursor={turn_id}", "?name=x", THEIRS])
+            ),
+        )
+        for route in ordered
+    ]
+
+
+@pytest.fixture(params=PAIRS)
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Served, Caller, Caller]]:
+    one, two, more = PAIRS[request.param]
+    with served(tmp_path, auth="api_keys", **more) as serving:
+        yield serving, one, two
+
+
+@pytest.mark.slow
+def test_no_byte_of_anothers_is_told_and_nothing_of_theirs_changes(pair: tuple[Served, Caller, Caller]) -> None:
+    check_worlds(*pair, WORLDS)
+
+
+@pytest.mark.nightly
+def test_no_byte_of_anothers_is_told_in_other_worlds(pair: tuple[Served, Caller, Caller], fresh_seed: int) -> None:
+    check_worlds(*pair, WORLDS_AT_NIGHT, fresh_seed)
+
+
+def check_worlds(serving: Served, one: Caller, two: Caller, worlds: int, seed: int | None = None) -> None:
+    are_of_one_tenant = one.tenant == two.tenant
+    routes = [route for route in ROUTES if not (are_of_one_tenant and is_registry(route))]  # which a tenant shares
+    asked: set[tuple[str, str]] = set()
+
+    @generated(worlds, seed)
+    @given(asks(routes), st.text(max_size=20), st.text(max_size=20))
+    def check(sequence: list[Ask], said: str, also_said: str) -> None:
+        first = Tenant(serving, one, f"mark{next(NUMBERS):04}-one", said)
+        second = Tenant(serving, two, f"mark{next(NUMBERS):04}-two", also_said)
+        askers = {True: Asker(first, second), False: Asker(second, first)}
+        before = first.snapshot(), second.snapshot()
+        for ask in sequence:
+            askers[ask.is_first].check(ask)
+            asked.add((ask.route.method, ask.route.path))
+        for asker in askers.values():
+            asker.repeat()
+        assert (first.snapshot(), second.snapshot()) == before
+        assert {seen.status for seen in (*before[0].values(), *before[1].values())} == {200}
+        assert first.unregister(first.ids) | second.unregister(second.ids) == {200}
+        assert first.unregister(second.ids) | second.unregister(first.ids) <= {200, 404}  # copies, if any were made
+
+    check()
+    assert asked >= {(route.method, route.path) for route in routes}

@@ -1,0 +1,94 @@
+"""Whatever is sent to a route: a true status, an envelope of the contract, nothing of the inside, nothing stored.
+
+`tests/support/server/body_shapes.py` states once more which bodies are valid, apart from the models that parse them.
+
+Covers: functions, http/routes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from functions.local.server import ROUTES
+from tests.support.cases import generated
+from tests.support.server.asgi_client import Served, served
+from tests.support.server.bad_requests import (
+    JUNK,
+    LITERALS,
+    SUBSTITUTES,
+    Case,
+    World,
+    cases,
+    changed,
+    named,
+    places_in,
+    written,
+)
+from tests.support.server.valid_bodies import BODIES, UNREAD
+from turnstone.http.routes import Route
+
+CASES = 250
+CASES_AT_NIGHT = 2_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    """Serve one route's cases alone: what those of another made would be in every list."""
+    with served(tmp_path) as serving:
+        serving.server._jobs.close()  # what cleans up after deletions would change the store between two looks
+        yield serving
+
+
+WITH_BODIES = [route for route in ROUTES if BODIES.get((route.method, route.path), UNREAD).grade]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", WITH_BODIES, ids=named)
+def test_every_value_of_a_valid_body_is_looked_at(server: Served, route: Route) -> None:
+    check_substitutes(World(server, route), route, SUBSTITUTES)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("route", WITH_BODIES, ids=named)
+def test_every_value_of_a_valid_body_is_looked_at_with_all_that_may_stand_there(server: Served, route: Route) -> None:
+    check_substitutes(World(server, route), route, [*JUNK, *LITERALS])
+
+
+def check_substitutes(world: World, route: Route, substitutes: Sequence[Any]) -> None:
+    changes = [("remove", None), ("wrap", None), *(("replace", value) for value in substitutes)]
+    for valid in BODIES[route.method, route.path].valid:
+        for where, _ in enumerate(places_in({"body": valid})):
+            for way, value in changes:
+                body = written(changed(valid, [(where, way, value)]), in_ascii=where % 2 == 0)
+                world.check(Case(body, odd_id=None, query=b"", headers=(), cut_at=0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_whatever_is_sent_is_answered_truly(server: Served, route: Route) -> None:
+    check_cases(World(server, route), route, CASES)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_whatever_else_is_sent_is_answered_truly(server: Served, route: Route, fresh_seed: int) -> None:
+    check_cases(World(server, route), route, CASES_AT_NIGHT, fresh_seed)
+
+
+def check_cases(world: World, route: Route, count: int, seed: int | None = None) -> None:
+    made = 0
+
+    @generated(count, seed)
+    @given(cases(route))
+    def check(case: Case) -> None:
+        nonlocal made
+        made += 1
+        world.check(case)
+
+    check()
+    assert made >= count

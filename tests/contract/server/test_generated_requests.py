@@ -1,0 +1,260 @@
+"""Requests that schemathesis generates from the document a server serves are answered as that document says.
+
+One server requires API keys: it gets thousands of requests, right ones and wrong ones, alone and one after the other.
+The other accepts anybody, and gets the document's examples, and requests in sequence. Each night, both get others,
+under every path that a route has.
+
+Covers: functions, http/document
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Set
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.config import SchemathesisConfig
+from schemathesis.engine import events, from_schema
+from schemathesis.generation import GenerationMode
+from schemathesis.generation.meta import TestPhase
+from starlette.testclient import TestClient
+
+from tests.support.server.asgi_client import key_for, served, strict_json
+from tests.support.server.document import named_validator
+from turnstone.domain.access.caller import Caller
+
+ADDRESS = "http://127.0.0.1:8321"
+PHASES = {"examples", "coverage", "fuzzing", "stateful"}
+CASES = 2_500
+PHASES_WITHOUT_KEYS = {"examples", "stateful"}
+EXAMPLES = 16
+EXAMPLES_AT_NIGHT = 32
+SEED = 7
+SLOWEST_S = 30
+ANN = Caller(tenant="acme", principal="ann")
+# Every check there is is made. One of them, `object_level_authorization`, finds nothing to compare without logins of
+# several people: who sees what is for test_two_tenants.py and test_every_route_refuses.py.
+CHECKED = {
+    "allow_header_conformance",
+    "content_type_conformance",
+    "ensure_resource_availability",
+    "ignored_auth",
+    "max_response_time",
+    "missing_required_header",
+    "negative_data_rejection",
+    "not_a_server_error",
+    "object_level_authorization",
+    "positive_data_acceptance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "status_code_conformance",
+    "unsupported_method",
+    "use_after_free",
+}
+TOOLS = "choices among tools hold between fields; names, formats and shields are those that this server has"
+NAMES = "names have to be printable, and providers those that this server has"
+# Operations that may refuse what follows the document, with what it can't say. Their refusals have to say so, too.
+BEYOND_SCHEMAS = {
+    "create_agent": TOOLS,
+    "create_agent_2024": TOOLS,
+    "create_turn_2024": "there are no memory banks yet to keep attachments in, and only a waiting turn takes answers",
+    "create_session": "there are no vector databases yet that could be named",
+    "create_turn": TOOLS,
+    "get_usage": "days have to be in their order and not too many, and a session needs its agent",
+    "list_chat_completion_messages": "a page begins after what was issued",
+    "list_runtime_tools": "a toolgroup has to be one whose tools run here",
+    "list_tools": "a toolgroup has to be one whose tools run here",
+    "register_model": NAMES,
+    "register_shield": NAMES,
+    "register_toolgroup": NAMES,
+    "run_shield": "a shield has the params it was registered with",
+    "resume_turn": "the calls answered have to be those the turn waits for",
+    "unregister_toolgroup": "what comes with the server stays",
+    "chat_completion": TOOLS,
+    "create_chat_completion": "some fields are for servers of OpenAI's API, which the offline model is none of",
+    "create_completion": "some fields are for servers of OpenAI's API, which the offline model is none of",
+    "infer_completion": "the offline model takes no grammar",
+    "create_embedding": "vectors have the dimensions that the offline model makes, which knows no users",
+    "embed_contents": "vectors have the dimensions that the offline model makes",
+}
+STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
+STREAMS |= {"infer_completion": "InferCompletionStream", "create_completion": "CreateCompletionStream"}
+STREAMS |= {"create_turn_2024": "CreateTurn2024Stream"}
+# MCP servers at whatever address was made up, where nobody is
+ASK_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}
+MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")
+BELOW_AGENTS = ("create_session", "create_turn")
+CONFIG = {"model": "turnstone-offline", "instructions": ""}
+
+
+class Findings:
+    """What came of the requests of one run."""
+
+    def __init__(self) -> None:
+        self.cases: Counter[str] = Counter()
+        self.checks: set[str] = set()
+        self.answers: Counter[tuple[str, int]] = Counter()
+        self.refused: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def is_failure(self, _: Any, failure: Any, case: Any, response: Any) -> bool:
+        """Tell whether a failure is one.
+
+        To refuse what follows the document is right where rules go beyond schemas. And OpenAPI 3.1 does not say what a
+        schema is to a stream: schemathesis takes it for that of an event with its `data`, ours is that of the data.
+        """
+        if own_operation(case) in ASK_OTHERS and response.status_code == 502:
+            return False
+        if failure.title == "Created resource not found" and failure.operation.endswith("/chat/completions"):
+            return False  # it is there afterwards only if `store` is true, which no document can say
+        if failure.title == "SSE event violates schema":
+            return not is_stream_as_told(response.content.decode(), STREAMS.get(own_operation(case), "TurnStreamChunk"))
+        if failure.checks != ("positive_data_acceptance",) or not is_beyond_schemas(response):
+            return True
+        self.refused[own_operation(case)] = f"{case.query}: {response.content.decode()}"
+        return False
+
+    def note(self, event: events.EngineEvent) -> None:
+        if isinstance(event, events.NonFatalError | events.FatalError):
+            self.problems.append(str(event))
+        if not isinstance(event, events.ScenarioFinished):
+            return
+        recorder = event.recorder
+        self.cases[event.phase.value] += len(recorder.interactions)
+        for case_id, exchange in recorder.interactions.items():
+            assert exchange.response is not None
+            self.answers[own_operation(recorder.cases[case_id].value), exchange.response.status_code] += 1
+        for check in (check for checks in recorder.checks.values() for check in checks):
+            self.checks.add(check.name)
+            if check.failure_info:
+                failure = check.failure_info.failure
+                self.problems.append(
+                    f"{failure.operation}: {failure.title}\n{failure.message}\n{check.failure_info.code_sample}"
+                )
+
+
+def is_beyond_schemas(response: Any) -> bool:
+    match response.status_code, strict_json(response.content.decode()):
+        case 400, {"detail": str()}:
+            return True
+        case 400, {"error": {"message": str(message)}}:
+            return not re.search("Input should|Extra inputs|Field required", message)
+        case 400, {"error": {"detail": {"errors": problems}}}:
+            return all(problem["type"] == "value_error" for problem in problems)
+    return False
+
+
+def is_stream_as_told(stream: str, schema: str) -> bool:
+    told = [event.rpartition("data: ")[2] for event in stream.split("\n\n")[:-1]]
+    chunks = [strict_json(data) for data in told if data != "[DONE]"]
+    return all(map(named_validator(schema).is_valid, chunks))
+
+
+def own_operation(case: Any) -> str:
+    """Return the operation's id; an alias counts as what it stands for."""
+    raw = case.operation.definition.raw
+    return str(raw.get("x-same-as", raw["operationId"]))
+
+
+def made_for(case: Any, client: TestClient) -> dict[str, str]:
+    """Return an agent and what else is in the operation's path, made just now; what is made up is never there."""
+    made = client.post("/v1/agents", json={"agent_config": CONFIG}).json()
+    if "session_id" in case.path_parameters:
+        made |= client.post(f"/v1/agents/{made['agent_id']}/session", json={"session_name": "made"}).json()
+    return {name: made[name] for name in case.path_parameters}
+
+
+def findings(app: Any, headers: dict[str, str], phases: Set[str], seed: int | None) -> Findings:
+    """Ask the app for what its document describes, nearly the same in every run without a seed; return the outcome."""
+    config = SchemathesisConfig.from_dict(
+        {
+            "seed": SEED if seed is None else seed,
+            "phases": {phase: {"enabled": phase in phases} for phase in PHASES},
+            "base-url": ADDRESS,
+            "headers": headers,
+            "continue-on-failure": True,
+            # how many examples are filtered out depends on the modules that are loaded, whose constants are tried
+            "suppress-health-check": ["filter_too_much"],
+            "checks": {"max_response_time": SLOWEST_S},
+            "output": {"sanitization": {"enabled": False}},
+            "generation": {
+                "max-examples": EXAMPLES if seed is None else EXAMPLES_AT_NIGHT,
+                "deterministic": seed is None,
+                "database": "none",
+                "no-shrink": True,
+            },
+        }
+    )
+    asking = {**headers, "host": ADDRESS.removeprefix("http://")}
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app, config=config, headers=asking)
+    if seed is None:  # aliases are answered by the same functions
+        schema = schema.exclude(lambda context: "x-same-as" in context.operation.definition.raw)
+    found = Findings()
+
+    def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
+        return found.is_failure(context, failure, case, response)
+
+    def before_call(_: Any, case: Any, __: Any) -> None:
+        is_right = case.meta.generation.mode is GenerationMode.POSITIVE
+        if is_right and case.meta.phase.name is TestPhase.FUZZING and own_operation(case) in BELOW_AGENTS:
+            case.path_parameters = made_for(case, TestClient(app, ADDRESS, headers=headers))
+
+    schema.hook(filter_failure)
+    schemathesis.hook(before_call)
+    try:
+        for event in from_schema(schema).execute():
+            found.note(event)
+    finally:
+        schemathesis.hooks.unregister(before_call)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute on a machine that does nothing else
+def test_every_answer_is_as_the_document_says(tmp_path: Path) -> None:
+    assert_whole(found_on(tmp_path, "api_keys"))
+
+
+def test_every_answer_is_as_the_document_says_where_no_key_is_required(tmp_path: Path) -> None:
+    found = found_on(tmp_path, "off", phases=PHASES_WITHOUT_KEYS)
+    assert_as_documented(found)
+    assert (+found.cases).keys() == PHASES_WITHOUT_KEYS
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("auth", ["off", "api_keys"])
+def test_every_other_answer_is_as_the_document_says(tmp_path: Path, auth: str, fresh_seed: int) -> None:
+    assert_whole(found_on(tmp_path, auth, seed=fresh_seed))
+
+
+def found_on(folder: Path, auth: str, phases: Set[str] = PHASES, seed: int | None = None) -> Findings:
+    with served(folder, auth=auth) as serving:
+        headers = {} if auth == "off" else {"Authorization": f"Bearer {key_for(serving, ANN)}"}
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            assert scope["type"] == "http"  # it has been started, and is stopped, by others
+            await serving.client.app(scope, receive, send)
+
+        return findings(app, headers, phases, seed)
+
+
+def assert_as_documented(found: Findings) -> None:
+    load_all_checks()
+    assert {*CHECKS.get_all_names(), "max_response_time"} == CHECKED
+    assert "\n\n".join(found.problems[:5]) == ""
+    assert {name: said for name, said in found.refused.items() if name not in BEYOND_SCHEMAS} == {}
+
+
+def assert_whole(found: Findings) -> None:
+    """Assert that every answer of a run of all phases is as documented, and that there were enough of them."""
+    assert_as_documented(found)
+    assert (+found.cases).keys() == PHASES
+    assert found.cases.total() >= CASES
+    assert found.checks == CHECKED
+    assert {name for name in MAKERS if not found.answers[name, 200]} == set()

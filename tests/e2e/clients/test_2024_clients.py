@@ -1,0 +1,220 @@
+"""What a client of September 2024 sends, byte for byte, is answered in a way it understands.
+
+Source: the requests that `llama-stack-client` 0.0.40 makes, and what it reads of the answers. The clients of 0.0.53 to
+0.0.63 themselves ask for the same under another prefix.
+
+Covers: functions/llama_stack_2024, dialects/llama_stack_2024
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.fakes.models.openai_answers import Answer, built_in_answer, call_answer, text_answer
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.cases import rest_at_night
+from tests.support.clients.client_script import run_script
+from tests.support.server.servers import ServerProcess
+
+Json = dict[str, Any]
+LOOK = {
+    "type": "function_call",
+    "function_name": "look",
+    "description": "Look at a place.",
+    "parameters": {"at": {"param_type": "string", "description": "Where.", "required": True}},
+}
+CONFIG = {
+    "model": "m",
+    "instructions": "Be brief.",
+    "sampling_params": {"strategy": "top_p", "temperature": 0.5, "top_p": 0.9},
+    "input_shields": [],
+    "output_shields": [],
+    "tool_choice": "auto",
+    "max_infer_iters": 5,
+    "enable_session_persistence": True,
+}
+VERSIONS = ("0.0.53", "0.0.57", "0.0.63")
+SESSIONS = 101  # more than are looked through at once
+
+
+class Client2024:
+    """Sends and reads as that client did, and nothing else."""
+
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=url, timeout=30)
+
+    def __enter__(self) -> Client2024:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def post(self, path: str, body: Json, **query: str) -> Any:
+        answer = self._http.post(path, json=body, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def get(self, path: str, **query: str) -> Any:
+        answer = self._http.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def refused(self, path: str, body: Json) -> httpx.Response:
+        return self._http.post(path, json=body)
+
+    def stream(self, body: Json) -> list[Json]:
+        """Return the payloads of a streamed turn."""
+        with self._http.stream("POST", "/agents/turn/create", json={**body, "stream": True}) as answer:
+            assert answer.status_code == 200
+            lines = [line for line in answer.iter_lines() if line.startswith("data: ")]
+        return [json.loads(line.removeprefix("data: "))["event"]["payload"] for line in lines]
+
+    def session(self, *tools: Json) -> Json:
+        """Return the ids of a new session of a new agent."""
+        agent = self.post("/agents/create", {"agent_config": {**CONFIG, "tools": list(tools)}})
+        return {**agent, **self.post("/agents/session/create", {**agent, "session_name": "s"})}
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[ModelServer]:
+    def answer(body: Json) -> Answer:
+        last = body["messages"][-1]
+        if last["role"] == "tool":
+            return text_answer("I saw ", last["content"])
+        if last["content"] == "look":
+            return call_answer(("look", '{"at": "Oslo"}'))
+        return text_answer("hel", "lo") if body["model"] == "m" else built_in_answer(body)
+
+    with ModelServer(answer) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def server(model: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server"), model_url=model.url) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client2024]:
+    with Client2024(server.url) as client:
+        yield client
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def test_text_is_streamed_in_the_fields_of_that_time_and_of_today(client: Client2024, model: ModelServer) -> None:
+    told = client.stream({**client.session(), "messages": [user("hi")], "attachments": []})
+    assert [payload["event_type"] for payload in told] == [
+        "turn_start",
+        "step_start",
+        "step_progress",
+        "step_progress",
+        "step_complete",
+        "turn_complete",
+    ]
+    progress = [payload for payload in told if payload["event_type"] == "step_progress"]
+    assert [payload["model_response_text_delta"] for payload in progress] == ["hel", "lo"]
+    assert [payload["delta"]["text"] for payload in progress] == ["hel", "lo"]
+    assert told[-1]["turn"]["output_message"]["content"] == "hello"
+    asked = model.requests[-1]
+    assert (asked["temperature"], asked["top_p"]) == (0.5, 0.9)
+
+
+def test_a_function_ends_the_turn_and_its_answer_is_a_new_turn_that_goes_on(client: Client2024) -> None:
+    session = client.session(LOOK)
+    told = client.stream({**session, "messages": [user("look")]})
+    assert told[-1]["event_type"] == "turn_complete"
+    (call,) = told[-1]["turn"]["output_message"]["tool_calls"]
+    (delta,) = [payload["tool_call_delta"] for payload in told if payload["event_type"] == "step_progress"]
+    assert (delta["parse_status"], delta["content"]["arguments"]) == ("success", {"at": "Oslo"})
+    answer = {"role": "ipython", "call_id": call["call_id"], "tool_name": "look", "content": "rain"}
+    then = client.stream({**session, "messages": [answer]})
+    assert then[-1]["turn"]["output_message"]["content"] == "I saw rain"
+    assert then[-1]["turn"]["turn_id"] == told[-1]["turn"]["turn_id"]
+
+
+def test_a_tool_of_the_server_is_streamed_with_what_it_answered(client: Client2024, model: ModelServer) -> None:
+    agent = {"model": "tool:current_time", "instructions": "", "toolgroups": ["builtin::clock"]}
+    made = client.post("/agents/create", {"agent_config": agent})
+    session = {**made, **client.post("/agents/session/create", {**made, "session_name": "s"})}
+    told = client.stream({**session, "messages": [user("what time is it?")]})
+    said = [payload["tool_response_text_delta"] for payload in told if payload["event_type"] == "step_progress"]
+    (step,) = [p["step_details"] for p in told if p.get("step_type") == "tool_execution" and "step_details" in p]
+    assert [text for text in said if text is not None] == [step["tool_responses"][0]["content"]]
+
+
+def test_what_was_made_is_read_and_deleted_by_ids_in_bodies_and_queries(client: Client2024) -> None:
+    session = client.session()
+    turn = client.post("/agents/turn/create", {**session, "messages": [user("hi")], "stream": False})
+    agent = {"agent_id": session["agent_id"]}
+    named = {**agent, "turn_id": turn["turn_id"]}
+    assert client.get("/agents/turn/get", **named) == turn
+    assert client.get("/agents/turn/get", **session, turn_id=turn["turn_id"]) == turn
+    assert client.post("/agents/turn/get", {**session, **named}) == turn
+    (step,) = turn["steps"]
+    assert client.get("/agents/step/get", **named, step_id=step["step_id"]) == {"step": step}
+    assert client.post("/agents/step/get", {**session, **named, "step_id": step["step_id"]}) == {"step": step}
+    whole = client.post("/agents/session/get", {}, **session)
+    assert (whole["session_id"], whole["session_name"], whole["turns"]) == (session["session_id"], "s", [turn])
+    assert client.post("/agents/session/get", {**session, "turn_ids": [turn["turn_id"]]}) == whole
+    assert client.post("/agents/session/get", {"turn_ids": []}, **session)["turns"] == []
+    assert client.post("/agents/session/delete", session) is None
+    assert client.refused("/agents/session/get", session).status_code == 404
+    assert client.post("/agents/delete", agent) is None
+    assert client.refused("/agents/delete", agent).status_code == 404
+
+
+def test_a_turn_is_found_in_any_session_of_its_agent_and_in_no_other_agents(client: Client2024) -> None:
+    session = client.session()
+    agent = {"agent_id": session["agent_id"]}
+    for number in range(SESSIONS):
+        last = {**agent, **client.post("/agents/session/create", {**agent, "session_name": str(number)})}
+    turn = client.post("/agents/turn/create", {**last, "messages": [user("hi")]})
+    assert client.get("/agents/turn/get", **agent, turn_id=turn["turn_id"]) == turn
+    other = {"agent_id": client.session()["agent_id"], "turn_id": turn["turn_id"]}
+    assert client.refused("/agents/turn/get", other).status_code == 404
+
+
+def test_what_is_not_here_yet_is_refused_by_its_name(client: Client2024) -> None:
+    memory = {"type": "memory", "memory_bank_configs": [{"type": "vector", "bank_id": "b"}]}
+    refused = client.refused("/agents/create", {"agent_config": {**CONFIG, "tools": [memory]}})
+    assert refused.status_code == 400
+    assert "memory" in refused.text
+    attached = {**client.session(), "messages": [user("hi")], "attachments": [{"content": "x", "mime_type": "a/b"}]}
+    refused = client.refused("/agents/turn/create", attached)
+    assert (refused.status_code, "attachments" in refused.text) == (400, True)
+
+
+def test_an_agent_of_that_time_is_one_of_todays(client: Client2024) -> None:
+    session = client.session(LOOK)
+    agent = client.get(f"/v1/agents/{session['agent_id']}")["agent_config"]
+    assert agent["sampling_params"]["strategy"] == {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
+    assert agent["tools"][0]["function_name"] == "look"
+    turn = client.post(
+        f"/v1/agents/{session['agent_id']}/session/{session['session_id']}/turn", {"messages": [user("hi")]}
+    )
+    assert client.get("/agents/turn/get", agent_id=session["agent_id"], turn_id=turn["turn_id"]) == turn
+
+
+@pytest.mark.parametrize("version", rest_at_night(VERSIONS, always=("0.0.63",)))
+def test_a_client_of_alpha_talks_with_an_agent_and_answers_its_function(version: str, server: ServerProcess) -> None:
+    told = run_script(version, "alpha_turn", server.url)
+    assert told["events"] == [
+        "turn_start",
+        "step_start",
+        "step_progress",
+        "step_progress",
+        "step_complete",
+        "turn_complete",
+    ]
+    assert told["shown"] == "hello"
+    assert (told["called"], told["answered"], told["read"]) == (["look", {"at": "Oslo"}], "I saw rain", "I saw rain")
+    assert (told["health"], told["step"], told["turns"], told["gone"]) == ("OK", "inference", 2, 404)

@@ -1,0 +1,77 @@
+"""Every method of the official clients' agents resources, over either store, by both kinds of client.
+
+Covers: functions/agents, functions/sessions, functions/turns, functions/steps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.clients.client_script import run_script
+from tests.support.server.servers import ServerProcess
+from tests.support.server.stores import STORES, server_over
+
+NOT_YET: set[str] = set()  # what is not served, and is refused as a method that is unknown
+VERSIONS = ("0.2.12", "0.2.23", "0.3.5")
+LISTS = {"0.2.23", "0.3.5"}  # the versions that list agents and sessions
+PAUSED = ["turn_start", "step_start inference", "step_progress inference tool_call", "step_complete inference"]
+RESUMED = ["step_complete tool_execution", "step_start inference", "step_progress inference text"]
+STEPS = ["inference", "tool_execution", "inference"]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module", params=STORES)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    with server_over(request.param, tmp_path_factory.mktemp("server"), request) as server:
+        yield server
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_method_of_the_agents_resources_does_what_it_says(version: str, server: ServerProcess) -> None:
+    told = run_script(version, "agents_resources", server.url, ",".join(sorted(NOT_YET)))
+    assert set(told) == {"LlamaStackClient", "AsyncLlamaStackClient"}
+    for by_client in told.values():
+        check_turns(by_client)
+        if version in LISTS:
+            check_lists(by_client)
+        check_deletes(by_client)
+
+
+def check_turns(told: dict[str, Any]) -> None:
+    streamed, whole = told["streaming"], told["whole"]
+    assert streamed["paused_kinds"] == [*PAUSED, "turn_awaiting_input"]
+    assert streamed["resumed_kinds"] == [*RESUMED, "step_complete inference", "turn_complete"]
+    for turn in (streamed, whole):
+        paused, resumed = turn["paused"], turn["resumed"]
+        assert turn["waiting"] == paused
+        assert (paused["steps"], paused["stop_reason"], paused["is_over"]) == (["inference"], "end_of_message", False)
+        assert [call[:2] for call in paused["calls"]] == [["get_weather", {"city": "Oslo"}]]
+        assert turn["retrieved"] == resumed
+        assert (resumed["turn_id"], resumed["steps"], resumed["calls"]) == (paused["turn_id"], STEPS, [])
+        assert resumed["is_over"]
+        assert "rain, 7 °C" in resumed["content"]
+        assert resumed["step_ids"][:1] == paused["step_ids"]
+        assert turn["steps"] == [list(step) for step in zip(STEPS, resumed["step_ids"], strict=True)]
+    session_id = told["ids"][1]
+    assert told["session"] == [session_id, "first", [streamed["resumed"], whole["resumed"]]]
+    assert told["some"] == [whole["resumed"]]
+
+
+def check_lists(told: dict[str, Any]) -> None:
+    agent_id, *session_ids = told["ids"]
+    assert told["agent"] == [agent_id, "forecaster", "get_weather"]
+    assert told["agents"][-1] == agent_id
+    assert told["sessions"] == session_ids
+
+
+def check_deletes(told: dict[str, Any]) -> None:
+    """See that what is deleted is gone and nothing else is; and that what is not served is refused."""
+    assert told["not_yet"] == dict.fromkeys(NOT_YET, 405)
+    if "agents.session.delete" not in NOT_YET:
+        assert told["session_deleted"] == [None, True, True, [told["ids"][2]]]
+    if "agents.delete" not in NOT_YET:
+        assert told["agent_deleted"] == [None, True, True, False]

@@ -1,0 +1,45 @@
+"""Every client of the table does what a user does with it, and sees what the table says.
+
+Covers: functions
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.clients.client_columns import COLUMNS, Column
+from tests.support.clients.client_runs import ColumnRun, run_of
+from tests.support.clients.client_table import LACKING, ROWS
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def marks(column: Column) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.nightly] if column.is_nightly else []
+
+
+CELLS = [
+    pytest.param(column, row, id=f"{column.name}-{row}", marks=marks(column))
+    for column in COLUMNS
+    for row in ROWS[column.script]
+    if column.client not in LACKING.get(row, ())
+]
+
+
+@pytest.fixture
+def run(column: Column, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> ColumnRun:
+    return run_of(column, tmp_path_factory, request)
+
+
+@pytest.mark.parametrize(("column", "row"), CELLS)
+def test_the_client_sees_what_the_table_says(column: Column, row: str, run: ColumnRun) -> None:
+    outcome = run.outcomes[row]
+    assert "facts" in outcome, f"{outcome}\n{run.log}"
+    assert outcome["facts"] == ROWS[column.script][row]
+
+
+@pytest.mark.parametrize("column", [pytest.param(each, id=each.name, marks=marks(each)) for each in COLUMNS])
+def test_what_a_client_is_said_to_lack_it_lacks(column: Column, run: ColumnRun) -> None:
+    assert set(run.outcomes) == set(ROWS[column.script])
+    said_to_lack = {row for row in ROWS[column.script] if column.client in LACKING.get(row, ())}
+    assert {row for row, outcome in run.outcomes.items() if "lacks" in outcome} == said_to_lack

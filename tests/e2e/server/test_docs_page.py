@@ -1,0 +1,189 @@
+"""The page of the API in a real browser, with keys and without: it can be read, requests can be tried, no key leaks.
+
+Covers: http/document
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.fakes.models.openai_answers import text_answer
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.clients.browser import Browser
+from tests.support.needs import need_programs
+from tests.support.server.servers import ServerProcess
+
+FORM = "document.getElementById('%s').querySelector('.try')"
+HOSTILE = [
+    "<img src=x onerror=\"document.title='owned'\">",
+    "a\r\nX-Injected: yes",
+    "schlüssel",
+    "\u2028\x00",
+    "x" * 100_000,
+    "'\"><script>document.title='owned'</script>",
+]
+
+
+@pytest.fixture(autouse=True)
+def _program() -> None:
+    need_programs("chromium")
+
+
+@contextmanager
+def browsing(folder: Path, **settings: object) -> Iterator[tuple[Browser, ServerProcess]]:
+    with ServerProcess(folder, **settings) as server, Browser(folder / "profile") as browser:
+        yield browser, server
+
+
+def key_of(server: ServerProcess) -> str:
+    command = [sys.executable, "-m", "functions.command.main", "keys", "create", "ann"]
+    made = subprocess.run(command, env=server.key_environment(), capture_output=True, text=True, check=True)
+    return made.stdout.strip()
+
+
+def tried(browser: Browser, operation: str, **fields: str) -> str:
+    """Try an operation, with these fields of its path, query or body filled in; return what is shown of the answer."""
+    form = FORM % operation
+    if not browser.value(f"!!{form}.querySelector('pre')"):
+        browser.value(f"{form}.querySelector('button').click()")
+    for name, value in fields.items():
+        place = "textarea" if name == "body" else f"input[data-name={name}]"
+        browser.value(f"void ({form}.querySelector('{place}').value = {json.dumps(value)})")
+    browser.value(f"void ({form}.querySelector('pre').textContent = '')")
+    browser.value(f"{form}.querySelector('button').click()")
+    browser.until(f"!{form}.querySelector('button').disabled && {form}.querySelector('pre').textContent")
+    shown: str = browser.value(f"{form}.querySelector('pre').textContent")
+    return shown
+
+
+def enter(browser: Browser, key: str) -> None:
+    browser.value(f"void (document.getElementById('key').value = {json.dumps(key)})")
+
+
+def test_with_keys_the_page_is_read_without_one_and_requests_are_tried_with_one(tmp_path: Path) -> None:
+    with browsing(tmp_path, auth="api_keys") as (browser, server):
+        key = key_of(server)
+        browser.open(f"{server.url}/docs")
+        assert "Turnstone" in browser.value("document.title")
+        assert tried(browser, "version").startswith("401 ")
+        enter(browser, key)
+        assert '"version"' in tried(browser, "version")
+        made = json.loads(tried(browser, "create_agent").partition("\n\n")[2])
+        shown = tried(browser, "get_agent", agent_id=made["agent_id"])
+        assert shown.startswith("200 ")
+        assert "You are a helpful assistant." in shown
+        stored = "[localStorage.length, sessionStorage.length, document.cookie, location.href, history.length]"
+        assert browser.value(stored)[:4] == [0, 0, "", f"{server.url}/docs"]
+        assert {url.split("/")[2] for url, _ in browser.requests if url.startswith("http")} == {server.url[7:]}
+        assert not [url for url, _ in browser.requests if key in url]
+        assert key not in server.log
+        browser.open(f"{server.url}/docs")
+        assert browser.value("document.getElementById('key').value") == ""
+        assert tried(browser, "version").startswith("401 ")
+        assert not [text for text in browser.complaints if "401" not in text]
+
+
+def test_forgetting_a_key_forgets_it(tmp_path: Path) -> None:
+    with browsing(tmp_path, auth="api_keys") as (browser, server):
+        browser.open(f"{server.url}/v1/docs")
+        enter(browser, key_of(server))
+        assert tried(browser, "version").startswith("200 ")
+        browser.value("document.getElementById('forget').click()")
+        assert tried(browser, "version").startswith("401 ")
+
+
+def test_what_is_hostile_in_a_key_or_a_field_runs_nothing_and_goes_nowhere(tmp_path: Path) -> None:
+    with browsing(tmp_path, auth="api_keys") as (browser, server):
+        browser.open(f"{server.url}/docs")
+        title = browser.value("document.title")
+        for text in HOSTILE:
+            enter(browser, text)
+            shown = tried(browser, "version")
+            assert shown.startswith(("401 ", "431 ", "not sent"))
+        enter(browser, key_of(server))
+        for text in (
+            "../../../v1/version",
+            "//evil.example/x",
+            "https://evil.example",
+            "?a=b#c",
+            HOSTILE[0],
+            "{agent_id}",
+        ):
+            shown = tried(browser, "get_agent", agent_id=text)
+            assert shown.startswith(("404 ", "400 ")), shown
+        assert tried(browser, "get_agent", agent_id="").startswith("not sent")
+        assert browser.value("document.title") == title
+        assert browser.value("document.querySelectorAll('img, iframe').length") == 0
+        assert {url.split("/")[2] for url, _ in browser.requests if url.startswith("http")} == {server.url[7:]}
+        assert not [headers for _, headers in browser.requests if "X-Injected" in headers]
+
+
+def test_what_a_model_says_is_shown_and_not_run(tmp_path: Path) -> None:
+    with (
+        ModelServer(lambda _: text_answer(HOSTILE[0])) as model,
+        browsing(tmp_path, model_url=model.url) as (browser, server),
+    ):
+        browser.open(f"{server.url}/docs")
+        shown = tried(browser, "create_chat_completion")
+        assert "onerror" in shown
+        assert browser.value("document.title") != "owned"
+        assert not browser.value("!!document.getElementById('key')"), "nobody has to log in"
+
+
+def test_a_page_without_keys_streams_a_turn(tmp_path: Path) -> None:
+    with browsing(tmp_path) as (browser, server):
+        browser.open(f"{server.url}/docs")
+        agent = json.loads(tried(browser, "create_agent").partition("\n\n")[2])
+        opened = tried(browser, "create_session", agent_id=agent["agent_id"])
+        session = json.loads(opened.partition("\n\n")[2])
+        shown = tried(browser, "create_turn", **agent, **session)
+        assert "turn_complete" in shown
+        assert browser.complaints == []
+
+
+def test_the_policy_lets_no_other_script_run_and_no_other_place_be_asked(tmp_path: Path) -> None:
+    with browsing(tmp_path) as (browser, server):
+        browser.open(f"{server.url}/docs")
+        # not even a text is taken for a script: trusted types are required
+        adding = "(() => { try { document.createElement('script').text = '1' } catch { return 'refused' } })()"
+        assert browser.value(adding) == "refused"
+        asked = "fetch('http://localhost:9/').then(() => 'sent', error => 'blocked')"
+        assert browser.value(asked) == "blocked"
+        assert any("connect-src" in text for text in browser.complaints)
+
+
+def test_todays_routes_stand_before_those_of_2024_and_what_is_not_served_comes_last(tmp_path: Path) -> None:
+    with browsing(tmp_path) as (browser, server):
+        browser.open(f"{server.url}/docs")
+        heads = browser.value("[...document.querySelectorAll('h2')].map(head => head.textContent)")
+    of_2024 = [head for head in heads if "2024" in head]
+    assert heads[0] == "agents"
+    assert heads[-len(of_2024) - 2 :] == [*of_2024, "Not served", "Schemas"]
+    assert len(of_2024) == 3
+
+
+def test_the_root_leads_a_browser_to_the_page_and_tells_a_program(tmp_path: Path) -> None:
+    with browsing(tmp_path, auth="api_keys") as (browser, server):
+        browser.open(f"{server.url}/")
+        browser.value("document.querySelector('a').click()")
+        browser.until("location.pathname === '/docs' && document.readyState === 'complete'")
+        told = httpx.get(f"{server.url}/").json()
+        assert told == {
+            "name": "Turnstone",
+            "description": told["description"],
+            "docs": "/docs",
+            "openapi": "/openapi.json",
+            "health": "/v1/health",
+        }
+        for place in ("docs", "openapi", "health"):
+            assert httpx.get(server.url + told[place]).status_code == 200
+        for accept in ("application/json", "*/*", "", "application/json, text/html"):
+            assert httpx.get(f"{server.url}/", headers={"accept": accept}).json() == told

@@ -1,0 +1,128 @@
+"""What the server can't start with, it tells in one line that names it, and ends with an error.
+
+Covers: functions/local
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.server.servers import HOST, ROOT, free_port, server_command, server_environment
+
+TIMEOUT_S = 10
+
+
+def refused_start(folder: Path = ROOT, **settings: object) -> str:
+    """Return the one line a server says that can't start in that folder."""
+    command, environment = server_command(), server_environment(settings)
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "shared"), str(ROOT)])
+    try:
+        ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        pytest.fail(f"the server started with {settings!r}")
+    assert "Traceback" not in ended.stderr
+    assert (ended.returncode != 0, ended.stdout) == (True, ""), ended.stdout
+    lines = ended.stderr.splitlines()
+    assert len(lines) == 1, ended.stderr
+    return lines[0]
+
+
+def test_a_server_whose_port_is_taken_says_so(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind((HOST, 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        line = refused_start(port=port, data_dir=tmp_path)
+    assert str(port) in line
+    assert "in use" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("port", "abc"),
+        ("port", "70000"),
+        ("model_url", "localhost:11434"),
+        ("lease_seconds", "0"),
+        ("await_seconds", "soon"),
+        ("await_seconds", "inf"),
+        ("await_seconds", "1e12"),
+        ("drain_seconds", "inf"),
+        ("lease_seconds", "inf"),
+        ("lease_seconds", "nan"),
+        ("model_api_key", "schlüssel"),
+        ("colour", "blue"),
+        ("processes", "0"),
+        ("processes", "65"),
+        ("host", "0.0.0.0"),
+        ("host", "localhost"),
+        ("auth", "yes"),
+        ("jwt_issuer", "https://issuer.example"),
+    ],
+)
+def test_a_bad_setting_is_named(name: str, value: str, tmp_path: Path) -> None:
+    model_url = "http://127.0.0.1:1/v1"
+    line = refused_start(**{"port": free_port(), "data_dir": tmp_path, "model_url": model_url, name: value})
+    assert f"TURNSTONE_{name.upper()}" in line
+
+
+def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    data_dir.write_text("no folder")
+    line = refused_start(port=free_port(), data_dir=data_dir)
+    assert line.startswith(f"turnstone: TURNSTONE_DATA_DIR: {str(data_dir)!r} can't be used: ")
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_database_that_is_none_is_named(processes: int, tmp_path: Path) -> None:
+    (tmp_path / "turnstone.db").write_text("no database" * 1_000)
+    line = refused_start(port=free_port(), data_dir=tmp_path, processes=processes)
+    assert str(tmp_path / "turnstone.db") in line
+
+
+def test_a_key_that_nobody_would_have_to_send_stops_the_start(tmp_path: Path) -> None:
+    line = refused_start(port=free_port(), data_dir=tmp_path, api_key="sk-secret")
+    for told in (
+        "TURNSTONE_API_KEY: ",
+        "TURNSTONE_AUTH=api_keys",
+        "turnstone chat",
+        "env -u TURNSTONE_API_KEY make run",
+    ):
+        assert told in line
+    assert "sk-secret" not in line
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_misspelt_setting_is_named_with_the_one_that_is_meant(tmp_path: Path, processes: int) -> None:
+    given = {"port": free_port(), "data_dir": tmp_path, "processes": processes}
+    assert "TURNSTONE_AUHT: there is no such setting; did you mean TURNSTONE_AUTH?" in refused_start(**given, auht="x")
+    assert "TURNSTONE_TABLE: there is no such setting of a server on one machine" in refused_start(**given, table="x")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            '[providers.p]\ntype = "openai"\nulr = "http://h"',
+            "providers.p.ulr: there is no such key; did you mean url?",
+        ),
+        ('[tools.websearch]\napi_key_env = "NOT_SET_HERE"', "tools.websearch.api_key_env: NOT_SET_HERE is not set"),
+        ("x = ", "is not valid TOML"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_by_the_files_name(
+    tmp_path: Path, text: str, reason: str, processes: int
+) -> None:
+    (tmp_path / "turnstone.toml").write_text(text)
+    given = {"port": free_port(), "data_dir": tmp_path / "data", "processes": processes}
+    line = refused_start(tmp_path, **given)
+    assert line.startswith("turnstone: turnstone.toml: ")
+    assert reason in line
+    (named := tmp_path / "named.toml").write_text(text)
+    assert refused_start(tmp_path, **given, config=named).startswith(f"turnstone: TURNSTONE_CONFIG={named}: ")

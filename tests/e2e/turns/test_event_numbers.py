@@ -1,0 +1,119 @@
+"""A stream that can be taken up again: by number, after the server was killed, and what a cancelled one says.
+
+Covers: services/turns/turn_events, dialects/llama_stack/turns/event_numbers
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.clients.plain_client import said
+from tests.support.server.served import ONE_SECOND, WORDS, Served, begin_and_leave
+
+pytestmark = pytest.mark.timeout(120)
+
+Event = tuple[int | None, dict[str, Any]]
+
+
+def events_in(lines: Iterable[str]) -> Iterator[Event]:
+    """Yield each event's id and payload as they come, an error chunk as it is."""
+    number = None
+    for line in lines:
+        if found := re.fullmatch(r"id: (\d+)", line):
+            number = int(found[1])
+        elif line.startswith("data: "):
+            chunk = json.loads(line.removeprefix("data: "))
+            yield number, chunk["event"]["payload"] if "event" in chunk else chunk
+            number = None
+
+
+def listened(url: str, *, until_id: int | None = None, **sent: Any) -> list[Event]:
+    heard: list[Event] = []
+    with httpx.stream("GET", f"{url}/events", timeout=30, **sent) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+        for event in events_in(response.iter_lines()):
+            heard.append(event)
+            if until_id is not None and event[0] == until_id:
+                break
+    return heard
+
+
+def text_of(heard: Iterable[Event]) -> str:
+    """Return the text a client has put together: a step that starts takes the place of one that did not end."""
+    text = ""
+    for _, event in heard:
+        if event["event_type"] == "step_start":
+            text = ""
+        elif event["event_type"] == "step_progress":
+            text += event["delta"]["text"]
+    return text
+
+
+def test_a_client_whose_server_is_killed_takes_the_stream_up_again_by_its_last_id(served: Served) -> None:
+    server, client = served(lease_seconds=1)
+    session = client.open_session(ONE_SECOND)
+    turn = f"{server.url}{session}/turn/{begin_and_leave(client, session)}"
+    heard = listened(turn, until_id=4)
+    assert [number for number, _ in heard] == [1, 2, 3, 4]
+    server.restart()
+    rest = listened(turn, headers={"Last-Event-ID": "4"})
+    assert text_of([*heard, *rest]) == WORDS
+    numbers = [number for number, _ in rest if number is not None]
+    assert numbers == list(range(5, 9))
+    assert rest[-1][1]["event_type"] == "turn_complete"
+    assert rest[-1][1]["turn"] == client.get(turn.removeprefix(server.url))
+
+
+def test_a_client_that_only_lost_its_connection_gets_exactly_the_rest(served: Served) -> None:
+    server, client = served()
+    session = client.open_session(ONE_SECOND)
+    turn = f"{server.url}{session}/turn/{begin_and_leave(client, session)}"
+    heard = listened(turn, until_id=4)
+    rest = listened(turn, params={"after": "1"}, headers={"Last-Event-ID": "4"})
+    assert [number for number, _ in [*heard, *rest]] == list(range(1, 9))
+    assert text_of([*heard, *rest]) == WORDS
+
+
+def test_a_number_that_is_none_is_refused(served: Served) -> None:
+    server, client = served()
+    session = client.open_session()
+    turn_id = client.post(f"{session}/turn", said("hello")).json()["turn_id"]
+    url = f"{server.url}{session}/turn/{turn_id}/events"
+    for sent in ({"params": {"after": "-1"}}, {"headers": {"Last-Event-ID": "x"}}):
+        refused = httpx.get(url, **sent)  # type: ignore[arg-type]
+        assert (refused.status_code, "must be an event's number" in refused.text) == (400, True)
+    assert httpx.get(url.replace(turn_id, "unknown")).status_code == 404
+
+
+def test_the_streams_of_turns_have_no_ids(served: Served) -> None:
+    _, client = served()
+    session = client.open_session()
+    answer = client.post(f"{session}/turn", {**said("hello"), "stream": True})
+    assert all(line.startswith("data: ") or not line for line in answer.text.splitlines())
+
+
+def test_who_listens_to_a_turn_that_is_cancelled_hears_so_at_once(served: Served) -> None:
+    server, client = served()
+    session = client.open_session("stream-20")
+    turn = f"{session}/turn/{begin_and_leave(client, session)}"
+    with ThreadPoolExecutor(1) as pool:
+        listening = pool.submit(listened, server.url + turn)
+        cancelled = client.post(f"{turn}/cancel", {})
+        assert (cancelled.status_code, cancelled.headers["x-turn-status"]) == (200, "cancelled")
+        number, last = listening.result(10)[-1]
+    assert "is cancelled" in last["error"]["message"]
+    assert number == 2
+    assert client.post(f"{turn}/cancel", {}).json() == cancelled.json()
+    another = client.open_session()
+    done = client.post(f"{another}/turn", said("hello")).json()
+    late = client.post(f"{another}/turn/{done['turn_id']}/cancel", {})
+    assert (late.status_code, late.headers["x-should-retry"]) == (409, "false")
+    assert "is completed" in late.json()["detail"]

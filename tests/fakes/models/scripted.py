@@ -1,0 +1,198 @@
+"""The one model double and the one double of server tools: they do as told and remember what they were asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tests.fakes.models.openai_rules import refusal_of
+from turnstone.adapters.models.openai.openai_wire import request_body
+from turnstone.domain.agents.agents import ToolGroup, toolgroup_name
+from turnstone.domain.errors import ModelFailed, ToolFailed, Unsupported
+from turnstone.domain.messages.messages import CompletionMessage
+from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
+from turnstone.domain.models.routing import Target
+from turnstone.domain.registry.registry import BUILTIN, Toolgroup
+from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolAsker, ToolInvocation, ToolResult, ToolRun
+from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse
+from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.usage.usage import TokenUsage
+from turnstone.domain.values.content import Content, Url
+from turnstone.domain.values.stopping import StopSignal
+from turnstone.ports.models import Capability
+
+GATE_TIMEOUT_S = 10.0
+USAGE = TokenUsage(prompt_tokens=10, completion_tokens=5, total_tokens=15)
+
+
+@dataclass(frozen=True)
+class Says:
+    """An answer in so many chunks, with calls after it.
+
+    Attributes:
+        error: raised after the chunks, in place of an end.
+        gate: waited for before the first chunk.
+    """
+
+    texts: tuple[str, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    is_cut_off: bool = False
+    usage: TokenUsage | None = USAGE
+    error: BaseException | None = None
+    gate: threading.Event | None = None
+
+
+Reply = str | ToolCall | Says | BaseException
+Scripted = Reply | Callable[[InferenceRequest], Reply]
+
+
+def call(tool_name: str, call_id: str, **arguments: Any) -> ToolCall:
+    return ToolCall(call_id=call_id, tool_name=tool_name, arguments=arguments)
+
+
+def calls(*tool_calls: ToolCall, text: str = "") -> Says:
+    return Says(texts=(text,) if text else (), calls=tool_calls)
+
+
+def words(count: int) -> Says:
+    return Says(texts=tuple(f"word{number} " for number in range(count)))
+
+
+def cut_off(text: str) -> Says:
+    return Says(texts=(text,), is_cut_off=True)
+
+
+class ScriptedInference:
+    """Answers each request with the next reply of its script; `requests` are those it got.
+
+    A strict one refuses, as real servers do, a history with a call that nothing answers.
+    """
+
+    def __init__(self, script: Iterable[Scripted], strict: bool = True) -> None:
+        self._script = list(script)
+        self._strict = strict
+        self._lock = threading.Lock()
+        self.requests: list[InferenceRequest] = []
+
+    def stream(self, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+        """Yield the next reply. Raises AssertionError when there is none."""
+        with self._lock:
+            self.requests.append(request)
+            position = len(self.requests) - 1
+        refusal = refusal_of(request_body(request, "vllm")) if self._strict else None
+        if refusal is not None:
+            raise ModelFailed(refusal)
+        assert position < len(self._script), f"the model was asked {position + 1} times, scripted are {position}"
+        yield from spoken(self._script[position], request)
+
+    def models(self) -> tuple[str, ...]:
+        return ("scripted",)
+
+    def capabilities(self, targets: Sequence[Target] = ()) -> frozenset[Capability]:
+        return frozenset(("grammar",))
+
+
+def spoken(scripted: Scripted, request: InferenceRequest) -> Iterator[TextChunk | Inferred]:
+    reply = as_says(scripted(request) if callable(scripted) else scripted)
+    if reply.gate is not None:
+        assert reply.gate.wait(GATE_TIMEOUT_S), "nobody opened the gate"
+    for text in reply.texts:
+        yield TextChunk(text)
+    if reply.error is not None:
+        raise reply.error
+    stop_reason: Literal["out_of_tokens", "end_of_turn"] = "out_of_tokens" if reply.is_cut_off else "end_of_turn"
+    message = CompletionMessage(content="".join(reply.texts), stop_reason=stop_reason, tool_calls=reply.calls)
+    yield Inferred(message, reply.usage)
+
+
+def as_says(reply: Reply) -> Says:
+    match reply:
+        case Says():
+            return reply
+        case str():
+            return Says(texts=(reply,) if reply else ())
+        case ToolCall():
+            return Says(calls=(reply,))
+        case _:
+            return Says(error=reply)
+
+
+ToolFunction = Callable[[Mapping[str, Any]], Content | ToolResult]
+
+
+class ScriptedTools:
+    """Runs the functions it was given, by group and name; `invocations` are those it got, `listings` how often it told.
+
+    It is what the engine runs tools by, one after the other, and what services make toolboxes of.
+    """
+
+    max_characters = 1_000
+
+    def __init__(self, groups: Mapping[str, Mapping[str, ToolFunction]]) -> None:
+        self._groups = groups
+        self._functions = {name: function for tools in groups.values() for name, function in tools.items()}
+        self.invocations: list[ToolInvocation] = []
+        self.listings = 0
+
+    def builtin(self) -> tuple[str, ...]:
+        return tuple(self._groups)
+
+    def build(self, group: Toolgroup) -> ScriptedToolbox:
+        if group.provider_id == BUILTIN and group.identifier not in self._groups:
+            raise Unsupported(f"nobody wrote the tools of {group.identifier!r}", ("toolgroups",))
+        return ScriptedToolbox(self, tuple(self._groups.get(group.identifier, ())))
+
+    def remote(self) -> ScriptedToolbox:
+        return ScriptedToolbox(self, ())
+
+    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
+        offered: dict[str, OfferedTool] = {}
+        for toolgroup in toolgroups:
+            group, _, only = toolgroup_name(toolgroup).partition("/")
+            names = [name for name in self._groups.get(group, ()) if only in ("", name)]
+            if not names:
+                raise Unsupported(f"unknown toolgroup {toolgroup_name(toolgroup)!r}", ("toolgroups",))
+            fixed = {} if isinstance(toolgroup, str) else toolgroup.args
+            offered |= {name: OfferedTool(defined(name), fixed, group) for name in names}
+        return tuple(offered.values())
+
+    def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
+        for run in runs:
+            asker = ToolAsker("local")
+            told = ToolInvocation(run.call, run.arguments, run.idempotency_key, "s1", asker, timeout_s=1, stop=stop)
+            try:
+                yield self.invoke(told)
+            except ToolFailed as failed:
+                yield ToolResult(str(failed), {"error": True})
+
+    def keep(
+        self, run: ToolRun, response: ToolResponse, files: Sequence[ProducedFile]
+    ) -> tuple[ToolResponse, tuple[Attachment, ...]]:
+        return response, tuple(Attachment(content=Url(uri=file.name), mime_type=file.mime_type) for file in files)
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        self.invocations.append(invocation)
+        function = self._functions.get(invocation.call.tool_name)
+        if function is None:
+            raise ToolFailed(f"there is no tool {invocation.call.tool_name!r} here")
+        result = function(invocation.arguments)
+        return result if isinstance(result, ToolResult) else ToolResult(result)
+
+
+@dataclass(frozen=True)
+class ScriptedToolbox:
+    runs: ScriptedTools
+    names: tuple[str, ...]
+
+    def tools(self, asker: ToolAsker) -> tuple[ToolDef, ...]:
+        self.runs.listings += 1
+        return tuple(map(defined, self.names))
+
+    def invoke(self, invocation: ToolInvocation) -> ToolResult:
+        return self.runs.invoke(invocation)
+
+
+def defined(name: str) -> ToolDef:
+    return ToolDef(name=name, description=f"Run {name}.")

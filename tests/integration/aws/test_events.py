@@ -1,0 +1,317 @@
+"""Every event in `events/` is one that API Gateway could send, and its function answers it.
+
+Covers: functions, events, edge/gateway
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from functions.local.server import MODULES
+from functions.unserved import methods as unserved
+from tests.support.aws.aws_events import ACCOUNT, FOLDER, Context, load_event, store_registered, store_what_events_name
+from tests.support.aws.state_machine import BUCKET, TABLE, Bench
+from turnstone.adapters.aws.dynamodb import DynamoRangeStore
+from turnstone.adapters.aws.s3 import S3BlobStore
+from turnstone.domain.refs import SessionRef
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.store.layout.oversize import OversizeStore
+
+ROUTES = {module.__name__.rsplit(".", 1)[1]: module for module in MODULES}
+SHOWN = {
+    "create_agent": {"agent_id"},
+    "get_agent": {"agent_id", "agent_config", "created_at"},
+    "list_agents": {"data", "has_more", "url", "cursor"},
+    "list_sessions": {"data", "has_more", "url", "cursor"},
+    "create_session": {"session_id"},
+    "get_session": {"session_id", "session_name", "turns", "started_at"},
+    "create_turn": {"turn_id", "steps", "output_message", "completed_at"},
+    "resume_turn": {"turn_id", "steps", "output_message", "completed_at"},
+    "cancel_turn": {"turn_id", "steps", "output_message", "completed_at"},
+    "get_turn": {"turn_id", "steps", "output_message", "completed_at"},
+    "get_step": {"step"},
+    "list_models": {"data"},
+    "list_tools": {"data"},
+    "list_openai_models": {"object", "data"},
+    "get_openai_model": {"id", "object", "created", "owned_by"},
+    "delete_openai_model": {"id", "object", "deleted"},
+    "get_model": {"identifier", "metadata"},
+    "register_model": {"identifier", "metadata"},
+    "list_providers": {"data"},
+    "get_provider": {"api", "health"},
+    "list_toolgroups": {"data"},
+    "get_toolgroup": {"identifier", "mcp_endpoint"},
+    "get_tool": {"identifier", "parameters"},
+    "list_runtime_tools": {"data"},
+    "invoke_tool": {"content", "error_code", "metadata"},
+    "list_shields": {"data"},
+    "get_shield": {"identifier", "params"},
+    "register_shield": {"identifier", "params"},
+    "run_shield": {"violation"},
+    "get_context": {"budget_tokens", "token_factor", "summary", "turns"},
+    "get_usage": {"total", "by_day", "by_agent", "by_session"},
+    "chat_completion": {"completion_message"},
+    "create_chat_completion": {"id", "choices", "usage"},
+    "infer_completion": {"content", "stop_reason"},
+    "create_completion": {"id", "choices", "usage"},
+    "list_chat_completions": {"data", "first_id", "last_id", "has_more"},
+    "get_chat_completion": {"id", "input_messages", "metadata"},
+    "update_chat_completion": {"id", "input_messages", "metadata"},
+    "delete_chat_completion": {"id", "deleted"},
+    "list_chat_completion_messages": {"data", "first_id", "last_id", "has_more"},
+    "embed_contents": {"embeddings"},
+    "create_embedding": {"data", "usage"},
+    "create_agent_2024": {"agent_id"},
+    "create_session_2024": {"session_id"},
+    "get_session_2024": {"session_id", "session_name", "turns", "started_at"},
+    "create_turn_2024": {"turn_id", "steps", "output_message", "completed_at"},
+    "read_turn_2024": {"turn_id", "steps", "output_message", "completed_at"},
+    "get_turn_2024": {"turn_id", "steps", "output_message", "completed_at"},
+    "read_step_2024": {"step"},
+    "get_step_2024": {"step"},
+    "get_openapi": {"openapi", "paths"},
+    "get_root": {"name", "docs", "openapi", "health"},
+    "health": {"status"},
+    "version": {"version"},
+}
+SAYS_NOTHING = {"register_toolgroup", "unregister_model", "unregister_shield", "unregister_toolgroup"}
+SAYS_NOTHING |= {"delete_agent_2024", "delete_session_2024"}
+DELETES = {"delete_agent", "delete_session"}
+MAKES_OWN = {"create_agent", "create_agent_2024", "register_model", "register_shield", "register_toolgroup"}
+LISTS = {"list_agents", "list_chat_completions", "list_models", "list_openai_models", "list_shields", "list_toolgroups"}
+FOR_ALL = {"health", "version", "get_openapi", "get_docs", "get_root", "list_providers", "get_provider"}
+FOR_ALL |= {"list_tools", "get_tool", "list_runtime_tools", "invoke_tool"}
+FOR_ALL |= {
+    "infer_completion",
+    "create_completion",
+    "chat_completion",
+    "create_chat_completion",
+    "embed_contents",
+    "create_embedding",
+}
+ABOUT_TENANTS = sorted(ROUTES.keys() - FOR_ALL)
+WAITING = ("resume_turn", "cancel_turn")
+pytestmark = pytest.mark.usefixtures("in_a_lambda")
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with Bench(lambda payload: pytest.fail(f"the worker was invoked with {payload}")) as bench:
+        yield bench
+
+
+@pytest.fixture
+def environment(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a function that the template makes."""
+    for name, value in bench.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+def stored(bench: Bench, *, is_waiting: bool) -> SessionRef:
+    items = bench.dynamo.scan(TableName=TABLE)["Items"]
+    for item in items:
+        bench.dynamo.delete_item(TableName=TABLE, Key={"pk": item["pk"], "sk": item["sk"]})
+    store = OversizeStore(DynamoRangeStore(bench.dynamo, TABLE), S3BlobStore(bench.s3, BUCKET))
+    store_registered(store)
+    return store_what_events_name(store, is_waiting=is_waiting)
+
+
+def handler_of(module: Any) -> LambdaHandler:
+    """Return a new handler of the module's route, so that no client outlives its bench."""
+    return LambdaHandler("another module", module.ROUTE, loads=module.handler._loads)
+
+
+def test_there_is_an_event_for_every_route_and_every_other_function() -> None:
+    others = {"run_turn", "jobs", "sweeper", "unserved", "authorize"}
+    assert {path.stem for path in FOLDER.glob("*.json")} == {*ROUTES, *others}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_an_event_is_addressed_to_the_route_it_is_named_after(name: str) -> None:
+    event, route = load_event(name), ROUTES[name].ROUTE
+    resource = route.path.removesuffix("}") + "+}" if route.takes_slashes else route.path
+    assert (event["httpMethod"], event["resource"]) == (route.method, resource)
+    assert event["path"] == route.path.format(**(event["pathParameters"] or {}))
+    assert event["requestContext"]["path"] == f"/{event['requestContext']['stage']}{event['path']}"
+    # the gateway identifies nobody where it lets everybody pass
+    assert event["requestContext"]["identity"]["accountId"] == (None if route.is_open else ACCOUNT)
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("name", ROUTES)
+def test_the_function_answers_its_event(bench: Bench, name: str) -> None:
+    stored(bench, is_waiting=name in WAITING)
+    answer = handler_of(ROUTES[name])(load_event(name), Context())
+    if name in DELETES:
+        assert (answer["statusCode"], answer["body"]) == (204, "")
+        assert "content-type" not in answer["headers"]
+        assert handler_of(ROUTES[name])(load_event(name), Context())["statusCode"] == 404
+        return
+    assert answer["statusCode"] == 200, answer
+    assert not answer["isBase64Encoded"]
+    if name == "get_attachment":
+        assert (answer["headers"]["content-type"], answer["body"]) == ("text/plain", "a file")
+        return
+    if name == "get_docs":
+        assert answer["headers"]["content-type"] == "text/html; charset=utf-8"
+        return
+    if name == "get_events":
+        assert answer["headers"]["content-type"] == "text/event-stream; charset=utf-8"
+        assert answer["body"].startswith("id: 2\ndata: ")
+        return
+    assert answer["headers"]["content-type"] == "application/json"
+    said = json.loads(answer["body"])
+    assert (said is None) if name in SAYS_NOTHING else (SHOWN[name] <= said.keys())
+
+
+@pytest.mark.usefixtures("environment")
+def test_what_is_not_served_is_told_by_a_function_of_its_own() -> None:
+    handler = LambdaHandler("another module", *unserved.ROUTES)
+    answer = handler(load_event("unserved"), Context())
+    assert (answer["statusCode"], answer["headers"]["x-should-retry"]) == (501, "false")
+    assert "telemetry.query_traces" in json.loads(answer["body"])["detail"]
+    unknown = load_event("unserved") | {"path": "/v1/nothing"}
+    assert handler(unknown, Context())["statusCode"] == 404
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_worker_answers_its_event(bench: Bench) -> None:
+    from functions.turn_supervisor import run_turn
+
+    stored(bench, is_waiting=True)
+    answer = run_turn.handler(load_event("run_turn"), Context())
+    assert (answer["next"], answer["status"]) == ("await", "awaiting_input")
+    assert answer["seconds"] > 1_000_000
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_queue_gives_a_job_to_the_function_that_does_it_and_gets_back_what_failed(bench: Bench) -> None:
+    from functions.events import jobs
+
+    ref = stored(bench, is_waiting=False)
+    bench.sqs.purge_queue(QueueUrl=bench.queue_url)
+    handler_of(ROUTES["delete_session"])(load_event("delete_session"), Context())
+    (message,) = bench.sqs.receive_message(QueueUrl=bench.queue_url)["Messages"]
+    event = load_event("jobs")
+    (record,) = event["Records"]
+    assert json.loads(record["body"]).keys() == json.loads(message["Body"]).keys()
+    known = {**record, "body": message["Body"]}
+    broken = {**record, "messageId": "broken", "body": "{}"}
+    answer = jobs.handler({"Records": [known, record, broken]}, Context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "broken"}]}
+    items = bench.dynamo.scan(TableName=TABLE)["Items"]
+    assert not [item for item in items if ref.session_id in item["pk"]["S"] and "job:" not in item["pk"]["S"]]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("name", ABOUT_TENANTS)
+def test_the_same_event_from_another_account_finds_nothing(bench: Bench, name: str) -> None:
+    stored(bench, is_waiting=name in WAITING)
+    event = load_event(name)
+    event["requestContext"]["identity"] |= {"accountId": "210987654321", "userArn": "arn:aws:iam::210987654321:user/x"}
+    answer = handler_of(ROUTES[name])(event, Context())
+    if name in LISTS:
+        assert name not in ("list_agents", "list_chat_completions") or json.loads(answer["body"])["data"] == []
+        assert "meta-llama" not in answer["body"]
+        assert "mcp::weather" not in answer["body"]
+    assert answer["statusCode"] == (200 if name in MAKES_OWN | LISTS else 404)
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("name", ROUTES)
+def test_an_event_without_an_identity_is_refused(bench: Bench, name: str) -> None:
+    stored(bench, is_waiting=name in WAITING)
+    event = load_event(name)
+    del event["requestContext"]["identity"]
+    before = bench.dynamo.scan(TableName=TABLE)["Items"]
+    assert handler_of(ROUTES[name])(event, Context())["statusCode"] == (200 if ROUTES[name].ROUTE.is_open else 401)
+    assert bench.dynamo.scan(TableName=TABLE)["Items"] == before
+
+
+READS = "llama_stack_2024.reads"
+CHANGES_AND_STREAMS = ("llama_stack_2024.changes", "llama_stack_2024.streams")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{name}.family" for name in ("server", "models", "tools", "shields", "inference", "stored_completions")),
+        READS,
+    ],
+)
+def test_a_family_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
+    family = import_module(f"functions.{name}")
+    served = {route.endpoint.__name__ for route in family.handler._routes}
+    if name != READS:
+        assert served == routes_in(name.removesuffix(".family"))
+    assert {ROUTES[route].handler._loads for route in served} - {"providers"} == {family.handler._loads}
+    stored(bench, is_waiting=False)
+    for route in sorted(served, key=lambda name: (name.startswith("delete"), name)):  # what removes comes last
+        if route == "delete_openai_model":  # which was unregistered before
+            assert family.handler(load_event("register_model"), Context())["statusCode"] == 200
+        assert family.handler(load_event(route), Context())["statusCode"] == 200
+
+
+def routes_in(folder: str) -> set[str]:
+    return {name for name, module in ROUTES.items() if module.__name__.split(".")[1] == folder}
+
+
+def test_the_families_of_2024_serve_all_its_routes_once() -> None:
+    families = [import_module(f"functions.{name}").handler._routes for name in (READS, *CHANGES_AND_STREAMS)]
+    served = [route.endpoint.__name__ for routes in families for route in routes]
+    assert sorted(served) == sorted(routes_in("llama_stack_2024"))
+
+
+@pytest.mark.parametrize("name", CHANGES_AND_STREAMS)
+def test_a_family_of_several_services_serves_its_routes(environment: None, bench: Bench, name: str) -> None:
+    family = import_module(f"functions.{name}")
+    served = {route.endpoint.__name__ for route in family.handler._routes}
+    assert {ROUTES[route].handler._loads for route in served} == set(family.handler._loads)
+    for route in sorted(served):
+        stored(bench, is_waiting=False)
+        assert family.handler(load_event(route), Context())["statusCode"] == 200
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize(
+    ("path", "whole", "base"),
+    [
+        ("/", "/live/", "/live"),
+        ("/", "/live", "/live"),
+        ("/base", "/base", "/base"),
+        ("/base/", "/base/", "/base"),
+        ("/", "/", ""),
+    ],
+)
+def test_the_root_says_where_the_documentation_is_behind_a_stage_and_a_base_path(
+    path: str, whole: str, base: str
+) -> None:
+    event = load_event("get_root")
+    event["path"] = path
+    event["requestContext"]["path"] = whole
+    told = json.loads(handler_of(ROUTES["get_root"])(event, Context())["body"])
+    assert [told[name] for name in ("docs", "openapi", "health")] == [
+        f"{base}/docs",
+        f"{base}/openapi.json",
+        f"{base}/v1/health",
+    ]
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.parametrize("scheme", ["bearer", "sigv4"])
+def test_the_document_says_what_callers_prove_who_they_are_by_though_nobody_was_asked(
+    monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setenv("TURNSTONE_AUTH_SCHEME", scheme)
+    document = json.loads(handler_of(ROUTES["get_openapi"])(load_event("get_openapi"), Context())["body"])
+    assert document["security"] == [{scheme: []}]
+    page = handler_of(ROUTES["get_docs"])(load_event("get_docs"), Context())["body"]
+    assert ('id="key"' in page) == (scheme == "bearer")
+    assert ('class="try"' in page) == (scheme == "bearer")
+    assert re.findall('data-base="([^"]*)"', page) == ["/live"]

@@ -1,0 +1,619 @@
+"""The template says what the code needs: every route, every setting, no right too many.
+
+Covers: template.yaml, functions, settings
+"""
+
+import importlib
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from functions.local.server import ROUTES as LOCAL_ROUTES
+from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
+from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template, variables
+from tests.support.aws.dynamo_table import TABLE
+from tests.support.aws.sam_expansion import load_source, local_path
+from turnstone.dialects.openai.errors import SHARED
+from turnstone.domain.errors import Forbidden, StoreUnavailable, Unauthenticated
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.document.openapi import SIGV4, answers_of, openapi_document
+from turnstone.http.errors import error_reply
+from turnstone.http.routes import FileReply, ModelStreamReply, PiecesReply, Route, TurnStreamReply
+from turnstone.settings.auth_settings import AuthorizerSettings
+from turnstone.settings.config import PREFIX, LambdaSettings, load_settings
+
+EDGE = ROOT / "functions"
+STREAMING = {
+    "turns.create_turn",
+    "turns.resume_turn",
+    "turns.get_events",
+    "sessions.get_session",
+    "agents.list_agents",
+    "sessions.list_sessions",
+    "inference.chat_completion",
+    "inference.create_chat_completion",
+    "inference.infer_completion",
+    "inference.create_completion",
+    "stored_completions.list_chat_completions",
+    "stored_completions.get_chat_completion",
+    "stored_completions.update_chat_completion",
+    "stored_completions.delete_chat_completion",
+    "stored_completions.list_chat_completion_messages",
+    "inference.create_embedding",
+    "inference.embed_contents",
+    "attachments.get_attachment",
+    "llama_stack_2024.create_turn_2024",
+    "llama_stack_2024.get_session_2024",
+}
+ASKING_MODELS = {"Models", "Inference"}
+RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}
+SENDING_JOBS = {"DeleteAgent", "Agents2024", "DeleteSession", "StoredCompletions", "CleanUp", "Sweeper"}
+OPENING_SESSIONS = {"CreateSession", "Agents2024"}
+KEY_ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:model-key-AbCdEf"
+AUTHS = {
+    "api_keys": {"Auth": "api_keys"},
+    "AWS_IAM": {"Auth": "AWS_IAM"},
+    "jwt": {
+        "Auth": "jwt",
+        "JwtIssuer": "https://issuer.example",
+        "JwtAudience": "turnstone",
+        "JwtJwksUrl": "https://issuer.example/keys",
+        "JwtTenantClaim": "org",
+    },
+}
+MODES = {"adapter": {"StreamingMode": "adapter"}, "buffered": {"StreamingMode": "buffered"}}
+
+
+@dataclass(frozen=True)
+class Integration:
+    """How the API passes a route on."""
+
+    function: str
+    streams: bool = False
+    timeout_ms: int | None = None
+
+
+UNSERVED = {(method, "/{path+}"): "Unserved" for method in ("GET", "POST", "DELETE")}
+
+
+def gateway_paths(route: Route) -> list[tuple[str, str]]:
+    """Return method and path of each resource that leads to the route, as the gateway writes it."""
+    paths = (path.removesuffix("}") + "+}" if route.takes_slashes else path for path in route.paths)
+    return [(route.method, path) for path in paths]
+
+
+def modules() -> dict[str, Route]:
+    """Return the route of each module that declares one, by the module's name in a Lambda."""
+    declared = {}
+    for path in sorted(EDGE.glob("*/*.py")):
+        if re.search(r"^ROUTE\b", path.read_text(), re.MULTILINE):
+            name = f"{path.parent.name}.{path.stem}"
+            declared[name] = importlib.import_module(f"functions.{name}").ROUTE
+    return declared
+
+
+def integrations(made: Template) -> dict[tuple[str, str], Integration]:
+    """Return where the API sends each method of each path."""
+    return {
+        (method.upper(), path): _integration(operation["x-amazon-apigateway-integration"])
+        for path, methods in made.body["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def _integration(integration: dict[str, Any]) -> Integration:
+    assert (integration["type"], integration["httpMethod"]) == ("aws_proxy", "POST")
+    uri = re.fullmatch(r".*:lambda:path/(.+)/functions/\$\{(\w+)\.Arn\}/(.+)", integration["uri"]["Fn::Sub"])
+    assert uri is not None
+    streams = integration.get("responseTransferMode") == "STREAM"
+    streamed, buffered = ("2021-11-15", "response-streaming-invocations"), ("2015-03-31", "invocations")
+    assert (uri[1], uri[3]) == (streamed if streams else buffered)
+    return Integration(uri[2], streams, integration.get("timeoutInMillis"))
+
+
+def layers(function: dict[str, Any]) -> list[str]:
+    """Return the layers of a function, ours by its logical id."""
+    return [layer["Ref"] if isinstance(layer, dict) else layer for layer in function["Layers"]]
+
+
+def served_modules(function: dict[str, Any]) -> set[str]:
+    """Return the route modules a function serves, whichever way it is started."""
+    handler: str = function["Handler"]
+    streamed = variables(function).get("TURNSTONE_ROUTE_MODULE", "")
+    module = streamed if handler == "stream.sh" else handler.removesuffix(".handler")
+    family = importlib.import_module(f"functions.{module}")
+    served = getattr(family, "ROUTES", ())
+    return {name for name, route in modules().items() if route in served} or {module}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_route_has_one_function_and_no_function_has_another_route(mode: str) -> None:
+    made = template(StreamingMode=mode)
+    declared = {resource: name for name, route in modules().items() for resource in gateway_paths(route)}
+    served = integrations(made)
+    assert {resource: served.pop(resource).function for resource in UNSERVED} == UNSERVED
+    assert set(declared) == set(served)
+    for route, integration in served.items():
+        assert declared[route] in served_modules(made.functions[integration.function])
+
+
+def resource_of(path: str, resources: set[str]) -> str | None:
+    """Return the resource that the gateway passes a request to: names go before parameters, those before `{path+}`."""
+    parts = path.split("/")
+    fitting = [resource for resource in resources if _fits(parts, resource.split("/"))]
+    return min(fitting, key=lambda resource: [_rank(part) for part in resource.split("/")], default=None)
+
+
+def _fits(parts: list[str], resource: list[str]) -> bool:
+    if resource[-1].endswith("+}"):
+        parts, resource = parts[: len(resource) - 1], resource[:-1]
+    return len(parts) == len(resource) and all(
+        part == wanted or wanted.startswith("{") for part, wanted in zip(parts, resource, strict=True)
+    )
+
+
+def _rank(part: str) -> int:
+    return 2 if part.endswith("+}") else 1 if part.startswith("{") else 0
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("/a/b", "/a/b"), ("/a/x", "/a/{id}"), ("/a/x/y", "/a/{id+}"), ("/b", "/{path+}"), ("/a/b/c", "/a/{id+}")],
+)
+def test_a_resource_is_chosen_as_the_gateway_does(path: str, expected: str) -> None:
+    assert resource_of(path, {"/{path+}", "/a/{id+}", "/a/{id}", "/a/b"}) == expected
+
+
+def test_whatever_a_client_has_a_method_for_reaches_the_function_that_names_it() -> None:
+    served = integrations(template())
+    resources = {path for _, path in served}
+    for route in UNSERVED_ROUTES:
+        resource = resource_of(re.sub(r"{[^}]+}", "some-name", route.path), resources)
+        integration = served.get((route.method, resource or ""))
+        assert integration is not None, f"{route.method} {route.path} is taken by {resource}, which lacks the method"
+        assert integration.function == "Unserved", (route.method, route.path, resource)
+
+
+def test_the_api_and_its_document_have_the_same_routes_and_stream_the_same_ones() -> None:
+    document = openapi_document(list(modules().values()), SIGV4)
+    described = {
+        (method.upper(), path): operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+    }
+    served = integrations(template())
+    told = [route for route in LOCAL_ROUTES if route.reply]
+    assert set(described) == {(route.method, path) for route in told for path in route.paths}
+    assert set(served) - set(UNSERVED) == {resource for route in LOCAL_ROUTES for resource in gateway_paths(route)}
+    told_as_stream = {
+        route
+        for route, operation in described.items()
+        if "text/event-stream" in operation["responses"].get("200", {"content": ()})["content"]
+    }
+    outgrow_a_function = {
+        (route.method, path)
+        for route in modules().values()
+        for path in route.paths
+        if {FileReply, PiecesReply, TurnStreamReply, ModelStreamReply} & set(answers_of(route))
+    }
+    streamed = {route for route, integration in served.items() if integration.streams}
+    assert told_as_stream <= streamed
+    assert outgrow_a_function == streamed
+
+
+def test_no_module_of_a_function_hides_one_of_pythons_own() -> None:
+    """In a Lambda the folders of `functions/` stand before the standard library's modules and the layer's."""
+    on_top = {path.stem for path in EDGE.iterdir() if path.suffix == ".py" or path.is_dir()} - {
+        "__init__",
+        "__pycache__",
+    }
+    in_layer = {
+        line.split("==")[0].replace("-", "_") for line in (ROOT / "shared/requirements.txt").read_text().splitlines()
+    }
+    assert not on_top & (sys.stdlib_module_names | in_layer | {"turnstone"})
+
+
+def test_routes_of_agents_sessions_turns_and_steps_have_a_function_each() -> None:
+    made = template()
+    for function in made.functions.values():
+        served = served_modules(function)
+        families = {name.split(".")[0] for name in served}
+        several = (
+            {"server"},
+            {"models"},
+            {"tools"},
+            {"shields"},
+            {"usage"},
+            {"inference"},
+            {"stored_completions"},
+            {"llama_stack_2024"},
+        )
+        assert len(served) == 1 or families in several
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_streams_does_so_by_the_adapter_and_nothing_else_does(mode: str) -> None:
+    made = template(StreamingMode=mode)
+    for integration in integrations(made).values():
+        function = made.functions[integration.function]
+        can_stream = served_modules(function) <= STREAMING
+        streams = can_stream and mode == "adapter"
+        assert streams == integration.streams
+        assert (900_000 if streams else None) == integration.timeout_ms
+        assert streams == (function["Handler"] == "stream.sh")
+        assert streams == any("LambdaAdapterLayer" in layer for layer in layers(function))
+        assert streams == (variables(function).get("AWS_LAMBDA_EXEC_WRAPPER") == "/opt/bootstrap")
+        if streams:
+            assert variables(function)["AWS_LWA_INVOKE_MODE"] == "response_stream"
+            assert variables(function)["AWS_LWA_READINESS_CHECK_PROTOCOL"] == "tcp"
+        assert function["Timeout"] == (900 if can_stream else 30)
+
+
+def test_the_api_may_call_the_function_of_each_route_and_nobody_calls_another() -> None:
+    made = template()
+    allowed = []
+    for name, permission in made.of_type("AWS::Lambda::Permission").items():
+        assert permission["Action"] == "lambda:InvokeFunction"
+        if name in ("AuthorizePermission", "SweeperSchedulePermission"):
+            continue
+        assert permission["Principal"] == "apigateway.amazonaws.com"
+        source = permission["SourceArn"]["Fn::Sub"].split(":${Api}/*/")
+        assert source[0] == "arn:aws:execute-api:eu-central-1:123456789012"
+        allowed.append((permission["FunctionName"]["Ref"], source[1]))
+    served = {
+        (i.function, f"{method}{re.sub(r'{[^}]+}', '*', path)}") for (method, path), i in integrations(made).items()
+    }
+    for function, route in served:
+        assert [name for name, pattern in allowed if name == function and fnmatchcase(route, pattern)], (
+            function,
+            route,
+        )
+    for function, pattern in allowed:
+        assert [route for name, route in served if name == function and fnmatchcase(route, pattern)], (
+            function,
+            pattern,
+        )
+    assert made.resources["SweeperSchedulePermission"]["Properties"]["FunctionName"] == {"Ref": "Sweeper"}
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_the_gateway_lets_nobody_pass_but_to_the_routes_that_are_open(auth: str) -> None:
+    made = template(**AUTHS[auth])
+    passed = set()
+    for path, methods in made.body["paths"].items():
+        for method, operation in methods.items():
+            if operation["security"] == [{"NONE": []}]:
+                passed.add((method.upper(), path))
+            else:
+                assert operation["security"] == [{auth: []}], f"{method} {path}"
+    assert passed == {(route.method, path) for route in LOCAL_ROUTES if route.is_open for path in route.paths}
+    scheme = made.body["components"]["securitySchemes"][auth]
+    assert scheme["x-amazon-apigateway-authtype"] == ("awsSigv4" if auth == "AWS_IAM" else "custom")
+    ((_, api),) = made.of_type("AWS::ApiGateway::RestApi").items()
+    assert api["EndpointConfiguration"] == {"Types": ["REGIONAL"]}
+    assert not made.of_type("AWS::Lambda::Url")
+
+
+def test_every_way_to_prove_who_calls_is_tested_and_leads_to_the_one_authorizer() -> None:
+    made = template()
+    assert set(made.declared_parameters["Auth"]["AllowedValues"]) == set(AUTHS)
+    assert made.parameters["Auth"] == "api_keys"
+    for auth in ("api_keys", "jwt"):
+        authorizer = made.body["components"]["securitySchemes"][auth]["x-amazon-apigateway-authorizer"]
+        assert authorizer["authorizerUri"]["Fn::Sub"].endswith("/functions/${Authorize.Arn}/invocations")
+        assert authorizer["type"] == "request"
+        assert authorizer["identitySource"] == "method.request.header.Authorization"
+        assert authorizer["authorizerResultTtlInSeconds"] == 60
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_the_authorizer_is_asked_by_the_api_only_and_only_where_callers_send_bearers(auth: str) -> None:
+    permission = template(**AUTHS[auth]).resources.get("AuthorizePermission")
+    assert (permission is None) == (auth == "AWS_IAM")
+    if permission is not None:
+        properties = permission["Properties"]
+        assert (properties["Action"], properties["FunctionName"]) == ("lambda:InvokeFunction", {"Ref": "Authorize"})
+        assert properties["Principal"] == "apigateway.amazonaws.com"
+        assert properties["SourceArn"]["Fn::Sub"].endswith(":${Api}/authorizers/*")
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_the_authorizer_can_start_with_its_settings(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(PREFIX)]:
+        monkeypatch.delenv(name)
+    for name, value in variables(template(**AUTHS[auth]).functions["Authorize"]).items():
+        monkeypatch.setenv(name, str(value) if isinstance(value, str | int) else "given")
+    settings = load_settings(AuthorizerSettings)
+    assert settings.auth == ("jwt" if auth == "jwt" else "api_keys")
+    if auth == "jwt":
+        assert settings.jwt_claims == {"principal": "sub", "tenant": "org"}
+        assert (settings.jwt_issuer, settings.jwt_audience) == ("https://issuer.example", "turnstone")
+        assert settings.jwt_jwks_url == "https://issuer.example/keys"
+
+
+def responses(**parameters: str) -> dict[str, Any]:
+    found: dict[str, Any] = template(**parameters).body["x-amazon-apigateway-gateway-responses"]
+    return found
+
+
+def headers(response: dict[str, Any]) -> dict[str, str]:
+    sent = response.get("responseParameters", {})
+    return {name.removeprefix("gatewayresponse.header."): value.strip("'") for name, value in sent.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("UNAUTHORIZED", Unauthenticated("Bearer")),
+        ("ACCESS_DENIED", Forbidden("")),
+        ("AUTHORIZER_FAILURE", StoreUnavailable("x")),
+        ("AUTHORIZER_CONFIGURATION_ERROR", StoreUnavailable("x")),
+        ("INTEGRATION_FAILURE", StoreUnavailable("x")),
+    ],
+)
+def test_the_gateway_refuses_as_the_functions_do(kind: str, error: Exception) -> None:
+    reply, response = error_reply(error, SHARED), responses()[kind]
+    assert response["statusCode"] == str(reply.status)
+    assert headers(response) == reply.headers
+    if kind == "UNAUTHORIZED":
+        assert json.loads(response["responseTemplates"]["application/json"]) == json.loads(reply.body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "sent"),
+    [
+        ("THROTTLED", "429", {"retry-after": "1"}),
+        ("INTEGRATION_TIMEOUT", "504", {"x-should-retry": "false"}),
+        ("REQUEST_TOO_LARGE", "413", {"x-should-retry": "false"}),
+        ("MISSING_AUTHENTICATION_TOKEN", "405", {"x-should-retry": "false"}),
+        ("DEFAULT_4XX", None, {}),
+        ("DEFAULT_5XX", None, {}),
+    ],
+)
+def test_the_gateway_answers_by_itself_with_what_clients_can_act_on(
+    kind: str, status: str, sent: dict[str, str]
+) -> None:
+    response = responses()[kind]
+    assert (response.get("statusCode"), headers(response)) == (status, sent)
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_whatever_the_gateway_says_is_in_the_envelope_of_either_api(auth: str) -> None:
+    for kind, response in responses(**AUTHS[auth]).items():
+        text = response["responseTemplates"]["application/json"]
+        # Source: the developer guide of API Gateway: messageString is the message with quotes around it
+        told = json.loads(text.replace("$context.error.messageString", '"Forbidden"'))
+        assert set(told) == {"detail", "code", "error"}, kind
+        status = int(response.get("statusCode") or {"DEFAULT_4XX": 400, "DEFAULT_5XX": 500}[kind])
+        assert told == json.loads(SHARED.refusal(status, told["detail"], ErrorCode(told["code"]))), kind
+        assert "$context" not in json.dumps(told)
+
+
+def test_a_request_that_is_not_signed_is_told_so_where_requests_are_signed() -> None:
+    assert responses(Auth="AWS_IAM")["MISSING_AUTHENTICATION_TOKEN"]["statusCode"] == "401"
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
+def test_functions_and_their_layer_are_of_one_kind(architecture: str) -> None:
+    made = template(Architecture=architecture)
+    ((layer, properties),) = made.of_type("AWS::Lambda::LayerVersion").items()
+    assert [architecture] == properties["CompatibleArchitectures"]
+    assert made.resources[layer]["Metadata"] == {"BuildMethod": "makefile", "BuildArchitecture": architecture}
+    assert f"build-{properties['LayerName']}:" in (ROOT / "shared" / "Makefile").read_text()
+    adapter = "LambdaAdapterLayerArm64:" if architecture == "arm64" else "LambdaAdapterLayerX86:"
+    for function in made.functions.values():
+        assert [architecture] == function["Architectures"]
+        assert function["Runtime"] == "python3.13"
+        assert local_path(function["Code"]) == "functions/"
+        assert layers(function)[0] == layer
+        assert all(adapter in added for added in layers(function)[1:])
+
+
+# ---- the Lambda Web Adapter
+
+
+def adapters(made: Template) -> set[str]:
+    return {layer for function in made.functions.values() for layer in layers(function)[1:]}
+
+
+@pytest.mark.parametrize(("architecture", "name"), [("x86_64", "X86"), ("arm64", "Arm64")])
+def test_one_version_of_the_adapter_is_taken_wherever_it_is_published(architecture: str, name: str) -> None:
+    made = template(Architecture=architecture, region="eu-west-3")
+    assert made.refusals() == []
+    assert adapters(made) == {f"arn:aws:lambda:eu-west-3:753240598075:layer:LambdaAdapterLayer{name}:30"}
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "cn-northwest-1", "me-south-1", "us-gov-east-1", "us-gov-west-1"])
+def test_where_the_adapter_is_not_published_one_must_be_named(region: str) -> None:
+    (told,) = template(region=region).refusals()
+    assert "name it in AdapterLayerArn, or set StreamingMode to buffered" in told
+    buffered = template(region=region, StreamingMode="buffered")
+    assert (buffered.refusals(), adapters(buffered)) == ([], set())
+    own = f"arn:aws:lambda:{region}:123456789012:layer:adapter:3"
+    named = template(region=region, AdapterLayerArn=own)
+    assert (named.refusals(), adapters(named)) == ([], {own})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_handler_is_there(mode: str) -> None:
+    for function in template(StreamingMode=mode).functions.values():
+        handler = function["Handler"]
+        if handler == "stream.sh":
+            assert os.access(EDGE / handler, os.X_OK)
+            continue
+        module, name = handler.rsplit(".", 1)
+        source = EDGE.joinpath(*module.split(".")).with_suffix(".py").read_text()
+        assert re.search(rf"^({name} =|{name}:|def {name}\()", source, re.MULTILINE), f"{handler} is not defined"
+
+
+def test_variables_that_are_written_out_are_texts() -> None:
+    for name, resource in template().expanded["Resources"].items():
+        if resource["Type"] == FUNCTION:
+            written = [value for value in variables(resource["Properties"]).values() if not isinstance(value, dict)]
+            assert all(isinstance(value, str) for value in written), name
+
+
+def test_every_setting_is_known_and_what_is_needed_is_set() -> None:
+    for name, function in template(ModelApiKeySecretArn=KEY_ARN).functions.items():
+        given = {key.removeprefix(PREFIX).lower() for key in variables(function) if key.startswith(PREFIX)}
+        kind = AuthorizerSettings if name == "Authorize" else LambdaSettings
+        assert given <= set(kind.model_fields)
+        assert {"table", "bucket", "state_machine_arn", "max_infer_iters"} <= given
+        asks_model = name in RUNNING_TURNS | ASKING_MODELS | {"Shields", "Tools"}
+        assert ("config" in given) == (variables(function).get("TURNSTONE_MODEL_URL") == "offline")
+        assert not asks_model or "config" in given
+        assert asks_model == (variables(function).get("TURNSTONE_MODEL_API_KEY_SECRET") == KEY_ARN)
+        assert (name in RUNNING_TURNS) == ({"context_tokens", "await_seconds"} <= given)
+        limits = {"summaries", "max_turn_tokens", "max_turn_seconds", "max_day_tokens"}
+        assert (name in RUNNING_TURNS) == (limits <= given)
+        assert (name in SENDING_JOBS) == ("jobs_queue_url" in given)
+        assert (name in OPENING_SESSIONS) == ("ephemeral_ttl_s" in given)
+        assert (name == "Inference") == ("stored_completion_ttl_s" in given)
+
+
+def test_jobs_are_given_again_only_when_their_function_is_done_and_not_forever() -> None:
+    made = template(CleanUpConcurrency="40")
+    queue, function = made.resources["Jobs"]["Properties"], made.functions["CleanUp"]
+    ((_, source),) = made.of_type("AWS::Lambda::EventSourceMapping").items()
+    assert queue["VisibilityTimeout"] >= 6 * function["Timeout"]
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["EventSourceArn"] == {"Fn::GetAtt": ["Jobs", "Arn"]}
+    assert source["FunctionName"] == {"Ref": "CleanUp"}
+    assert source["ScalingConfig"] == {"MaximumConcurrency": "40"}, "or a backlog takes every function of the account"
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {"Fn::GetAtt": ["FailedJobs", "Arn"]}
+    assert function["RecursiveLoop"] == "Allow"
+
+
+def test_a_sweep_that_fails_is_not_tried_again_but_made_at_the_next_time() -> None:
+    made = template()
+    ((_, rule),) = made.of_type("AWS::Events::Rule").items()
+    assert rule["ScheduleExpression"] == "rate(5 minutes)"
+    assert [target["Arn"] for target in rule["Targets"]] == [{"Fn::GetAtt": ["Sweeper", "Arn"]}]
+    ((_, config),) = made.of_type("AWS::Lambda::EventInvokeConfig").items()
+    assert config["FunctionName"] == {"Ref": "Sweeper"}
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, 300)
+
+
+# ---- parameters
+
+
+@pytest.mark.parametrize(
+    ("given", "is_taken"),
+    [
+        ({"JwtTenantClaim": "org"}, True),
+        ({"JwtTenant": "acme"}, True),
+        ({"JwtTenant": "acme", "JwtClaims": "principal=sub,roles=groups"}, True),
+        ({}, False),
+        ({"JwtTenant": "acme", "JwtTenantClaim": "org"}, False),
+        ({"JwtTenant": "acme", "JwtClaims": "tenant=org"}, False),
+        ({"JwtTenant": "acme", "JwtClaims": "principal=sub, tenant = org"}, False),
+        ({"JwtTenantClaim": "org,roles=groups"}, False),
+    ],
+)
+def test_tokens_name_their_tenant_in_one_way(given: dict[str, str], is_taken: bool) -> None:
+    """Another would deploy, and its authorizer refuse every caller with 503."""
+    jwt = {name: value for name, value in AUTHS["jwt"].items() if name != "JwtTenantClaim"}
+    assert (template(**jwt, **given).refusals() == []) == is_taken
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+def test_what_the_tests_deploy_with_is_taken(auth: str) -> None:
+    assert template(**AUTHS[auth]).refusals() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("AwaitSeconds", "30000000", "31536000"),  # an execution lives for a year at most
+        ("CleanUpConcurrency", "2", "1"),
+        ("AdapterLayerArn", "arn:aws:lambda:eu-west-1:123456789012:layer:x:1", "x"),
+        ("ModelUrl", "https://host/v1", "ftp://host"),
+    ],
+)
+def test_a_parameter_takes_what_can_work(name: str, taken: str, refused: str) -> None:
+    assert template(**{name: taken}).refusals() == []
+    assert template(**{name: refused}).refusals() == [name]
+
+
+def test_the_throttle_says_that_it_is_one_of_each_method() -> None:
+    made = template(RequestsPerSecond="7", RequestBurst="9")
+    ((_, stage),) = made.of_type("AWS::ApiGateway::Stage").items()
+    (settings,) = stage["MethodSettings"]
+    assert (settings["ResourcePath"], settings["HttpMethod"]) == ("/*", "*")
+    assert (settings["ThrottlingRateLimit"], settings["ThrottlingBurstLimit"]) == ("7", "9")
+    for name in ("RequestsPerSecond", "RequestBurst"):
+        assert "each method" in made.declared_parameters[name]["Description"]
+
+
+def test_a_model_must_be_named() -> None:
+    made = template()
+    declared = made.declared_parameters["ModelUrl"]
+    assert "Default" not in declared
+    accepted = re.compile(declared["AllowedPattern"])
+    assert all(accepted.search(url) for url in ("", "offline", "http://model", "https://host/v1"))
+    assert not any(accepted.search(url) for url in ("https://", "Offline", "ftp://host", "https://host /v1"))
+    assert template(ModelUrl="").refusals() == ["ModelUrl or ModelsParameter must be named"]
+    assert template(ModelUrl="", ModelsParameter="/m").refusals() == []
+
+
+def test_defaults_of_the_template_are_those_of_the_settings() -> None:
+    made = template()
+    named = {
+        "ContextTokens": "context_tokens",
+        "AwaitSeconds": "await_seconds",
+        "EphemeralTtlSeconds": "ephemeral_ttl_s",
+        "StoredCompletionTtlSeconds": "stored_completion_ttl_s",
+    }
+    for parameter, field in named.items():
+        assert LambdaSettings.model_fields[field].default == made.parameters[parameter]
+
+
+def test_the_table_is_the_one_the_store_is_tested_with() -> None:
+    ((_, table),) = template().of_type("AWS::DynamoDB::Table").items()
+    assert {**table, **TABLE} == table
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["SSESpecification"] == {"SSEEnabled": True}
+    assert table["DeletionProtectionEnabled"] is True
+
+
+def test_the_bucket_is_private() -> None:
+    made = template()
+    ((_, bucket),) = made.of_type("AWS::S3::Bucket").items()
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    ((_, policy),) = made.of_type("AWS::S3::BucketPolicy").items()
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_what_is_kept_outlives_the_stack() -> None:
+    for resource in template().resources.values():
+        if resource["Type"] in ("AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"):
+            assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == ("Retain", "Retain")
+
+
+def test_the_machine_is_given_what_its_definition_asks_for() -> None:
+    made = template()
+    ((name, machine),) = made.of_type("AWS::StepFunctions::StateMachine").items()
+    definition = (ROOT / local_path(machine["DefinitionS3Location"])).read_text()
+    assert set(re.findall(r"\$\{(\w+)\}", definition)) == set(machine["DefinitionSubstitutions"])
+    assert machine["DefinitionSubstitutions"]["RunTurnFunctionArn"] == {"Fn::GetAtt": ["RunTurn", "Arn"]}
+    assert machine["DefinitionSubstitutions"]["TableName"] == {"Ref": "Table"}
+    assert machine["StateMachineType"] == "STANDARD"
+    assert machine["LoggingConfiguration"]["IncludeExecutionData"] is False
+    arn = variables(made.functions["RunTurn"])["TURNSTONE_STATE_MACHINE_ARN"]
+    assert arn.endswith(f":stateMachine:{machine['StateMachineName']}")
+    assert made.outputs["StateMachineArn"]["Value"] == {"Ref": name}
+
+
+def test_a_stage_is_deployed_anew_when_only_a_parameter_changes() -> None:
+    """The transform names a deployment by what it deploys; `AlwaysDeploy` has it name each anew."""
+    assert load_source(ROOT / "template.yaml")["Resources"]["Api"]["Properties"]["AlwaysDeploy"] is True

@@ -1,0 +1,307 @@
+"""How BedrockInference fails: what it says, what it repeats, what cuts it, and what it keeps to itself.
+
+Covers: adapters/models/bedrock/bedrock, adapters/aws/bedrock_errors
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from tests.fakes.models import bedrock_frames as frames
+from tests.fakes.models.bedrock_server import BedrockServer
+from tests.fakes.models.openai_answers import Answer, BreakOff, HangUp, HttpAnswer, Item, Pause
+from tests.fakes.web.certificates import loopback_tls
+from tests.support.models.bedrock_client import KEY, QUESTION, SECRET, Asking, asking, request
+from tests.support.models.model_client import LateStop, texts_of
+from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions
+from turnstone.domain.agents.agents import SamplingParams
+from turnstone.domain.errors import InvalidRequest, ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.tools.tools import ToolDef
+from turnstone.domain.values.stopping import StopSignal
+
+__all__ = ["asking"]
+SILENCE_S = 20
+AT_ONCE_S = 5
+OK = frames.text_answer("ok")
+SAID = (frames.START, frames.text("a")[0])
+
+
+@pytest.fixture(autouse=True)
+def no_credentials_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def test_a_request_that_bedrock_calls_invalid_is_told_from_its_other_failures(asking: Asking) -> None:
+    for code, kind in (("ValidationException", ModelRefused), ("AccessDeniedException", ModelFailed)):
+        with BedrockServer([frames.refusal(400, code, "no")]) as server, pytest.raises(ModelFailed) as caught:
+            asking.asked(server)
+        assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            frames.refusal(400, "ValidationException", "too long"),
+            r"refused or failed \(ValidationException\): too long",
+        ),
+        (
+            frames.refusal(403, "AccessDeniedException", "no"),
+            r"does not let this server use model 'eu\.anthropic.*: no",
+        ),
+        (frames.refusal(403, "UnrecognizedClientException", "no"), "check its credentials, rights and access"),
+        (frames.refusal(404, "ResourceNotFoundException", "no"), r"not found: Bedrock in eu-central-1"),
+        (frames.refusal(424, "ModelErrorException", "oh"), r"\(ModelErrorException\): oh"),
+        (HttpAnswer(400, b"plain\n  text"), r"refused or failed \(400\): plain text$"),
+        (HttpAnswer(400, b""), r"refused or failed \(400\)"),
+        (HttpAnswer(200, b"<html>it works</html>"), r"can't talk to Bedrock.*\(ChecksumMismatch\)"),
+        ((*SAID, frames.exception("modelStreamErrorException", "oh")), r"while it answered: .*Exception\): oh"),
+        ((*SAID, frames.exception("throttlingException", "busy")), "while it answered: .*takes no more requests"),
+        ((*SAID, frames.exception("validationException", "no")), r"while it answered: .*\(ValidationException\): no"),
+        ((*SAID, frames.BROKEN_FRAME), r"broke off \(ChecksumMismatch\)"),
+        (SAID, "broke off before its end"),
+        ((), "broke off before its end"),
+        ((*SAID, BreakOff()), "broke off"),
+        ((*SAID, frames.ending()[1]), "broke off before its end"),
+        ((frames.START, *frames.ending("malformed_tool_use")), r"can't be read \(malformed_tool_use\)"),
+        ((frames.START, *frames.ending("guardrail_intervened")), r"withheld the answer \(guardrail_intervened\)"),
+    ],
+)
+def test_a_failure_says_what_happened_and_is_not_repeated(asking: Asking, answer: Answer, said: str) -> None:
+    with BedrockServer([answer, OK]) as server, pytest.raises(ModelFailed, match=said):
+        asking.asked(server)
+    assert len(server.requests) == 1
+
+
+AT_THE_DOOR = (
+    frames.refusal(429, "ThrottlingException", "busy"),
+    frames.refusal(429, "ModelNotReadyException", "soon"),
+    frames.refusal(500, "InternalServerException", "oh"),
+    frames.refusal(503, "ServiceUnavailableException", "later"),
+    HttpAnswer(502, b"<html>"),
+    HangUp(),
+)
+IN_THE_STREAM = (
+    (frames.exception("throttlingException", "busy"),),
+    (frames.START, frames.exception("serviceUnavailableException", "later")),
+    (frames.exception("modelStreamErrorException", "oh"),),
+)
+
+
+def test_a_broken_stream_is_told_with_its_cause(asking: Asking) -> None:
+    with BedrockServer([(*SAID, frames.BROKEN_FRAME)]) as server, pytest.raises(ModelFailed) as caught:
+        asking.asked(server)
+    assert type(caught.value.__cause__).__name__ == "ChecksumMismatch"
+
+
+@pytest.mark.parametrize(
+    ("busy", "is_streaming"),
+    [*((busy, True) for busy in (*AT_THE_DOOR, *IN_THE_STREAM)), *((busy, False) for busy in AT_THE_DOOR)],
+)
+def test_what_may_pass_is_asked_again_at_most_twice_before_the_answer_began(
+    asking: Asking, busy: Any, is_streaming: bool
+) -> None:
+    options = BedrockOptions(is_streaming=is_streaming)
+    fine = OK if is_streaming else frames.whole_answer([{"text": "ok"}])
+    with BedrockServer([busy, busy, fine]) as server:
+        assert texts_of(asking.asked(server, options=options)) == ["ok"]
+    with BedrockServer([busy, busy, busy, fine]) as server, pytest.raises(ModelFailed) as caught:
+        asking.asked(server, options=options)
+    assert len(server.requests) == 3
+    assert caught.value.is_outage
+
+
+def test_a_short_wait_that_is_asked_for_is_waited_and_a_long_one_is_not(asking: Asking) -> None:
+    short, long = (frames.refusal(429, "ThrottlingException", "busy", {"Retry-After": wait}) for wait in ("1", "60"))
+    with BedrockServer([short, OK]) as server:
+        started = time.monotonic()
+        assert texts_of(asking.asked(server)) == ["ok"]
+        assert time.monotonic() - started >= 1
+    with BedrockServer([long, OK]) as server, pytest.raises(ModelFailed, match="no more requests"):
+        asking.asked(server)
+    assert len(server.requests) == 1
+
+
+def test_a_bedrock_that_is_not_there_is_looked_for_in_its_region(asking: Asking) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(ModelFailed, match="can't connect to Bedrock in eu-central-1") as caught:
+        list(asking.inference(url).stream(request()))
+    assert caught.value.is_outage
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ((Pause(5),), "did not answer in time"),
+        ((frames.START, Pause(5)), "did not answer in time"),
+        ((*SAID, Pause(5)), "fell silent while it answered"),
+        (frames.refusal(408, "ModelTimeoutException", "slow"), r"did not answer in time \(ModelTimeoutException\)"),
+    ],
+)
+def test_silence_before_and_within_an_answer_is_a_timeout_and_not_repeated(
+    asking: Asking, items: Any, said: str
+) -> None:
+    with BedrockServer([items, OK]) as server, pytest.raises(ModelTimedOut, match=said):
+        list(asking.inference(server.url, timeout_s=0.2).stream(request()))
+    assert len(server.requests) == 1
+
+
+def test_without_credentials_nothing_is_sent(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with BedrockServer([OK]) as server, pytest.raises(ModelFailed, match="no AWS credentials"):
+        asking.asked(server)
+    assert not server.requests
+
+
+def test_what_converse_does_not_offer_is_refused_before_anything_is_sent(asking: Asking) -> None:
+    with BedrockServer([OK]) as server, pytest.raises(InvalidRequest, match="repetition_penalty"):
+        asking.asked(server, request(sampling=SamplingParams(repetition_penalty=1.1)))
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda echo: frames.refusal(400, "ValidationException", "x" * 490 + echo),
+        lambda echo: HttpAnswer(500, echo.encode()),
+        lambda echo: (*SAID, frames.exception("validationException", echo)),
+    ],
+)
+def test_neither_credentials_nor_a_message_nor_an_account_gets_into_an_error_or_a_log(
+    asking: Asking, wrap: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    context = "a context just as private"
+    role = "arn:aws:sts::123456789012:assumed-role/secret-role/x"
+    echo = f"{role} asks {QUESTION.content} and {context} in arn:aws:bedrock:eu-central-1:123456789012:model/y"
+    with BedrockServer([wrap(echo)] * 3) as server, pytest.raises(ModelFailed) as caught:
+        asking.asked(server, request(QUESTION, UserMessage(content="hi", context=context)))
+    error: BaseException | None = caught.value
+    told = caplog.text
+    while error is not None:
+        told += repr(error)
+        error = error.__cause__ or error.__context__
+    secrets = (KEY, SECRET, "question that", context, "secret-role", "123456789012")
+    assert not [secret for secret in secrets if secret in told]
+
+
+def test_a_question_that_botocore_refuses_is_not_repeated_in_the_error(asking: Asking) -> None:
+    asked = request(tools=(ToolDef(name="f"),))
+    with BedrockServer([OK]) as server, pytest.raises(ModelFailed, match="check the model's id") as caught:
+        asking.asked(server, request(**{**{"model": ""}, "tools": asked.tools}))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+# ---- the stop signal
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (Pause(SILENCE_S), *OK),
+        (frames.START, Pause(SILENCE_S), *OK[1:]),
+        (*SAID, Pause(SILENCE_S), *frames.ending()),
+    ],
+    ids=["before its answer", "after the word that it comes", "within its answer"],
+)
+@pytest.mark.parametrize("is_streaming", [True, False])
+def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_again(
+    asking: Asking, answer: tuple[Item, ...], is_streaming: bool
+) -> None:
+    assert_the_signal_frees(asking, answer, is_streaming=is_streaming)
+
+
+def test_over_tls_too_an_answer_is_heard_and_who_waits_is_freed(
+    asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls, trusted = loopback_tls(tmp_path)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(trusted))
+    server = BedrockServer([OK, OK])
+    server.tls = tls
+    with server:
+        inference = asking.inference(server.url)
+        assert [texts_of(list(inference.stream(request()))) for _ in range(2)] == [["ok"]] * 2
+    assert server.connections == 1
+    assert_the_signal_frees(asking, (*SAID, Pause(SILENCE_S), *frames.ending()), is_streaming=True, tls=tls)
+
+
+def assert_the_signal_frees(
+    asking: Asking, answer: tuple[Item, ...], *, is_streaming: bool, tls: ssl.SSLContext | None = None
+) -> None:
+    stop = StopSignal()
+    asked, failed = Event(), Event()
+
+    def reply(_: object) -> tuple[Item, ...]:
+        asked.set()
+        return answer
+
+    server = BedrockServer(reply)
+    server.tls = tls
+    with server:
+        inference = asking.inference(server.url, BedrockOptions(is_streaming=is_streaming), timeout_s=SILENCE_S)
+
+        def ask() -> None:
+            with pytest.raises(ModelFailed):
+                list(inference.stream(request(stop=stop)))
+            failed.set()
+
+        waiting = Thread(target=ask)
+        waiting.start()
+        assert asked.wait(AT_ONCE_S)
+        assert not failed.wait(0.3)
+        stop.set()
+        assert failed.wait(AT_ONCE_S)
+        waiting.join()
+        assert len(server.requests) == server.connections == 1
+
+
+def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnstone.adapters.models.bedrock.bedrock.FIRST_BACKOFF_S", 8.0)
+    stop = LateStop()
+
+    def reply(_: object) -> HttpAnswer:
+        stop.give_soon()
+        return frames.refusal(429, "ThrottlingException", "busy")
+
+    with BedrockServer(reply) as server, pytest.raises(ModelBusy):
+        list(asking.inference(server.url).stream(request(stop=stop.signal)))
+    assert stop.since_s < 2
+    assert len(server.requests) == 1
+
+
+def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there(asking: Asking) -> None:
+    stop = StopSignal()
+    stop.set()
+    with BedrockServer([(Pause(SILENCE_S), *OK)]) as server:
+        began = time.monotonic()
+        with pytest.raises(ModelFailed):
+            list(asking.inference(server.url, timeout_s=SILENCE_S).stream(request(stop=stop)))
+        assert time.monotonic() - began < AT_ONCE_S
+        while not server.connections or server.open_connections:  # it sees the line only after it was cut
+            assert time.monotonic() - began < AT_ONCE_S
+            time.sleep(0.01)
+
+
+def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question(asking: Asking) -> None:
+    stop = StopSignal()
+    with BedrockServer([OK, OK]) as server:
+        inference = asking.inference(server.url)
+        list(inference.stream(request(stop=stop)))
+        stop.set()
+        assert texts_of(list(inference.stream(request(stop=StopSignal())))) == ["ok"]
+    assert server.connections == 1

@@ -1,0 +1,115 @@
+"""A model server that is slow to take a request, or that never stops answering.
+
+Covers: adapters/outgoing/connections, adapters/models/openai/openai_compatible
+"""
+
+import socket
+import time
+from threading import Event, Thread
+
+import pytest
+
+from tests.fakes.models.openai_answers import HttpAnswer, Item, Pause, ending, text_answer, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.models.model_client import LateStop
+from turnstone.adapters.models.openai import openai_compatible
+from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
+from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, PatientHTTPConnection
+from turnstone.domain.errors import ModelBusy, ModelFailed
+from turnstone.domain.messages.messages import UserMessage
+from turnstone.domain.models.requests import InferenceRequest
+from turnstone.domain.values.stopping import StopSignal
+
+
+def test_a_request_may_take_longer_to_send_than_to_connect() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        connection = PatientHTTPConnection("127.0.0.1", listening.getsockname()[1], timeout=1)
+        connection.connect()
+        assert connection.sock.gettimeout() == SEND_TIMEOUT_S
+        connection.sock.settimeout(1)
+        connection.putrequest("POST", "/")
+        assert connection.sock.gettimeout() == SEND_TIMEOUT_S
+        connection.close()
+
+
+def test_an_answer_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_compatible, "MAX_ANSWER_BYTES", 100_000)
+    with ModelServer([[text_chunk("word ") for _ in range(5_000)]]) as server:
+        inference = OpenAICompatibleInference(server.url, None)
+        asked = InferenceRequest(model="m", messages=(UserMessage(content="hello"),))
+        with pytest.raises(ModelFailed, match="without end"):
+            list(inference.stream(asked))
+
+
+SILENCE_S = 20
+AT_ONCE_S = 5
+
+
+def question(stop: StopSignal) -> InferenceRequest:
+    return InferenceRequest(model="m", messages=(UserMessage(content="hello"),), stop=stop)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [(Pause(SILENCE_S), *text_answer("late")), (text_chunk("a word"), Pause(SILENCE_S), *ending("stop"))],
+    ids=["before its answer", "within its answer"],
+)
+def test_who_waits_for_a_silent_model_is_freed_by_the_signal_and_does_not_ask_again(answer: tuple[Item, ...]) -> None:
+    stop = StopSignal()
+    asked, failed = Event(), Event()
+
+    def reply(_: object) -> tuple[Item, ...]:
+        asked.set()
+        return answer
+
+    with ModelServer(reply) as server:
+        inference = OpenAICompatibleInference(server.url, None)
+
+        def ask() -> None:
+            with pytest.raises(ModelFailed):
+                list(inference.stream(question(stop)))
+            failed.set()
+
+        waiting = Thread(target=ask)
+        waiting.start()
+        assert asked.wait(AT_ONCE_S)
+        assert not failed.wait(0.3)
+        stop.set()
+        assert failed.wait(AT_ONCE_S)
+        waiting.join()
+        assert len(server.requests) == 1
+
+
+def test_the_signal_ends_the_wait_for_a_busy_model_which_is_not_asked_again() -> None:
+    stop = LateStop()
+
+    def reply(_: object) -> HttpAnswer:
+        stop.give_soon()
+        return HttpAnswer(429, {"error": "busy"}, {"Retry-After": "4"})
+
+    with ModelServer(reply) as server, pytest.raises(ModelBusy):
+        list(OpenAICompatibleInference(server.url, None).stream(question(stop.signal)))
+    assert stop.since_s < 2
+    assert len(server.requests) == 1
+
+
+def test_a_signal_that_was_given_before_the_question_cuts_the_line_when_it_is_there() -> None:
+    stop = StopSignal()
+    stop.set()
+    with ModelServer([(Pause(SILENCE_S), *text_answer("late"))]) as server:
+        began = time.monotonic()
+        with pytest.raises(ModelFailed):
+            list(OpenAICompatibleInference(server.url, None).stream(question(stop)))
+        assert time.monotonic() - began < AT_ONCE_S
+        while not server.connections or server.open_connections:  # it sees the line only after it was cut
+            assert time.monotonic() - began < AT_ONCE_S
+            time.sleep(0.01)
+
+
+def test_a_signal_after_the_answer_leaves_the_kept_line_to_the_next_question() -> None:
+    stop = StopSignal()
+    with ModelServer([text_answer("one"), text_answer("two")]) as server:
+        inference = OpenAICompatibleInference(server.url, None)
+        list(inference.stream(question(stop)))
+        stop.set()
+        assert [type(item).__name__ for item in inference.stream(question(StopSignal()))] == ["TextChunk", "Inferred"]

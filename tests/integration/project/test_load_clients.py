@@ -1,0 +1,120 @@
+"""The clients that benchmarks load servers with: each request is answered, checked and timed, and failures are told.
+
+Covers: tests/benchmarks/clients
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks.clients import Asked, Failed, Operation, ask
+from tests.benchmarks.http_client import encoded
+from tests.benchmarks.mixed_load import MODEL, failures_in, memory_figure, memory_in_turns, mixture, talks
+from tests.benchmarks.operations_asked import Sizes
+from tests.benchmarks.our_history import our_place
+from tests.benchmarks.processes import model_server, turnstone
+from tests.fakes.models.openai_answers import HangUp, text_answer
+from tests.fakes.models.openai_server import ModelServer
+
+LONG_S = 60.0
+FEW = Sizes(agents=30, listed=2, fresh=0, after_some=8, after_many=0)
+OF_EACH_KIND = 11
+MODELS = encoded("GET", "/v1/models")
+QUESTION = {"model": "instant", "stream": True, "messages": [{"role": "user", "content": "Are you there?"}]}
+CHAT = encoded("POST", "/v1/chat/completions", QUESTION)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+def expecting(request: bytes, sign: bytes) -> Operation:
+    if sign not in (yield request):
+        raise Failed("something else")
+
+
+def test_every_operation_is_done_once_over_as_many_connections_as_there_are_clients(server: ModelServer) -> None:
+    asked = ask(server.port, (expecting(MODELS, b"instant") for _ in range(20)), 3, LONG_S)
+    assert (len(asked.times_s), asked.failures, server.connections) == (20, [], 3)
+    assert 0 < min(asked.times_s) <= max(asked.times_s) <= asked.took_s
+    assert 0 < asked.own_cpu_s
+
+
+def test_a_stream_is_heard_to_its_end(server: ModelServer) -> None:
+    asked = ask(server.port, (expecting(CHAT, b"data: [DONE]\n\n") for _ in range(5)), 2, LONG_S)
+    assert (len(asked.times_s), asked.failures) == (5, [])
+
+
+def test_an_operation_is_sent_the_answer_to_each_of_its_requests(server: ModelServer) -> None:
+    seen: list[bytes] = []
+
+    def both() -> Operation:
+        seen.append((yield MODELS))
+        seen.append((yield CHAT))
+
+    asked = ask(server.port, iter([both()]), 1, LONG_S)
+    assert len(asked.times_s) == 1
+    assert [b'"list"' in seen[0], b"[DONE]" in seen[1]] == [True, True]
+
+
+def test_what_is_refused_or_answered_otherwise_is_told_and_not_timed(server: ModelServer) -> None:
+    operations = [
+        expecting(encoded("GET", "/v1/nothing"), b""),
+        expecting(MODELS, b"something"),
+        expecting(MODELS, b"instant"),
+    ]
+    asked = ask(server.port, iter(operations), 1, LONG_S)
+    assert [failure[:14] for failure in asked.failures] == ["404: b'{\"error", "something else"]
+    assert (len(asked.times_s), server.connections) == (1, 1)
+
+
+def test_a_client_that_is_hung_up_on_connects_again() -> None:
+    with ModelServer([HangUp(), text_answer("ok")]) as server:
+        asked = ask(server.port, (expecting(CHAT, b"[DONE]") for _ in range(2)), 1, LONG_S)
+        assert server.connections == 2
+    assert (asked.failures, len(asked.times_s)) == (["ConnectionResetError('the server hung up')"], 1)
+
+
+def test_nothing_begins_once_the_time_is_over_and_what_has_begun_is_ended(server: ModelServer) -> None:
+    asked = ask(server.port, (expecting(MODELS, b"instant") for _ in range(20)), 3, 0.0)
+    assert (len(asked.times_s), asked.failures) == (3, [])
+
+
+def test_asking_on_adds_up() -> None:
+    asked = Asked([1.0], 2.0, 0.5, ["a"])
+    asked.add(Asked([3.0], 4.0, 0.25, ["b"]))
+    assert asked == Asked([1.0, 3.0], 6.0, 0.75, ["a", "b"])
+
+
+def test_everything_at_once_fails_nowhere(tmp_path: Path) -> None:
+    times: dict[str, list[float]] = defaultdict(list)
+    with model_server(MODEL) as model, turnstone(tmp_path, model.port) as server:
+        place = our_place(server, tmp_path, MODEL, FEW)
+        asked = ask(server.port, islice(mixture(place, times), 2 * OF_EACH_KIND), 4, LONG_S)
+        asked.add(ask(server.port, islice(talks(place, times), 2), 2, LONG_S))
+        figures = {figure.name: figure for figure in memory_in_turns(server, place, 2, 0.5)}
+    assert (asked.failures, len(asked.times_s)) == ([], 2 * OF_EACH_KIND + 2)
+    assert {name: len(taken_s) for name, taken_s in times.items()} == {
+        "get agent": 6,
+        "list of agents": 2,
+        "list of sessions": 2,
+        "get session with 100 turns": 2,
+        "create agent": 2,
+        "create session": 8,
+        "turn": 16 + 2 * 10,
+        "turn with 100 deltas": 8,
+        "turn with a client's tool, resumed": 8,
+        "get session with 4 turns": 8,
+    }
+    assert figures["turns: failures"].measured == 0
+    assert figures["turns: memory, end to warm-up"].measured == pytest.approx(1, abs=0.5)
+
+
+def test_a_request_that_fails_or_memory_that_grows_fails_the_run() -> None:
+    assert [failures_in("load", Asked(failures=["404"] * many)).has_failed for many in (0, 1)] == [False, True]
+    assert [memory_figure(100, [150, end]).has_failed for end in (110, 111)] == [False, True]

@@ -1,0 +1,552 @@
+"""Turns that go on elsewhere: who waits here hears how they end, and who waits there with a token is woken.
+
+Covers: services/streams/following, services/turns/reading
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+import turnstone.bootstrap.core
+from tests.fakes.models.scripted import Reply, Says, call
+from tests.support.engine.harness import (
+    LEASE_S,
+    Gate,
+    Harness,
+    Held,
+    ProcessDied,
+    answer,
+    attempt,
+    client_tool,
+    eventually,
+    opens_turn,
+    outline,
+    resumes_turn,
+    serving,
+)
+from turnstone.adapters.aws.step_functions import StepFunctionsSupervisor
+from turnstone.bootstrap.core import Core
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.errors import Conflict, ModelFailed, StoreUnavailable, TurnstoneError
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.events import TurnFailed
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.ports.records import AttributeIs, Delete, Put, RevIs, Update
+from turnstone.services.access.access import AccessRules
+from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
+from turnstone.services.streams.following import Following
+from turnstone.services.turns.reading import TurnReader
+from turnstone.store.layout.keys import session_key, turn_key, turn_key_of
+
+Serve = Callable[..., Harness]
+ROLL = call("roll", "r")
+LOOK = call("look", "l")
+DICE = {"dice": {"roll": lambda arguments: "4"}}
+EVERY_S = 0.02
+LONG = timedelta(seconds=600)
+SOME_LOOKS_S = 5 * EVERY_S
+FIRST = attempt("a request")
+AGAIN = FIRST.model_copy(update={"is_retry": True})
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Make servers that do their work as Lambdas do it, over one database."""
+    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
+    for make in serving(tmp_path):
+
+        def make_on_lambda(*arguments: Any, make: Serve = make, **settings: Any) -> Harness:
+            return on_lambda(make(*arguments, **settings))
+
+        yield make_on_lambda
+
+
+def on_lambda(server: Harness) -> Harness:
+    server.core = Core(server.core._ports, server.core._settings, is_on_lambda=True).load()
+    server.turns, server.reader = server.core.turns, server.core.reader
+    return server
+
+
+def another(server: Harness, *script: Any) -> Harness:
+    return on_lambda(server.another(script, DICE))
+
+
+def opened(server: Harness) -> SessionRef:
+    return server.session(toolgroups=["dice"], client_tools=[client_tool()])
+
+
+def unavailable() -> None:
+    raise StoreUnavailable("not now")
+
+
+def following(server: Harness) -> Following:
+    follow: Any = server.core._runner_deps.follow
+    found: Following = follow.__self__
+    return found
+
+
+def looks(server: Harness) -> int:
+    return len(server.store.calls)
+
+
+def running_and_joined(serve: Serve, thinking: Gate, *script: Any) -> tuple[Harness, Harness, TurnBroadcast]:
+    """Return the process that runs a turn, another, and what the turn's client hears there since it tried again."""
+    server = serve([*script, thinking], DICE)
+    ref = opened(server)
+    server.start(ref, by=FIRST)
+    thinking.wait()
+    second = another(server)
+    return server, second, second.start(ref, by=AGAIN)
+
+
+# ---- who waits here
+
+
+ENDINGS: dict[str, tuple[Reply, str]] = {
+    "completed": ("done", "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"),
+    "waiting": (LOOK, "start S:infer P C:infer S:tool P C:tool S:infer P C:infer awaiting"),
+    "failed": (Says(error=ModelFailed("broken")), "start S:infer P C:infer S:tool P C:tool failed:model_failed"),
+    "crashed": (Says(error=RuntimeError("a bug")), "start S:infer P C:infer S:tool P C:tool failed:internal"),
+}
+
+
+@pytest.mark.parametrize(("reply", "heard"), ENDINGS.values(), ids=ENDINGS)
+def test_who_joins_a_turn_that_runs_elsewhere_hears_how_it_ends_there(serve: Serve, reply: Reply, heard: str) -> None:
+    thinking = Held(reply)
+    server, second, joined = running_and_joined(serve, thinking, ROLL)
+    time.sleep(SOME_LOOKS_S)
+    assert (joined.events, joined.is_over) == ([], False)
+    thinking.open()
+    assert outline(second.hear(joined)) == heard
+    assert second.core.broadcasts.find(joined.ref) is None
+    server.settle()
+
+
+@pytest.mark.parametrize("missing", ["session", "turn"])
+def test_who_joins_a_turn_that_is_removed_hears_that_it_is_gone(serve: Serve, missing: str) -> None:
+    thinking = Held("late")
+    server, second, joined = running_and_joined(serve, thinking)
+    key = session_key(joined.ref) if missing == "session" else turn_key(joined.ref, joined.ref.turn_id)
+    server.records.write([Delete(key)])
+    assert outline(second.hear(joined)) == "failed:gone"
+    assert "not found" in joined.events[-1].failure.message  # type: ignore[union-attr]
+    thinking.open()
+    server.settle()
+
+
+@pytest.mark.parametrize(
+    ("reply", "heard"), [("done", "complete"), (call("look", "l2"), "awaiting")], ids=["ends", "waits again"]
+)
+def test_who_repeats_a_resume_hears_how_the_turn_goes_on_elsewhere(serve: Serve, reply: Reply, heard: str) -> None:
+    thinking = Held(reply)
+    server = serve([LOOK, thinking], DICE)
+    turn = server.paused(opened(server))
+    server.resume(turn, answer("l"), by=FIRST)
+    thinking.wait()
+    second = another(server)
+    joined = second.resume(turn, answer("l"), by=AGAIN)
+    thinking.open()
+    assert outline(second.hear(joined)).endswith(heard)
+    assert len(server.state(turn).turn.steps) == 3
+    server.settle()
+
+
+def test_while_the_store_is_unavailable_the_turn_is_looked_at_again(serve: Serve) -> None:
+    thinking = Held("done")
+    server, second, joined = running_and_joined(serve, thinking)
+    failures: list[int] = []
+
+    def fail() -> None:
+        failures.append(1)
+        unavailable()
+
+    second.store.before(lambda made: made.verb == "gather", fail, times=3)
+    thinking.open()
+    assert outline(second.hear(joined)).endswith("complete")
+    assert len(failures) == 3
+    server.settle()
+
+
+def test_who_joined_a_turn_that_nobody_understands_any_more_hears_so_and_others_how_theirs_ends(serve: Serve) -> None:
+    gates = [Held("late"), Held("done")]
+    server = serve([gates[0]], DICE)
+    runner, second = another(server, gates[1]), another(server)
+    joined = []
+    for process, thinking, by in zip((server, runner), gates, (FIRST, attempt("another request")), strict=True):
+        ref = opened(server)
+        process.start(ref, by=by)
+        thinking.wait()
+        joined.append(second.start(ref, by=by.model_copy(update={"is_retry": True})))
+    broken, whole = joined
+    server.records.write([Put(turn_key_of(broken.ref), b"broken", {"status": "in_progress"})])
+    assert outline(second.hear(broken)) == "failed:internal"
+    assert second.core.broadcasts.find(broken.ref) is None
+    gates[1].open()
+    assert outline(second.hear(whole)).endswith("complete")
+    eventually(lambda: not following(second)._is_looking)
+    gates[0].open()
+    server.settle()
+    runner.settle()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_look_that_fails_is_the_last_one_whether_or_not_that_can_be_told(serve: Serve, is_told: bool) -> None:
+    ref = TurnRef(tenant="t", agent_id="a", session_id="s", turn_id="t1")
+    looked: list[int] = []
+    told: list[TurnFailed] = []
+
+    def look() -> bool:
+        looked.append(1)
+        raise ValueError("a record that nobody understands")
+
+    def end(event: TurnFailed) -> None:
+        told.append(event)
+        if not is_told:
+            raise ValueError("nobody there")
+
+    followed = Following(serve().core.turn_store, Broadcasts(), EVERY_S)
+    followed.look(ref, look, end)
+    eventually(lambda: not followed._is_looking)
+    assert len(looked) == 1
+    assert [(event.turn_id, event.failure.kind) for event in told] == [("t1", "internal")]
+    assert "read it to see how it continues" in told[0].failure.message
+
+
+def test_nobody_looks_when_nobody_waits_any_more(serve: Serve) -> None:
+    thinking = Held("done")
+    server, second, joined = running_and_joined(serve, thinking)
+    eventually(lambda: looks(second) > 3)
+    second.turns.hand_over(joined.ref)
+    eventually(lambda: not following(second)._is_looking)
+    made = looks(second)
+    time.sleep(SOME_LOOKS_S)
+    assert made == looks(second)
+    thinking.open()
+    server.settle()
+
+
+def test_who_comes_while_the_last_look_finds_nobody_is_followed_too(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thinking, nobody_found = Held("done"), Gate()
+    server, second, joined = running_and_joined(serve, thinking)
+    find = second.core.broadcasts.find
+
+    def find_and_stand_still(ref: TurnRef) -> TurnBroadcast | None:
+        found = find(ref)
+        if found is None and threading.current_thread().name.startswith("look"):
+            nobody_found.pass_through()
+        return found
+
+    monkeypatch.setattr(second.core.broadcasts, "find", find_and_stand_still)
+    second.turns.hand_over(joined.ref)
+    nobody_found.wait()
+    joined = second.start(joined.ref, by=AGAIN)
+    nobody_found.open()
+    time.sleep(SOME_LOOKS_S)
+    thinking.open()
+    server.settle()
+    eventually(lambda: joined.is_over)
+    assert outline(joined.events).endswith("complete")
+
+
+def test_the_looking_ends_with_what_there_is_to_look_at_and_begins_again(serve: Serve) -> None:
+    thinking, thinking_again = Held("done"), Held("done again")
+    server, second, joined = running_and_joined(serve, thinking)
+    assert following(second)._is_looking
+    thinking.open()
+    second.hear(joined)
+    server.settle()
+    eventually(lambda: not following(second)._is_looking)
+    runner, by, ref = another(server, thinking_again), attempt("another request"), opened(server)
+    runner.start(ref, by=by)
+    thinking_again.wait()
+    joined = second.start(ref, by=by.model_copy(update={"is_retry": True}))
+    assert following(second)._is_looking
+    thinking_again.open()
+    assert outline(second.hear(joined)).endswith("complete")
+    runner.settle()
+
+
+def test_one_thread_looks_at_all_turns_and_at_each_once(serve: Serve) -> None:
+    gates = [Held("one"), Held("two"), Held("three")]
+    server = serve([], DICE)
+    second = another(server)
+    joined = []
+    for number, thinking in enumerate(gates):
+        runner = another(server, thinking)
+        by = attempt(f"request {number}")
+        ref = opened(server)
+        runner.start(ref, by=by)
+        thinking.wait()
+        retry: Attempt = by.model_copy(update={"is_retry": True})
+        joined += [second.start(ref, by=retry), second.start(ref, by=retry)]
+    assert len({id(broadcast) for broadcast in joined}) == 3
+    assert len(following(second)._followed) == 3
+    for thinking in gates:
+        thinking.open()
+    assert all(outline(second.hear(broadcast)).endswith("complete") for broadcast in joined)
+    eventually(lambda: not following(second)._is_looking)
+
+
+def test_a_turn_that_is_taken_over_here_is_told_by_its_run_alone(serve: Serve) -> None:
+    thinking, own_thinking = Held("late"), Held("done")
+    server = serve([ROLL, thinking], DICE)
+    ref = opened(server)
+    server.start(ref, by=FIRST)
+    thinking.wait()
+    second = another(server, own_thinking)
+    joined = second.start(ref, by=AGAIN)
+    server.clock.advance(LEASE_S)
+    second.attend(joined.ref)
+    own_thinking.wait()
+    time.sleep(SOME_LOOKS_S)
+    assert outline(joined.events) == "start S:infer P C:infer S:tool P C:tool S:infer"
+    assert not following(second)._followed
+    own_thinking.open()
+    assert outline(second.hear(joined)) == "start S:infer P C:infer S:tool P C:tool S:infer P C:infer complete"
+    thinking.open()
+    server.settle()
+
+
+def test_on_one_machine_too_who_joins_a_turn_of_another_process_hears_how_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
+    for make in serving(tmp_path):
+        thinking = Held("done")
+        server = make([thinking], DICE)
+        ref = opened(server)
+        server.start(ref, by=FIRST)
+        thinking.wait()
+        second = server.another([], DICE)
+        joined = second.start(ref, by=AGAIN)
+        thinking.open()
+        server.settle()
+        assert outline(second.hear(joined)).endswith("complete")
+
+
+def test_who_tries_again_because_the_supervisor_could_not_be_told_is_not_left_waiting(serve: Serve) -> None:
+    thinking = Held("done")
+    server = serve([thinking], DICE)
+    ref = opened(server)
+    server.start(ref, by=FIRST)
+    thinking.wait()
+    second = another(server)
+    second.supervisor.on_watch = unavailable
+    with pytest.raises(StoreUnavailable):
+        second.start(ref, by=AGAIN)
+    second.supervisor.on_watch = lambda: None
+    joined = second.start(ref, by=AGAIN)
+    thinking.open()
+    assert outline(second.hear(joined)).endswith("complete")
+    server.settle()
+
+
+# ---- who waits there
+
+
+def store_token(server: Harness, turn: TurnRef, token: str = "token") -> None:
+    """Store a token as the machine does: with a new revision, if the turn still waits."""
+    key = turn_key_of(turn)
+    record = server.records.get(key)
+    assert record is not None
+    still_waits = AttributeIs("status", TurnStatus.AWAITING_INPUT.value)
+    server.records.write([Update(key, {"token": token}, (RevIs(record.rev), still_waits))])
+
+
+def stored_token(server: Harness, turn: TurnRef) -> object:
+    record = server.records.get(turn_key_of(turn))
+    assert record is not None
+    return record.attributes.get("token")
+
+
+def woken_when(server: Harness, turn: TurnRef) -> list[tuple[str, TurnStatus]]:
+    """Return what becomes the list of the tokens that are woken, each with where the turn stood then."""
+    woken: list[tuple[str, TurnStatus]] = []
+
+    def wake(token: str) -> None:
+        woken.append((token, server.state(turn).status))
+
+    server.supervisor.wake = wake  # type: ignore[method-assign]
+    return woken
+
+
+def test_the_token_is_read_into_the_state_and_changes_nothing_else(serve: Serve) -> None:
+    server = serve([LOOK], DICE)
+    turn = server.paused(opened(server))
+    before = server.state(turn)
+    assert before.token is None
+    store_token(server, turn)
+    after = server.state(turn)
+    assert after == before.model_copy(update={"token": "token", "rev": before.rev + 1})
+    assert server.reader.read(LOCAL_CALLER, turn).turn == before.turn
+    server.assert_whole(turn)
+
+
+def test_a_resume_wakes_who_waits_once_and_after_it_is_stored(serve: Serve) -> None:
+    thinking = Held("done")
+    server = serve([LOOK, thinking], DICE)
+    turn = server.paused(opened(server))
+    store_token(server, turn)
+    woken = woken_when(server, turn)
+    broadcast = server.resume(turn, answer("l"), by=FIRST)
+    server.resume(turn, answer("l"), by=AGAIN)
+    assert woken == [("token", TurnStatus.IN_PROGRESS)]
+    assert stored_token(server, turn) is None
+    thinking.open()
+    server.hear(broadcast)
+    assert len(woken) == 1
+    server.assert_whole(turn)
+
+
+def test_a_new_turn_wakes_who_waits_with_the_one_it_takes_the_place_of(serve: Serve) -> None:
+    server = serve([LOOK, "done"], DICE)
+    ref = opened(server)
+    turn = server.paused(ref)
+    store_token(server, turn)
+    woken = woken_when(server, turn)
+    assert outline(server.say(ref)).endswith("complete")
+    assert woken == [("token", TurnStatus.CANCELLED)]
+    assert stored_token(server, turn) is None
+    server.assert_whole(ref)
+
+
+def test_a_turn_without_a_token_wakes_nobody(serve: Serve) -> None:
+    server = serve([LOOK, LOOK, "done"], DICE)
+    ref = opened(server)
+    turn = server.paused(ref)
+    server.hear(server.resume(turn, answer("l")))
+    server.say(ref)
+    assert server.supervisor.woken == []
+
+
+def test_a_refused_resume_wakes_nobody(serve: Serve) -> None:
+    server = serve([LOOK], DICE)
+    turn = server.paused(opened(server))
+    store_token(server, turn)
+    woken = woken_when(server, turn)
+    server.store.before(resumes_turn, unavailable)
+    for calls in (("unknown",), ("l",), ()):
+        with pytest.raises(TurnstoneError, match=r"pending call|not now"):
+            server.resume(turn, *(answer(call_id) for call_id in calls))
+    assert (woken, stored_token(server, turn)) == ([], "token")
+
+
+@pytest.mark.parametrize("how", ["resumed", "superseded"])
+def test_who_can_not_be_woken_is_no_failure_of_the_request(serve: Serve, how: str) -> None:
+    server = serve([LOOK, "done"], DICE)
+    ref = opened(server)
+    turn = server.paused(ref)
+    store_token(server, turn)
+    server.supervisor.wake = lambda token: unavailable()  # type: ignore[method-assign]
+    broadcast = server.resume(turn, answer("l")) if how == "resumed" else server.start(ref)
+    assert outline(server.hear(broadcast)).endswith("complete")
+    server.assert_whole(ref)
+
+
+def test_a_turn_that_waits_again_waits_under_a_token_of_its_own(serve: Serve) -> None:
+    server = serve([LOOK, call("look", "l2"), "done"], DICE)
+    turn = server.paused(opened(server))
+    store_token(server, turn, "first")
+    woken = woken_when(server, turn)
+    server.hear(server.resume(turn, answer("l")))
+    assert (stored_token(server, turn), server.state(turn).token) == (None, None)
+    store_token(server, turn, "second")
+    server.hear(server.resume(turn, answer("l2")))
+    assert [token for token, _ in woken] == ["first", "second"]
+    server.assert_whole(turn)
+
+
+def test_a_late_token_does_not_reach_a_turn_that_moved_on(serve: Serve) -> None:
+    server = serve([LOOK, "done"], DICE)
+    turn = server.paused(opened(server))
+    server.hear(server.resume(turn, answer("l")))
+    with pytest.raises(Conflict):
+        store_token(server, turn)
+    assert stored_token(server, turn) is None
+
+
+@pytest.mark.parametrize("how", ["resumed", "superseded"])
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_a_token_stored_between_read_and_write_is_found_by_a_second_try(serve: Serve, how: str, tokens: int) -> None:
+    server = serve([LOOK, "done"], DICE)
+    ref = opened(server)
+    turn = server.paused(ref)
+    woken = woken_when(server, turn)
+    numbers = iter(range(1, tokens + 1))
+    write = resumes_turn if how == "resumed" else opens_turn
+    server.store.before(write, lambda: store_token(server, turn, f"token {next(numbers)}"), times=tokens)
+    broadcast = server.resume(turn, answer("l")) if how == "resumed" else server.start(ref)
+    assert outline(server.hear(broadcast)).endswith("complete")
+    assert [token for token, _ in woken] == [f"token {tokens}"]
+    assert len(server.inference.requests) == 2
+    server.assert_whole(ref)
+
+
+# ---- nobody was woken
+
+
+class Executions:
+    """Step Functions, as far as a supervisor needs it."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, Any] = {}
+
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, str]:
+        if name in self.given:
+            raise ClientError({"Error": {"Code": "ExecutionAlreadyExists"}}, "StartExecution")
+        self.given[name] = json.loads(input)
+        return {"executionArn": f"{stateMachineArn}:{name}"}
+
+
+def test_a_crash_between_the_resume_and_the_wake_is_found_by_a_reader(serve: Serve) -> None:
+    """The turn's execution waits for its client, and nobody will wake it: the run gets an execution of its own."""
+    server = serve([LOOK, "never"], DICE)
+    turn = server.paused(opened(server))
+    executions = Executions()
+    supervisor = StepFunctionsSupervisor(executions, "machine", server.clock, turn_key_of)
+    supervisor.watch(turn, server.header(turn).lock)
+    store_token(server, turn)
+    server.store.after(resumes_turn, server.store.die)
+    with pytest.raises(ProcessDied):
+        server.resume(turn, answer("l"))
+    heir = another(server, "done")
+    reader = TurnReader(heir.core.turn_store, AccessRules(owner_only=False), supervisor, server.clock)
+    reader.read(LOCAL_CALLER, turn)
+    assert list(executions.given) == [turn.turn_id], "a lease that is not over may be in use"
+    server.clock.advance(LEASE_S)
+    for _ in range(2):
+        reader.read(LOCAL_CALLER, turn)
+    own = f"{turn.turn_id}-{server.header(turn).lock.fence}-{int(server.clock.now().timestamp() // 3_600)}"
+    assert list(executions.given) == [turn.turn_id, own]
+    given = executions.given[own]
+    assert (given["next"], given["key"]["sk"]) == ("attend", turn_key_of(turn).sk)
+    outlook = heir.core.recovery.see_through(TurnRef.model_validate(given["turn"]), server.clock.now() + LONG)
+    assert outlook.status is TurnStatus.COMPLETED
+    assert len(server.state(turn).turn.steps) == 3
+    server.assert_whole(turn)
+
+
+def test_who_follows_leaves_no_thread_behind(serve: Serve) -> None:
+    thinking = Held("done")
+    server, second, joined = running_and_joined(serve, thinking)
+    looking = [thread for thread in threading.enumerate() if thread.name == "following"]
+    assert looking
+    assert all(thread.daemon for thread in looking), "a process that ends does not wait for them"
+    thinking.open()
+    second.hear(joined)
+    server.settle()
+    for thread in looking:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in looking)

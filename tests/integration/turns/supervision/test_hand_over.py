@@ -1,0 +1,769 @@
+"""A turn left to another process before this one is ended, and the worker that sees such a turn through.
+
+Covers: services/turns/leases, services/turns/recovery, services/turns/running
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+
+from tests.fakes.models.scripted import Reply, Says, Scripted, call, calls
+from tests.support.engine.harness import (
+    AWAIT_S,
+    LEASE_S,
+    Gate,
+    Harness,
+    Held,
+    answer,
+    attempt,
+    call_number,
+    client_tool,
+    completes_turn,
+    eventually,
+    finished_steps,
+    heard_from,
+    nth,
+    outline,
+    pauses_turn,
+    renews,
+    saves_step,
+    serving,
+    takes_over,
+)
+from turnstone.bootstrap.core import Core
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.errors import ModelFailed, StoreUnavailable
+from turnstone.domain.models.requests import InferenceRequest
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.sessions import LockState, SessionLock
+from turnstone.domain.turns.events import TurnEvent, TurnFailed
+from turnstone.domain.turns.turns import Step, TurnStatus
+from turnstone.ports.records import Delete
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.turns.recovery import MAX_TAKEOVERS, SOON, Outlook
+from turnstone.store.layout.keys import session_key, turn_key
+
+Serve = Callable[..., Harness]
+ROLL = call("roll", "r")
+LOOK = call("look", "l")
+DICE = {"dice": {"roll": lambda arguments: "4"}}
+SHORT_LEASE_S = 0.3
+LONG = timedelta(seconds=600)
+A_MOMENT_S = 0.05
+ENOUGH = 100
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Make servers that do their work as Lambdas do it, over one database."""
+    for make in serving(tmp_path):
+
+        def make_on_lambda(*arguments: Any, make: Serve = make, **settings: Any) -> Harness:
+            return on_lambda(make(*arguments, **settings))
+
+        yield make_on_lambda
+
+
+def on_lambda(server: Harness) -> Harness:
+    server.core = Core(server.core._ports, server.core._settings, is_on_lambda=True).load()
+    server.turns, server.reader = server.core.turns, server.core.reader
+    return server
+
+
+def another(server: Harness, *script: Scripted) -> Harness:
+    return on_lambda(server.another(script or ["That is all."] * ENOUGH, DICE))
+
+
+def unavailable() -> None:
+    raise StoreUnavailable("not now")
+
+
+def opened(server: Harness) -> SessionRef:
+    return server.session(toolgroups=["dice"], client_tools=[client_tool()])
+
+
+def running(server: Harness, thinking: Gate) -> TurnBroadcast:
+    """Return a turn that has come to where it is held."""
+    broadcast = server.start(opened(server))
+    thinking.wait()
+    return broadcast
+
+
+def hand_over(server: Harness, turn: TurnRef) -> threading.Thread:
+    """Begin to hand the turn over, in a thread of its own, as the edge does."""
+    thread = threading.Thread(target=server.turns.hand_over, args=(turn,))
+    thread.start()
+    return thread
+
+
+def watched_locks(server: Harness) -> list[SessionLock]:
+    """Return what becomes the list of locks that the supervisor is told."""
+    told: list[SessionLock] = []
+    watch = server.supervisor.watch
+
+    def noting(turn: TurnRef, lock: SessionLock) -> None:
+        told.append(lock)
+        watch(turn, lock)
+
+    server.supervisor.watch = noting  # type: ignore[method-assign]
+    return told
+
+
+def writes(server: Harness) -> int:
+    return len([made for made in server.store.calls if made.operations])
+
+
+def seen_through(server: Harness, turn: TurnRef, stays: timedelta = LONG) -> Outlook:
+    outlook = server.core.recovery.see_through(turn, server.clock.now() + stays)
+    server.settle()
+    return outlook
+
+
+def as_told(outlook: Outlook) -> tuple[TurnStatus | None, datetime | None]:
+    return outlook.status, outlook.check_at
+
+
+# ---- what a hand-over does
+
+
+def test_a_hand_over_ends_the_lease_tells_the_supervisor_and_ends_the_answer(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([ROLL, thinking], DICE)
+    told = watched_locks(server)
+    broadcast = running(server, thinking)
+    fence = server.header(broadcast.ref).lock.fence
+    server.clock.advance(1)
+    server.turns.hand_over(broadcast.ref)
+    now = server.clock.now()
+    over = SessionLock(state=LockState.RUNNING, order=broadcast.ref.turn_id, fence=fence, lease_until=now)
+    assert told == [over]
+    assert over == server.header(broadcast.ref).lock
+    assert over.is_abandoned(now)
+    last = broadcast.events[-1]
+    assert isinstance(last, TurnFailed)
+    assert (last.turn_id, last.failure.kind, broadcast.is_over) == (broadcast.ref.turn_id, "handed_over", True)
+    assert broadcast.ref.turn_id in last.failure.message
+    server.assert_whole(broadcast.ref)
+    thinking.open()
+
+
+LATE = {
+    "an answer": "late",
+    "a call that has to be stored": ROLL,
+    "a pause": LOOK,
+    "a failure of the model": Says(error=ModelFailed("broken")),
+    "a bug": Says(error=RuntimeError("a bug")),
+}
+
+
+@pytest.mark.parametrize("late", LATE.values(), ids=LATE)
+def test_a_run_whose_turn_was_handed_over_writes_and_tells_nothing_any_more(serve: Serve, late: Reply) -> None:
+    thinking = Held(late)
+    server = serve([ROLL, thinking, "never"], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    before, written, told = server.dump(), writes(server), list(broadcast.events)
+    watched = dict(server.supervisor.watched)
+    thinking.open()
+    server.settle()
+    assert before == server.dump()
+    assert (written, told, watched) == (writes(server), broadcast.events, server.supervisor.watched)
+    assert len(server.inference.requests) == 2
+    server.assert_whole(broadcast.ref)
+
+
+def test_another_process_goes_on_at_once_from_the_last_stored_step(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([ROLL, thinking], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    heir = another(server, "You rolled 4.")
+    assert seen_through(heir, broadcast.ref).status is TurnStatus.COMPLETED
+    thinking.open()
+    server.settle()
+    state = server.state(broadcast.ref)
+    told = finished_steps(broadcast.events)
+    assert (len(told), told) == (2, state.turn.steps[:2])
+    assert (len(state.turn.steps), state.turn.output_message.content) == (3, "You rolled 4.")
+    assert not heir.tools.invocations
+    server.assert_whole(broadcast.ref)
+
+
+def test_the_lease_is_not_prolonged_by_a_renewal_that_was_under_way(serve: Serve) -> None:
+    thinking, renewing = Held("late"), Gate()
+    server = serve([thinking], DICE, lease_seconds=SHORT_LEASE_S)
+    server.store.before(renews, renewing.pass_through)
+    broadcast = running(server, thinking)
+    renewing.wait()
+    handing = hand_over(server, broadcast.ref)
+    handing.join(A_MOMENT_S)
+    renewing.open()
+    handing.join()
+    server.core.leases.close()
+    assert server.header(broadcast.ref).lock.is_abandoned(server.clock.now())
+    thinking.open()
+
+
+def test_the_lease_is_not_prolonged_by_a_renewal_that_was_about_to_be_made(serve: Serve) -> None:
+    """The keeper renews one lease after the other; the second is given back while it renews the first."""
+    gates, renewing = [Held("late"), Held("late")], Gate()
+    server = serve(gates, DICE, lease_seconds=SHORT_LEASE_S)
+    server.store.before(renews, renewing.pass_through)
+    broadcasts = [running(server, thinking) for thinking in gates]
+    renewing.wait()
+    (first,) = [made.operations[0].key for made in server.store.calls if renews(made)]
+    (later,) = [broadcast for broadcast in broadcasts if session_key(broadcast.ref) != first]
+    server.turns.hand_over(later.ref)
+    renewing.open()
+    server.core.leases.close()
+    assert server.header(later.ref).lock.is_abandoned(server.clock.now())
+    for thinking in gates:
+        thinking.open()
+
+
+def test_what_the_model_says_during_the_hand_over_does_not_come_between(serve: Serve) -> None:
+    """The lease is lost to the run a round trip before the supervisor knows; the run must not tell that as the end."""
+    thinking, ending, watching = Held(Says(texts=("one", "two", "three"))), Gate(), Gate()
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    server.store.before(renews, ending.pass_through)
+    server.supervisor.on_watch = watching.pass_through
+    handing = hand_over(server, broadcast.ref)
+    ending.wait()
+    thinking.open()
+    time.sleep(A_MOMENT_S)
+    ending.open()
+    watching.wait()
+    assert not broadcast.is_over, (
+        "nothing may be told before the supervisor knows: a process is frozen after its answer"
+    )
+    watching.open()
+    handing.join()
+    assert outline(server.hear(broadcast)) == "start S:infer failed:handed_over"
+
+
+def test_a_run_that_crashes_during_the_hand_over_does_not_fail_the_turn(serve: Serve) -> None:
+    thinking, watching = Held(Says(error=RuntimeError("a bug"))), Gate()
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    server.supervisor.on_watch = watching.pass_through
+    handing = hand_over(server, broadcast.ref)
+    watching.wait()
+    thinking.open()
+    time.sleep(A_MOMENT_S)
+    watching.open()
+    handing.join()
+    assert outline(server.hear(broadcast)) == "start S:infer failed:handed_over"
+    assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
+
+
+# ---- at every moment
+
+
+class SlowStart:
+    """Stands for the executor's threads; a run begins when the gate is opened."""
+
+    def __init__(self, server: Harness) -> None:
+        self.gate = Gate()
+        self._pool = server.core.executor._pool
+        server.core.executor._pool = self  # type: ignore[assignment]
+
+    def submit(self, run: Callable[[], None]) -> Any:
+        def begin() -> None:
+            self.gate.pass_through()
+            run()
+
+        return self._pool.submit(begin)
+
+
+def test_a_turn_whose_run_has_not_begun_is_handed_over_too(serve: Serve) -> None:
+    """As happens when the time is over at the start."""
+    server = serve(["never"], DICE)
+    begins = SlowStart(server)
+    broadcast = server.start(opened(server))
+    server.turns.hand_over(broadcast.ref)
+    assert server.header(broadcast.ref).lock.is_abandoned(server.clock.now())
+    assert server.supervisor.watched == {broadcast.ref: server.clock.now()}
+    before = server.dump()
+    begins.gate.open()
+    assert outline(server.hear(broadcast)) == "start failed:handed_over"
+    assert (before, []) == (server.dump(), server.inference.requests)
+    assert seen_through(another(server), broadcast.ref).status is TurnStatus.COMPLETED
+    server.assert_whole(broadcast.ref)
+
+
+def test_a_turn_that_has_just_ended_tells_its_end(serve: Serve) -> None:
+    server = serve(["done"], DICE)
+    ref = opened(server)
+    end = server.core.broadcasts.end
+
+    def handed_over_first(broadcast: TurnBroadcast, *events: TurnEvent) -> None:
+        server.core.broadcasts.end = end  # type: ignore[method-assign]
+        server.turns.hand_over(broadcast.ref)
+        end(broadcast, *events)
+
+    server.core.broadcasts.end = handed_over_first  # type: ignore[method-assign]
+    assert outline(server.say(ref)) == "start S:infer P C:infer complete"
+    assert not server.supervisor.watched
+
+
+@pytest.mark.parametrize("script", [["done"], [LOOK]], ids=["ended", "waits"])
+def test_a_turn_that_does_not_run_any_more_is_left_as_it_is(serve: Serve, script: list[Scripted]) -> None:
+    server = serve(script, DICE)
+    broadcast = server.start(opened(server))
+    told = server.hear(broadcast)
+    before, watched = server.dump(), dict(server.supervisor.watched)
+    server.turns.hand_over(broadcast.ref)
+    server.turns.hand_over(broadcast.ref.model_copy(update={"turn_id": "unknown"}))
+    assert (before, watched, told) == (server.dump(), server.supervisor.watched, tuple(broadcast.events))
+
+
+def test_a_turn_that_was_handed_over_is_not_handed_over_again(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    server.supervisor.watched.clear()
+    written = writes(server)
+    server.turns.hand_over(broadcast.ref)
+    assert (written, {}) == (writes(server), server.supervisor.watched)
+    thinking.open()
+
+
+def test_a_turn_that_was_handed_over_is_taken_over_by_the_same_process_too(serve: Serve) -> None:
+    """As happens when it is used again before its run has found out."""
+    thinking = Held("late")
+    server = serve([thinking, "in time"], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    run = server.core.recovery.attend(broadcast.ref).run
+    assert run is not None
+    assert outline(heard_from(run)).endswith("complete")
+    thinking.open()
+    server.settle()
+    assert server.state(broadcast.ref).turn.output_message.content == "in time"
+    server.assert_whole(broadcast.ref)
+
+
+ASKED = {
+    "plain": "A plain answer.",
+    "roll": ROLL,
+    "look": LOOK,
+    "roll and look": calls(LOOK, ROLL),
+}
+KINDS = {
+    "plain": ["inference"],
+    "roll": ["inference", "tool_execution", "inference"],
+    "look": ["inference", "tool_execution", "inference"],
+    "roll and look": ["inference", "tool_execution", "tool_execution", "inference"],
+}
+LAST_WORDS = ("complete", "awaiting", "failed:handed_over")
+
+
+def answering(request: InferenceRequest) -> Reply:
+    last = request.messages[-1]
+    return ASKED[str(last.content)] if last.role == "user" else "That is all."
+
+
+@pytest.mark.parametrize("said", ASKED)
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_hand_over_at_any_call_of_the_store(tmp_path: Path, said: str, moment: str) -> None:
+    """Before the first step, between two, in the write that pauses or ends the turn, and after it."""
+    number, was_made = 0, True
+    outlines = set()
+    while was_made:
+        number += 1
+        for make in serving(Path(mkdtemp(dir=tmp_path))):
+            server = on_lambda(make([answering] * ENOUGH, DICE))
+            was_made, heard = handed_over_at(server, said, moment, number)
+            outlines |= heard
+    assert number > 3
+    assert {word for word in LAST_WORDS if any(heard.endswith(word) for heard in outlines)} >= {
+        "complete",
+        "failed:handed_over",
+    }
+
+
+def handed_over_at(server: Harness, said: str, moment: str, number: int) -> tuple[bool, set[str]]:
+    """Hand the session's turn over at that call; tell whether the call was made, and how the runs were heard."""
+    ref = opened(server)
+    made_before = len(server.store.calls)
+    acting = server.store.before if moment == "before" else server.store.after
+    acting(call_number(made_before + number), lambda: hand_over_open(server))
+    told: list[Step] = []
+    heard = set()
+    events = server.say(ref, said)
+    (state,) = server.states(ref)
+    turn = TurnRef(**ref.model_dump(), turn_id=state.order)
+    told += finished_steps(events)
+    heard.add(outline(events))
+    go_on(server, turn)
+    if server.state(turn).status is TurnStatus.AWAITING_INPUT:
+        events = server.hear(server.resume(turn, answer("l")))
+        told += finished_steps(events)
+        heard.add(outline(events))
+        go_on(server, turn)
+    state = server.state(turn)
+    assert all(words.endswith(LAST_WORDS) for words in heard), heard
+    assert (state.status, KINDS[said]) == (TurnStatus.COMPLETED, [step.step_type for step in state.turn.steps])
+    assert told == [step for step in state.turn.steps if step in told]
+    server.assert_whole(ref)
+    return len(server.store.calls) >= made_before + number, heard
+
+
+def hand_over_open(server: Harness) -> None:
+    for turn in list(server.core.broadcasts._by_turn):
+        server.turns.hand_over(turn)
+
+
+def go_on(server: Harness, turn: TurnRef) -> None:
+    """Have another process attend to the turn, if the supervisor was told to: no lease is waited for."""
+    if server.supervisor.watched.pop(turn, server.clock.now() + LONG) <= server.clock.now():
+        outlook = seen_through(another(server, *[answering] * ENOUGH), turn)
+        assert outlook.status in (TurnStatus.COMPLETED, TurnStatus.AWAITING_INPUT)
+    server.assert_whole(turn)
+
+
+# ---- while the store or the supervisor is unavailable
+
+
+def test_if_the_lease_can_not_be_ended_the_supervisor_looks_when_it_is_over(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    until = server.header(broadcast.ref).lock.lease_until
+    server.clock.advance(1)
+    server.store.before(renews, unavailable)
+    server.turns.hand_over(broadcast.ref)
+    assert outline(broadcast.events) == "start S:infer failed:handed_over"
+    assert until is not None
+    assert server.supervisor.watched[broadcast.ref] >= until
+    before = server.dump()
+    thinking.open()
+    server.settle()
+    assert before == server.dump()
+    server.clock.advance(LEASE_S)
+    assert server.supervisor.watched[broadcast.ref] <= server.clock.now()
+    assert seen_through(another(server), broadcast.ref).status is TurnStatus.COMPLETED
+    server.assert_whole(broadcast.ref)
+
+
+def test_without_a_supervisor_the_turn_is_left_to_whoever_reads_it(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    server.supervisor.on_watch = unavailable
+    server.turns.hand_over(broadcast.ref)
+    assert outline(broadcast.events) == "start S:infer failed:handed_over"
+    reader = another(server)
+    reader.reader.read(LOCAL_CALLER, broadcast.ref)
+    assert reader.supervisor.watched == {broadcast.ref: server.clock.now()}
+    assert seen_through(reader, broadcast.ref).status is TurnStatus.COMPLETED
+    thinking.open()
+    server.settle()
+    server.assert_whole(broadcast.ref)
+
+
+def test_a_turn_that_others_took_over_already_is_left_to_them(serve: Serve) -> None:
+    """This process stood still; its hand-over comes too late to end anybody's lease."""
+    thinking, other_thinking = Held(Says(texts=("late",))), Held("in time")
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    server.clock.advance(LEASE_S)
+    heir = another(server, other_thinking)
+    heir.attend(broadcast.ref)
+    other_thinking.wait()
+    before = server.dump()
+    server.turns.hand_over(broadcast.ref)
+    assert (before, {}) == (server.dump(), server.supervisor.watched)
+    thinking.open()
+    assert outline(server.hear(broadcast)) == "start S:infer failed:lease_lost"
+    other_thinking.open()
+    heir.settle()
+    assert server.state(broadcast.ref).status is TurnStatus.COMPLETED
+
+
+def test_the_answer_of_a_retry_that_waits_for_another_process_ends_at_the_deadline_too(serve: Serve) -> None:
+    thinking = Held("in time")
+    server = serve([thinking], DICE)
+    by = attempt("a request")
+    ref = opened(server)
+    broadcast = server.start(ref, by=by)
+    thinking.wait()
+    second = another(server)
+    joined = second.start(ref, by=by.model_copy(update={"is_retry": True}))
+    assert joined.ref == broadcast.ref
+    before = server.dump()
+    second.turns.hand_over(joined.ref)
+    assert outline(joined.events) == "failed:handed_over"
+    assert before == server.dump()
+    assert second.core.broadcasts.find(joined.ref) is None
+    thinking.open()
+    assert outline(server.hear(broadcast)).endswith("complete")
+
+
+# ---- how often
+
+
+def test_hand_overs_of_a_turn_that_goes_on_in_between_are_not_in_vain(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([ROLL, thinking], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    thinking.open()
+    for _ in range(MAX_TAKEOVERS + 1):
+        thinking = Held("late")
+        heir = another(server, ROLL, thinking)
+        heir.attend(broadcast.ref)
+        thinking.wait()
+        heir.turns.hand_over(broadcast.ref)
+        thinking.open()
+        heir.settle()
+        assert server.state(broadcast.ref).status is TurnStatus.IN_PROGRESS
+    assert seen_through(another(server), broadcast.ref).status is TurnStatus.COMPLETED
+    assert len(server.state(broadcast.ref).turn.steps) == 2 * (MAX_TAKEOVERS + 2) + 1
+    server.assert_whole(broadcast.ref)
+
+
+def test_hand_overs_in_vain_come_to_an_end(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([ROLL, thinking], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    thinking.open()
+    for number in range(MAX_TAKEOVERS):
+        assert server.state(broadcast.ref).takeovers_in_vain == number
+        thinking = Held("late")
+        heir = another(server, thinking)
+        heir.attend(broadcast.ref)
+        thinking.wait()
+        heir.turns.hand_over(broadcast.ref)
+        thinking.open()
+        heir.settle()
+    last = another(server)
+    assert as_told(seen_through(last, broadcast.ref)) == (TurnStatus.FAILED, None)
+    state = server.state(broadcast.ref)
+    assert (len(state.turn.steps), len(last.inference.requests)) == (2, 0)
+    server.assert_whole(broadcast.ref)
+
+
+def test_a_step_stored_after_a_takeover_starts_the_count_anew(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    thinking.open()
+    server.settle()
+    in_vain = []
+    for script in ([], [], [ROLL], [], []):
+        thinking = Held("late")
+        heir = another(server, *script, thinking)
+        heir.attend(broadcast.ref)
+        thinking.wait()
+        heir.turns.hand_over(broadcast.ref)
+        thinking.open()
+        heir.settle()
+        in_vain.append(server.state(broadcast.ref).takeovers_in_vain)
+    assert in_vain == [1, 2, 0, 1, 2]
+
+
+# ---- the worker sees a turn through
+
+
+def abandoned(server: Harness, thinking: Gate) -> TurnRef:
+    """Return a turn whose process handed it over."""
+    broadcast = running(server, thinking)
+    server.turns.hand_over(broadcast.ref)
+    return broadcast.ref
+
+
+def test_the_worker_stays_with_a_turn_until_it_ends(serve: Serve) -> None:
+    late, thinking = Held("late"), Held("done")
+    server = serve([late], DICE)
+    turn = abandoned(server, late)
+    late.open()
+    worker = another(server, thinking)
+    outlooks: list[Outlook] = []
+    stays = threading.Thread(target=lambda: outlooks.append(worker.core.recovery.see_through(turn, far(server))))
+    stays.start()
+    thinking.wait()
+    stays.join(A_MOMENT_S)
+    assert (stays.is_alive(), outlooks) == (True, [])
+    thinking.open()
+    stays.join()
+    assert [as_told(outlook) for outlook in outlooks] == [(TurnStatus.COMPLETED, None)]
+
+
+def far(server: Harness) -> datetime:
+    return server.clock.now() + LONG
+
+
+def assert_left_to_the_next(outlook: Outlook, now: datetime) -> None:
+    assert outlook.status is TurnStatus.IN_PROGRESS
+    assert outlook.check_at is not None
+    assert outlook.check_at - now <= SOON
+
+
+def test_the_worker_leaves_a_turn_that_pauses_to_its_client(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    turn = abandoned(server, thinking)
+    thinking.open()
+    told = as_told(seen_through(another(server, LOOK), turn))
+    assert told == (TurnStatus.AWAITING_INPUT, server.clock.now() + timedelta(seconds=AWAIT_S))
+    server.assert_whole(turn)
+
+
+@pytest.mark.parametrize("stays_s", [0.0, -5.0, 0.05], ids=["over at the start", "long over", "over soon"])
+def test_a_worker_whose_own_time_is_over_leaves_the_turn_to_the_next_at_once(serve: Serve, stays_s: float) -> None:
+    thinking, worker_thinking = Held("late"), Held("late, too")
+    server = serve([thinking], DICE)
+    turn = abandoned(server, thinking)
+    thinking.open()
+    worker = another(server, worker_thinking)
+    outlook = worker.core.recovery.see_through(turn, server.clock.now() + timedelta(seconds=stays_s))
+    assert_left_to_the_next(outlook, server.clock.now())
+    assert server.header(turn).lock.is_abandoned(server.clock.now())
+    assert not worker.supervisor.watched, "the machine that asked the worker looks again by itself"
+    before = server.dump()
+    worker_thinking.open()
+    worker.settle()
+    assert before == server.dump()
+    assert seen_through(another(server), turn).status is TurnStatus.COMPLETED
+    server.assert_whole(turn)
+
+
+def test_a_worker_that_can_not_end_its_lease_has_the_turn_looked_at_all_the_same(serve: Serve) -> None:
+    thinking, worker_thinking = Held("late"), Held("late, too")
+    server = serve([thinking], DICE)
+    turn = abandoned(server, thinking)
+    worker = another(server, worker_thinking)
+    worker.store.before(renews, unavailable)
+    assert_left_to_the_next(worker.core.recovery.see_through(turn, server.clock.now()), server.clock.now())
+    lock = server.header(turn).lock
+    assert as_told(seen_through(another(server), turn)) == (TurnStatus.IN_PROGRESS, lock.lease_until)
+    thinking.open()
+    worker_thinking.open()
+
+
+def test_a_run_that_is_over_before_the_worker_looks_is_told_as_it_ended(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    turn = abandoned(server, thinking)
+    thinking.open()
+    worker = another(server)
+    submit = worker.core.executor._pool.submit
+
+    def at_once(run: Callable[[], None]) -> Any:
+        future = submit(run)
+        future.result()
+        return future
+
+    worker.core.executor._pool.submit = at_once  # type: ignore[method-assign,assignment]
+    assert as_told(seen_through(worker, turn)) == (TurnStatus.COMPLETED, None)
+
+
+def test_the_worker_leaves_a_turn_alone_that_another_process_runs(serve: Serve) -> None:
+    thinking = Held("done")
+    server = serve([thinking], DICE)
+    broadcast = running(server, thinking)
+    worker = another(server)
+    before = server.dump()
+    told = as_told(seen_through(worker, broadcast.ref))
+    assert told == (TurnStatus.IN_PROGRESS, server.header(broadcast.ref).lock.lease_until)
+    assert (before, []) == (server.dump(), worker.inference.requests)
+    thinking.open()
+    assert outline(server.hear(broadcast)).endswith("complete")
+
+
+def test_the_worker_leaves_a_turn_alone_that_waits_and_expires_one_that_waited_too_long(serve: Serve) -> None:
+    server = serve([LOOK], DICE)
+    turn = server.paused(opened(server))
+    worker = another(server)
+    before = server.dump()
+    until = server.clock.now() + timedelta(seconds=AWAIT_S)
+    assert as_told(seen_through(worker, turn)) == (TurnStatus.AWAITING_INPUT, until)
+    assert before == server.dump()
+    server.clock.at = until - timedelta(microseconds=1)
+    assert as_told(seen_through(worker, turn)) == (TurnStatus.AWAITING_INPUT, until)
+    server.clock.at = until
+    assert as_told(seen_through(worker, turn)) == (TurnStatus.EXPIRED, None)
+    assert as_told(seen_through(worker, turn)) == (TurnStatus.EXPIRED, None)
+    server.assert_whole(turn)
+
+
+@pytest.mark.parametrize("missing", ["session", "turn"])
+def test_a_turn_that_was_removed_is_gone(serve: Serve, missing: str) -> None:
+    server = serve([LOOK], DICE)
+    turn = server.paused(opened(server))
+    key = session_key(turn) if missing == "session" else turn_key(turn, turn.turn_id)
+    server.records.write([Delete(key)])
+    assert as_told(seen_through(another(server), turn)) == (None, None)
+
+
+def test_the_worker_that_is_overtaken_by_another_looks_again_soon(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    turn = abandoned(server, thinking)
+    rival_thinking = Held("done")
+    rival = another(server, rival_thinking)
+    worker = another(server)
+    worker.store.before(takes_over, lambda: rival.attend(turn))
+    outlook = seen_through(worker, turn)
+    assert outlook.status is TurnStatus.IN_PROGRESS
+    assert outlook.check_at is not None
+    assert server.clock.now() < outlook.check_at <= server.clock.now() + timedelta(seconds=LEASE_S)
+    assert not worker.inference.requests
+    rival_thinking.open()
+    rival.settle()
+    thinking.open()
+    server.settle()
+    assert server.state(turn).status is TurnStatus.COMPLETED
+    server.assert_whole(turn)
+
+
+def test_a_worker_that_dies_leaves_the_turn_to_the_next(serve: Serve) -> None:
+    thinking = Held("late")
+    server = serve([thinking], DICE)
+    turn = abandoned(server, thinking)
+    thinking.open()
+    worker = another(server, ROLL, "never told")
+    worker.store.before(completes_turn, worker.store.die)
+    worker.attend(turn)
+    worker.settle()
+    server.clock.advance(LEASE_S)
+    assert seen_through(another(server), turn).status is TurnStatus.COMPLETED
+    assert len(server.state(turn).turn.steps) == 3
+    server.assert_whole(turn)
+
+
+def test_a_hand_over_while_a_pause_is_being_stored_is_of_no_effect_on_the_pause(serve: Serve) -> None:
+    server = serve([ROLL, LOOK], DICE)
+    ref = opened(server)
+    server.store.after(pauses_turn, lambda: hand_over_open(server))
+    broadcast = server.start(ref)
+    assert outline(server.hear(broadcast)).endswith("awaiting")
+    assert server.supervisor.watched == {broadcast.ref: server.clock.now() + timedelta(seconds=AWAIT_S)}
+    server.assert_whole(ref)
+
+
+def test_a_hand_over_between_two_steps_keeps_the_step_that_was_being_stored(serve: Serve) -> None:
+    server = serve([ROLL, "never"], DICE)
+    ref = opened(server)
+    server.store.before(nth(2, saves_step), lambda: hand_over_open(server))
+    broadcast = server.start(ref)
+    assert outline(server.hear(broadcast)).endswith("S:tool P failed:handed_over")
+    assert len(server.state(broadcast.ref).turn.steps) == 2
+    worker = another(server)
+    assert seen_through(worker, broadcast.ref).status is TurnStatus.COMPLETED
+    assert not worker.tools.invocations
+    eventually(lambda: not server.core.leases._held)
+    server.assert_whole(ref)

@@ -1,0 +1,75 @@
+"""Any interleaving of what clients, processes and clocks do leaves every turn where a simple model says it must be.
+
+Covers: services/turns/turns, services/turns/cancelling, services/turns/joining, services/turns/recovery
+"""
+
+import logging
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.support.engine.session_machine import SessionMachine
+
+PARTS = 2
+PARTS_AT_NIGHT = 4
+STEPS_AT_LEAST = 2_500
+RULES = {
+    "say",
+    "answer",
+    "repeat",
+    "answer wrongly",
+    "open again",
+    "let go",
+    "attend",
+    "hand over",
+    "crash",
+    "jump",
+    "wait in vain",
+    "answer too late",
+    "cancel",
+    "delete session",
+    "delete agent",
+    "ask the gone",
+    "clean up",
+}
+HOW = settings(
+    max_examples=80,
+    stateful_step_count=50,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(autouse=True)
+def silence(caplog: pytest.LogCaptureFixture) -> None:
+    """Processes die with long last words."""
+    caplog.set_level(logging.CRITICAL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_whatever_happens_in_whatever_order_every_turn_is_where_it_must_be(part: int) -> None:
+    run(part)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("part", range(PARTS_AT_NIGHT))
+def test_whatever_else_happens_every_turn_is_where_it_must_be(part: int, fresh_seed: int) -> None:
+    run(fresh_seed + part)
+
+
+def run(number: int) -> None:
+    @seed(number)
+    class Part(SessionMachine):
+        steps = 0
+        kinds = set()
+
+    run_state_machine_as_test(Part, settings=HOW)
+    print(f"{Part.steps} steps of {len(Part.kinds)} kinds")
+    assert Part.kinds == RULES
+    assert Part.steps >= STEPS_AT_LEAST

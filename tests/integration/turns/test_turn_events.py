@@ -1,0 +1,519 @@
+"""A turn's events by their numbers: whoever comes back at any of them gets the rest, and never a wrong text.
+
+Covers: services/turns/turn_events, services/turns/joining, services/streams/replay, services/streams/broadcast
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+import turnstone.bootstrap.core
+from tests.fakes.models.scripted import Says, Scripted, call
+from tests.support.engine.either_store import Make
+from tests.support.engine.harness import (
+    AWAIT_S,
+    LEASE_S,
+    Gate,
+    Held,
+    Server,
+    answer,
+    attempt,
+    client_tool,
+    eventually,
+    heard_from,
+    outline,
+)
+from turnstone.domain.access.caller import LOCAL_CALLER, Caller
+from turnstone.domain.errors import ModelFailed, NotFound, StoreUnavailable
+from turnstone.domain.models.requests import InferenceRequest, TextChunk
+from turnstone.domain.refs import TurnRef
+from turnstone.domain.turns.events import Numbered, StepCompleted, StepProgressed, StepStarted, TextDelta, TurnFailed
+from turnstone.domain.turns.turns import InferenceStep, TurnStatus
+from turnstone.domain.values.content import text_of
+from turnstone.ports.records import Delete, Put
+from turnstone.services.streams.broadcast import TurnBroadcast
+from turnstone.services.streams.replay import numbered
+from turnstone.store.layout.keys import turn_key
+
+ROLL = call("roll", "r")
+LOOK = call("look", "l")
+WORDY = Says(("It ", "is ", "a ", "four."))
+SEARCHING = Says(("Let ", "me ", "see."), (ROLL,))
+ASKING = Says(("Look ", "there."), (LOOK,))
+EVERY_S = 0.02
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", EVERY_S)
+
+
+def started(server: Server) -> TurnBroadcast:
+    return server.start(server.session(toolgroups=["dice"], client_tools=[client_tool()]))
+
+
+def follow(server: Server, turn: TurnRef, after: int = 0) -> TurnBroadcast:
+    return server.core.events.follow(LOCAL_CALLER, turn, after)
+
+
+def replay(server: Server, turn: TurnRef, after: int = 0) -> list[Numbered]:
+    """Return what is told from there on, once the stream is over."""
+    broadcast = follow(server, turn, after)
+    heard_from(broadcast)
+    return broadcast.told
+
+
+def ids(told: Iterable[Numbered]) -> list[int]:
+    return [event.number for event in told if event.number is not None]
+
+
+class Client:
+    """Puts together what it hears, as a client does: a step that starts takes the place of one that did not end."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self.steps: dict[str, Any] = {}
+        self.last: Any = None
+
+    def hears(self, told: Iterable[Numbered]) -> Client:
+        for event, _, _ in told:
+            self.last = event
+            if isinstance(event, StepStarted):
+                self._texts = {event.step_id: ""}
+            elif isinstance(event, StepProgressed) and isinstance(event.delta, TextDelta):
+                self._texts[event.step_id] += event.delta.text
+            elif isinstance(event, StepCompleted):
+                if isinstance(event.step_details, InferenceStep):
+                    text = text_of(event.step_details.model_response.content)
+                    assert self._texts[event.step_id] == text, "the text is wrong"
+                self.steps[event.step_id] = event.step_details
+        return self
+
+    def knows(self, server: Server, turn: TurnRef) -> bool:
+        state = server.state(turn)
+        assert list(self.steps.values()) == list(state.turn.steps)
+        return self.last == numbered(state)[-1].event
+
+
+def assert_resumable(server: Server, turn: TurnRef, live: list[Numbered]) -> None:
+    """Assert that a client which heard any part of the live stream learns the rest by one request."""
+    for heard in range(len(live) + 1):
+        after = max(ids(live[:heard]), default=0)
+        rest = replay(server, turn, after)
+        assert not [number for number in ids(rest) if number <= after]
+        if heard < len(live):
+            assert Client().hears(live[:heard]).hears(rest).knows(server, turn), f"heard {heard}"
+
+
+# ---- numbers
+
+
+def test_live_events_are_numbered_without_a_gap_over_pauses_and_resumes(make: Make) -> None:
+    server = make(SEARCHING, ASKING, WORDY)
+    first = started(server)
+    server.hear(first)
+    second = server.resume(first.ref, answer("l"))
+    server.hear(second)
+    assert ids([*first.told, *second.told]) == list(range(1, len(first.told) + len(second.told) + 1))
+    assert outline(second.events) == "C:tool S:infer P P P P C:infer complete"
+
+
+def test_a_replay_has_the_numbers_of_the_live_stream(make: Make) -> None:
+    server = make(SEARCHING, ASKING, WORDY)
+    first = started(server)
+    server.hear(first)
+    second = server.resume(first.ref, answer("l"))
+    server.hear(second)
+    live = {told.number: told.event for told in (*first.told, *second.told)}
+    told = replay(server, first.ref)
+    exact = [event for event in told if event.first is None or event.first == event.number]
+    assert [event.event for event in exact] == [live[event.number] for event in exact]
+    assert ids(told) == sorted(ids(told))
+    assert ids(told)[-1] == ids(second.told)[-1]
+    coalesced = [event.event for event in told if event not in exact]
+    assert [event.delta.text for event in coalesced] == ["Let me see.", "Look there.", "It is a four."]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "script", [(WORDY,), (SEARCHING, WORDY), (ASKING,), (SEARCHING, ASKING), (Says(error=ModelFailed("broken")),)]
+)
+def test_who_comes_back_at_any_event_gets_the_rest(make: Make, script: tuple[Scripted, ...]) -> None:
+    server = make(*script)
+    broadcast = started(server)
+    server.hear(broadcast)
+    assert_resumable(server, broadcast.ref, broadcast.told)
+    assert_resumable(make(), broadcast.ref, broadcast.told)
+
+
+def test_who_comes_back_after_a_resume_gets_the_rest(make: Make) -> None:
+    server = make(ASKING, SEARCHING, WORDY)
+    first = started(server)
+    server.hear(first)
+    second = server.resume(first.ref, answer("l"))
+    server.hear(second)
+    assert_resumable(server, first.ref, [*first.told, *second.told])
+
+
+def test_a_model_that_breaks_off_in_the_middle_has_told_nothing_that_counts(make: Make) -> None:
+    server = make(SEARCHING, Says(("Half ", "an "), error=ModelFailed("broken")))
+    broadcast = started(server)
+    server.hear(broadcast)
+    last = broadcast.told[-1]
+    assert isinstance(last.event, TurnFailed)
+    stored = numbered(server.state(broadcast.ref))
+    assert last == stored[-1]
+    assert_resumable(server, broadcast.ref, broadcast.told)
+
+
+def test_a_step_of_which_a_part_was_heard_is_told_from_its_start_without_a_number(make: Make) -> None:
+    server = make(WORDY)
+    broadcast = started(server)
+    server.hear(broadcast)
+    started_again, text, *_ = replay(server, broadcast.ref, after=4)
+    assert (outline([started_again.event]), started_again.number) == ("S:infer", None)
+    assert (text.event.delta.text, text.number) == ("It is a four.", 6)  # type: ignore[union-attr]
+    assert ids(replay(server, broadcast.ref, after=2)) == [6, 7, 8]
+    assert ids(replay(server, broadcast.ref, after=6)) == [7, 8]
+    assert replay(server, broadcast.ref, after=8) == []
+
+
+# ---- a turn that runs
+
+
+def test_a_turn_that_runs_here_is_told_exactly_and_followed_to_its_end(make: Make) -> None:
+    thinking = Held("done")
+    server = make(SEARCHING, thinking)
+    broadcast = started(server)
+    thinking.wait()
+    so_far = list(broadcast.told)
+    followers = [follow(server, broadcast.ref, after) for after in range(len(so_far) + 1)]
+    for after, follower in enumerate(followers):
+        assert follower.listen(lambda: None).take().told == tuple(so_far[after:])
+    thinking.open()
+    server.hear(broadcast)
+    for after, follower in enumerate(followers):
+        assert heard_from(follower) == tuple(told.event for told in broadcast.told[after:])
+        assert ids(follower.told) == list(range(after + 1, len(broadcast.told) + 1))
+
+
+def test_who_follows_a_resumed_turn_hears_what_was_before(make: Make) -> None:
+    thinking = Held("done")
+    server = make(ASKING, thinking)
+    first = started(server)
+    server.hear(first)
+    second = server.resume(first.ref, answer("l"))
+    thinking.wait()
+    follower = follow(server, first.ref)
+    thinking.open()
+    server.hear(second)
+    heard_from(follower)
+    assert Client().hears(follower.told).knows(server, first.ref)
+    assert ids(follower.told)[-1] == ids(second.told)[-1]
+
+
+def test_a_turn_that_runs_elsewhere_is_told_step_by_step(make: Make) -> None:
+    thinking, more = Held(SEARCHING), Held(WORDY)
+    server, other = make(thinking, more), make()
+    broadcast = started(server)
+    thinking.wait()
+    follower = follow(other, broadcast.ref)
+    assert outline(follower.events) == "start"
+    thinking.open()
+    more.wait()
+    eventually(lambda: outline(follower.events) == "start S:infer P P C:infer S:tool P C:tool")
+    more.open()
+    server.hear(broadcast)
+    heard_from(follower)
+    assert Client().hears(follower.told).knows(server, broadcast.ref)
+    assert ids(follower.told)[-1] == ids(broadcast.told)[-1]
+
+
+@pytest.mark.parametrize("ending", ["pauses", "fails", "is cancelled"])
+def test_who_follows_elsewhere_hears_how_it_comes_to_rest(make: Make, ending: str) -> None:
+    thinking = Held({"pauses": ASKING, "fails": Says(error=ModelFailed("broken"))}.get(ending, "late"))
+    server, other = make(SEARCHING, thinking), make()
+    broadcast = started(server)
+    thinking.wait()
+    follower = follow(other, broadcast.ref)
+    if ending == "is cancelled":
+        other.core.cancelling.cancel(LOCAL_CALLER, broadcast.ref, attempt())
+    thinking.open()
+    server.hear(broadcast)
+    told = heard_from(follower)
+    heard = {"pauses": "awaiting", "fails": "failed:model_failed", "is cancelled": "failed:ended"}
+    assert outline(told).endswith(heard[ending])
+    assert follower.told[-1] == broadcast.told[-1]
+    assert follower.told[-1].number is not None
+
+
+def test_a_turn_that_expires_while_it_waits_is_told_as_expired(make: Make) -> None:
+    server = make(ASKING)
+    broadcast = started(server)
+    server.hear(broadcast)
+    server.clock.advance(AWAIT_S + 1)  # type: ignore[attr-defined]
+    eventually(lambda: server.core.recovery.attend(broadcast.ref).check_at is None)
+    for after in range(len(broadcast.told) + 2):
+        assert isinstance(replay(server, broadcast.ref, after)[-1].event, TurnFailed)
+
+
+def test_nobody_looks_at_a_turn_whose_follower_has_left(make: Make) -> None:
+    thinking = Held("late")
+    server, other = make(thinking), make()
+    broadcast = started(server)
+    thinking.wait()
+    follower = follow(other, broadcast.ref)
+    listener = follower.listen(lambda: None)
+    assert other.core._following._is_looking
+    follower.leave(listener)
+    eventually(lambda: not other.core._following._is_looking)
+    thinking.open()
+    server.hear(broadcast)
+
+
+def test_a_store_that_is_away_for_a_while_is_asked_again(make: Make) -> None:
+    thinking = Held("done")
+    server, other = make(thinking), make()
+    broadcast = started(server)
+    thinking.wait()
+    follower = follow(other, broadcast.ref)
+    failures: list[int] = []
+
+    def fail() -> None:
+        failures.append(1)
+        raise StoreUnavailable("not now")
+
+    other.store.before(lambda made: made.verb == "gather", fail, times=2)
+    eventually(lambda: len(failures) == 2)
+    thinking.open()
+    server.hear(broadcast)
+    assert outline(heard_from(follower)).endswith("complete")
+
+
+def test_who_follows_a_turn_that_is_removed_hears_that_it_is_gone(make: Make) -> None:
+    thinking = Held("late")
+    server, other = make(thinking), make()
+    broadcast = started(server)
+    thinking.wait()
+    follower = follow(other, broadcast.ref)
+    server.records.write([Delete(turn_key(broadcast.ref, broadcast.ref.turn_id))])
+    assert "not found" in heard_from(follower)[-1].failure.message  # type: ignore[union-attr]
+    thinking.open()
+    server.hear(broadcast)
+
+
+def test_a_turn_that_can_not_be_followed_any_more_ends_its_own_followers_only(make: Make) -> None:
+    gates = [Held("late"), Held("done")]
+    server, other = make(gates[0]), make()
+    broken = started(server)
+    gates[0].wait()
+    whole_server = make(gates[1])
+    whole = started(whole_server)
+    gates[1].wait()
+    followers = [follow(other, broken.ref), follow(other, whole.ref), follow(other, broken.ref)]
+    following = other.core._following
+    server.records.write([Put(turn_key(broken.ref, broken.ref.turn_id), b"broken", {"status": "in_progress"})])
+    for follower in (followers[0], followers[2]):
+        told = heard_from(follower)[-1]
+        assert isinstance(told, TurnFailed)
+        assert (told.turn_id, told.failure.kind) == (broken.ref.turn_id, "internal")
+    eventually(lambda: len(following._followed) == 1)
+    followers.append(follow(other, whole.ref))
+    gates[1].open()
+    whole_server.hear(whole)
+    for follower in (followers[1], followers[3]):
+        assert outline(heard_from(follower)).endswith("complete")
+    eventually(lambda: not following._is_looking)
+    gates[0].open()
+    server.hear(broken)
+
+
+@pytest.mark.parametrize("is_broken", [True, False], ids=["of a broken turn", "of a whole turn"])
+def test_a_follower_that_can_not_be_told_does_not_stop_the_others(make: Make, is_broken: bool) -> None:
+    gates = [Held("late"), Held("done")]
+    server, runner, other = make(gates[0]), make(gates[1]), make()
+    first = started(server)
+    gates[0].wait()
+    second = started(runner)
+    gates[1].wait()
+    woken: list[int] = []
+
+    def wake() -> None:
+        woken.append(1)
+        raise RuntimeError("the loop of this listener is closed")
+
+    deaf, follower = follow(other, first.ref), follow(other, second.ref)
+    deaf.listen(wake).take()
+    if is_broken:
+        server.records.write([Put(turn_key(first.ref, first.ref.turn_id), b"broken", {"status": "in_progress"})])
+    else:
+        gates[0].open()
+    eventually(lambda: woken == [1])
+    gates[1].open()
+    assert outline(heard_from(follower)).endswith("complete")
+    eventually(lambda: not other.core._following._is_looking)
+    gates[0].open()
+    server.hear(first)
+    runner.hear(second)
+
+
+# ---- a process that dies
+
+
+class Dying:
+    """A model that lets its process die after so many words."""
+
+    def __init__(self, server: Server, words: int) -> None:
+        self._server, self._left = server, words
+        self._scripted = server.inference.stream
+        server.inference.stream = self.stream  # type: ignore[method-assign]
+
+    def stream(self, request: InferenceRequest) -> Iterator[Any]:
+        for chunk in self._scripted(request):
+            yield chunk
+            self._left -= isinstance(chunk, TextChunk)
+            if not self._left:
+                self._server.store.die()
+
+
+def crashed(make: Make, *script: Scripted, words: int) -> tuple[Server, TurnBroadcast]:
+    server = make(*script)
+    broadcast = started_before(server, lambda: Dying(server, words))
+    eventually(lambda: server.store.is_dead and not server.core.executor._running)
+    return server, broadcast
+
+
+def started_before(server: Server, then: Any) -> TurnBroadcast:
+    ref = server.session(toolgroups=["dice"], client_tools=[client_tool()])
+    then()
+    return server.start(ref)
+
+
+def taken_over(make: Make, turn: TurnRef, *script: Scripted) -> Server:
+    heir = make(*script)
+    heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
+    run = heir.core.recovery.attend(turn).run
+    assert run is not None
+    return heir
+
+
+@pytest.mark.parametrize("words", [2, 3, 5, 6])
+def test_after_a_crash_whoever_heard_any_part_gets_the_rest_from_the_heir(make: Make, words: int) -> None:
+    """The heir gives the numbers again that the crashed run gave to what it did not store."""
+    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=words)
+    live = [told for told in broadcast.told if told.number is not None]
+    heir = taken_over(make, broadcast.ref, *([SEARCHING, WORDY] if words <= 3 else [WORDY]))
+    heir.settle()
+    assert heir.state(broadcast.ref).status is TurnStatus.COMPLETED
+    assert_resumable(heir, broadcast.ref, live)
+    assert ids(replay(heir, broadcast.ref)) == sorted(ids(replay(heir, broadcast.ref)))
+
+
+def test_after_two_crashes_numbers_of_the_first_are_still_doubted(make: Make) -> None:
+    _, broadcast = crashed(make, Says(tuple("abcdefghijklmnopqrst")), words=15)
+    live = [told for told in broadcast.told if told.number is not None]
+    second = make(SEARCHING, Says(tuple("abc")))
+    Dying(second, 5)
+    second.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
+    second.core.recovery.attend(broadcast.ref)
+    eventually(lambda: second.store.is_dead and not second.core.executor._running)
+    heir = taken_over(make, broadcast.ref, WORDY)
+    heir.settle()
+    assert len(heir.state(broadcast.ref).turn.steps) == 3
+    assert_resumable(heir, broadcast.ref, live)
+
+
+def test_who_follows_while_the_turn_is_taken_over_here_hears_it_all(make: Make) -> None:
+    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
+    live = [told for told in broadcast.told if told.number is not None]
+    heir = make(WORDY)
+    followers = [(heard, follow(heir, broadcast.ref, max(ids(live[:heard]), default=0))) for heard in range(len(live))]
+    heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
+    assert heir.core.recovery.attend(broadcast.ref).run is not None
+    heir.settle()
+    for heard, follower in followers:
+        heard_from(follower)
+        assert Client().hears(live[:heard]).hears(follower.told).knows(heir, broadcast.ref), f"heard {heard}"
+
+
+def test_who_comes_back_while_the_heir_runs_hears_it_all(make: Make) -> None:
+    _, broadcast = crashed(make, SEARCHING, Says(tuple("abcdefgh")), words=6)
+    live = [told for told in broadcast.told if told.number is not None]
+    thinking = Held(WORDY)
+    heir = taken_over(make, broadcast.ref, thinking)
+    thinking.wait()
+    followers = [(heard, follow(heir, broadcast.ref, max(ids(live[:heard]), default=0))) for heard in range(len(live))]
+    thinking.open()
+    heir.settle()
+    for heard, follower in followers:
+        heard_from(follower)
+        assert Client().hears(live[:heard]).hears(follower.told).knows(heir, broadcast.ref), f"heard {heard}"
+
+
+def test_an_abandoned_turn_that_is_followed_is_attended_to(make: Make) -> None:
+    _, broadcast = crashed(make, SEARCHING, WORDY, words=5)
+    heir = make()
+    watched: list[TurnRef] = []
+    heir.core.events._attending[0].watch = lambda turn, lock: watched.append(turn)  # type: ignore[method-assign]
+    follower = follow(heir, broadcast.ref)
+    assert watched == []
+    heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]
+    eventually(lambda: broadcast.ref in watched)
+    follower.close()
+
+
+def test_a_handed_over_run_ends_its_followers_with_a_notice_that_has_no_number(make: Make) -> None:
+    thinking = Gate()
+
+    def think(_: object) -> str:
+        thinking.pass_through()
+        return "late"
+
+    server = make(SEARCHING, think)
+    broadcast = started(server)
+    thinking.wait()
+    follower = follow(server, broadcast.ref)
+    server.turns.hand_over(broadcast.ref)
+    assert outline(heard_from(follower)).endswith("failed:handed_over")
+    assert follower.told[-1].number is None
+    thinking.open()
+    server.settle()
+
+
+# ---- who may hear
+
+
+def test_what_is_not_there_or_not_the_callers_is_not_found(make: Make) -> None:
+    server = make("done")
+    broadcast = started(server)
+    server.hear(broadcast)
+    for changes in ({"turn_id": "x"}, {"session_id": "x"}, {"agent_id": "x"}, {"tenant": "x"}):
+        with pytest.raises(NotFound):
+            follow(server, broadcast.ref.model_copy(update=changes))
+
+
+def test_who_may_not_see_the_session_hears_nothing(make: Make) -> None:
+    server = make("done")
+    broadcast = started(server)
+    server.hear(broadcast)
+    server.core.events._rules._owner_only = True
+    with pytest.raises(NotFound):
+        server.core.events.follow(Caller(tenant=LOCAL_CALLER.tenant, principal="another"), broadcast.ref, 0)
+
+
+# ---- what a reader sees meanwhile
+
+
+def test_a_turn_that_runs_is_read_with_the_steps_it_has_finished(make: Make) -> None:
+    thinking = Held("done")
+    server, other = make(SEARCHING, thinking), make()
+    broadcast = started(server)
+    thinking.wait()
+    for reader in (server, other):
+        state = reader.reader.read(LOCAL_CALLER, broadcast.ref).state
+        assert state.status is TurnStatus.IN_PROGRESS
+        assert [step.step_type for step in state.turn.steps] == ["inference", "tool_execution"]
+    thinking.open()
+    server.hear(broadcast)

@@ -1,0 +1,141 @@
+"""The events in `events/`, and what has to be stored for their ids to mean something."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from turnstone.dialects.llama_stack.models import RegisterModel
+from turnstone.dialects.llama_stack.shields import RegisterShield
+from turnstone.dialects.llama_stack.tool_requests import RegisterToolgroup
+from turnstone.dialects.openai.chat.stored_completions import stored_wire
+from turnstone.domain.access.access import Ownership
+from turnstone.domain.agents.agents import Agent, AgentConfig
+from turnstone.domain.messages.messages import CompletionMessage, UserMessage
+from turnstone.domain.models.stored_completions import StoredCompletion
+from turnstone.domain.refs import SessionRef
+from turnstone.domain.registry.registry import Model, Shield, Toolgroup
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tool_runs import ProducedFile
+from turnstone.domain.tools.tools import ToolCall, ToolDef
+from turnstone.domain.turns.attempts import Attempt
+from turnstone.domain.turns.turns import InferenceStep, Turn, TurnState, silent_output
+from turnstone.ports.storage import RangeStore
+from turnstone.services.turns.transitions import closed, opened, paused
+from turnstone.store.agents.agents import AgentStore, StoredAgent
+from turnstone.store.files.attachments import AttachmentStore
+from turnstone.store.models.stored_completions import StoredCompletionStore
+from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.sessions.sessions import SessionStore
+from turnstone.store.sessions.turns import TurnStore
+
+FOLDER = Path(__file__).parents[3] / "events"
+ACCOUNT = "123456789012"
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+FAR_AWAY = datetime(2126, 1, 1, tzinfo=UTC)
+OWNED = Ownership(owner=f"arn:aws:iam::{ACCOUNT}:user/example")
+REMAINING_MS = 900_000
+
+
+class Context:
+    """What Lambda tells a function of its invocation."""
+
+    aws_request_id = "00000000-0000-4000-8000-000000000000"
+    function_name = "function"
+    memory_limit_in_mb = 512
+    invoked_function_arn = f"arn:aws:lambda:eu-central-1:{ACCOUNT}:function:function"
+
+    def __init__(self, remaining_ms: int = REMAINING_MS) -> None:
+        self._remaining_ms = remaining_ms
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self._remaining_ms
+
+
+def load_event(name: str) -> dict[str, Any]:
+    """Return the event of that name."""
+    event: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text())
+    return event
+
+
+def store_what_events_name(store: RangeStore, *, is_waiting: bool) -> SessionRef:
+    """Store the agent, the session and the turn whose ids the events hold; the turn has ended or waits for its client.
+
+    Returns which session it is.
+    """
+    ids = load_event("get_step")["pathParameters"]
+    ref = SessionRef(tenant=ACCOUNT, agent_id=ids["agent_id"], session_id=ids["session_id"])
+    config = AgentConfig(model="offline", instructions="", client_tools=(ToolDef(name="get_weather"),))
+    agent = Agent(agent_id=ref.agent_id, agent_config=config, created_at=AT)
+    AgentStore(store).create(ACCOUNT, StoredAgent(agent, ids["agent_id"], OWNED), _attempt("agent"), AT)
+    session = Session(
+        agent_id=ref.agent_id,
+        session_id=ref.session_id,
+        session_name="first",
+        started_at=AT,
+        order=ref.session_id,
+    )
+    session = session.model_copy(update={"stamp": OWNED})
+    SessionStore(store).create(ACCOUNT, session, _attempt("session"), AT)
+    turns = TurnStore(store)
+    opening = opened(session.model_copy(update={"rev": 1}), _turn(ids), FAR_AWAY, "request")
+    running = turns.commit(ref, opening)
+    attachment_id = load_event("get_attachment")["pathParameters"]["attachment_id"]
+    _store_completion(store)
+    AttachmentStore(store).put(ref, attachment_id, ProducedFile("a.txt", "text/plain", b"a file"))
+    state = running.turns[0].with_step(_step(ids, is_waiting=is_waiting))
+    said = state.turn.steps[-1].model_response  # type: ignore[union-attr] # the only step is an inference
+    if is_waiting:
+        turns.commit(ref, paused(running.session, state, said, FAR_AWAY))
+    else:
+        turns.commit(ref, closed(running.session, state.completed(said, AT), turns.view(ref, 1_000).open_segment))
+    return ref
+
+
+def _store_completion(store: RangeStore) -> None:
+    completion_id = load_event("get_chat_completion")["pathParameters"]["completion_id"]
+    completion = StoredCompletion(
+        completion_id=completion_id, model="offline", created_at=AT, ends_at=FAR_AWAY, stamp=OWNED
+    )
+    wire = stored_wire(b'{"id":"%b"}' % completion_id.encode(), (), None)
+    StoredCompletionStore(store).create(ACCOUNT, completion, wire)
+
+
+def store_registered(store: RangeStore) -> None:
+    """Store what the events of the registries name, as the events that register it say."""
+    model = RegisterModel.model_validate_json(load_event("register_model")["body"]).to_model()
+    RegistryStore(store, "model", Model).register(ACCOUNT, model, _attempt("model"), AT)
+    toolgroup = RegisterToolgroup.model_validate_json(load_event("register_toolgroup")["body"]).to_toolgroup()
+    RegistryStore(store, "toolgroup", Toolgroup).register(ACCOUNT, toolgroup, _attempt("toolgroup"), AT)
+    shield = RegisterShield.model_validate_json(load_event("register_shield")["body"]).to_shield()
+    RegistryStore(store, "shield", Shield).register(ACCOUNT, shield, _attempt("shield"), AT)
+
+
+def _turn(ids: dict[str, str]) -> TurnState:
+    turn = Turn(
+        turn_id=ids["turn_id"],
+        session_id=ids["session_id"],
+        input_messages=(UserMessage(content="how is the weather in Oslo?"),),
+        output_message=silent_output(),
+        started_at=AT,
+    )
+    return TurnState(turn=turn, order=turn.turn_id)
+
+
+def _step(ids: dict[str, str], *, is_waiting: bool) -> InferenceStep:
+    call = ToolCall(call_id="call_1", tool_name="get_weather", arguments={"city": "Oslo"})
+    asked = CompletionMessage(content="", stop_reason="end_of_turn", tool_calls=(call,))
+    said = CompletionMessage(content="Rain.", stop_reason="end_of_turn")
+    return InferenceStep(
+        turn_id=ids["turn_id"],
+        step_id=ids["step_id"],
+        started_at=AT,
+        completed_at=AT,
+        model_response=asked if is_waiting else said,
+    )
+
+
+def _attempt(fingerprint: str) -> Attempt:
+    return Attempt(fingerprint=fingerprint)

@@ -1,0 +1,98 @@
+"""Runs a script of `scripts/` in a process of its own with one official client, unmodified, on its path."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from threading import Timer
+from typing import Any, Self
+
+from tests.support.server.servers import ROOT
+
+VERSIONS = ("0.2.12", "0.2.23")
+SCRIPTS = ROOT / "tests" / "support" / "clients" / "scripts"
+TIMEOUT_S = 60.0
+
+Told = dict[str, Any]
+
+
+class ClientScript:
+    """A running script, which tells what it sees in lines of JSON and may wait for a word from us."""
+
+    def __init__(self, version: str, name: str, *arguments: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._command = [sys.executable, str(path_of(name)), *arguments]
+        clients = str(ROOT / ".clients" / version)
+        inherited = [path for path in (os.environ.get("PYTHONPATH"),) if path]
+        self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join([clients, str(SCRIPTS), *inherited])}
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Self:
+        self._complaints = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            text=True,
+        )
+        self._watchdog = Timer(self._timeout_s, self._process.kill)
+        self._watchdog.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._watchdog.cancel()
+        self._watchdog.join()
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._complaints.close()
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def hear(self) -> Told:
+        """Return what the script tells next."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"the script ended instead of telling more: {self._ending()}"
+        told: Told = json.loads(line)
+        return told
+
+    def go_on(self) -> None:
+        """Let a script that waits go on."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+
+    def hear_all(self) -> Told:
+        """Return everything the script has still to tell, as one, once it has ended well."""
+        assert self._process.stdout is not None
+        lines = list(self._process.stdout)
+        assert self._process.wait() == 0, self._ending()
+        return {name: value for line in lines for name, value in json.loads(line).items()}
+
+    def _ending(self) -> str:
+        exit_code = self._process.wait()
+        self._complaints.seek(0)
+        return f"exit code {exit_code}, {self._complaints.read()}"
+
+
+def path_of(name: str) -> Path:
+    """Return the path of a script, whichever folder it is in."""
+    (path,) = SCRIPTS.rglob(f"{name}.py")
+    return path
+
+
+def run_script(version: str, name: str, *arguments: str) -> Told:
+    """Return everything a script tells."""
+    with ClientScript(version, name, *arguments) as script:
+        return script.hear_all()

@@ -1,0 +1,147 @@
+"""A command as a process of its own, at a terminal or at none."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+from tests.support.server.servers import ROOT, server_environment
+
+TIMEOUT_S = 30.0
+POLL_S = 0.01
+READ_BYTES = 4_096
+RETURN = re.compile(r"turnstone chat --session ([\w-]+/[\w-]+)")
+CTRL_C, CTRL_D = "\x03", "\x04"
+
+
+def chat_command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "functions.command.main", "chat", *map(str, arguments)]
+
+
+def chat_environment(url: str, **more: str) -> dict[str, str]:
+    """Return the environment of a chat with the server there, at a terminal that knows no colours."""
+    path = os.pathsep.join([str(ROOT / "shared"), str(ROOT)])
+    return {**server_environment({"url": url}), "TERM": "dumb", "PYTHONPATH": path, **more}
+
+
+def chatted(url: str, *arguments: str | Path, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Return what came of a chat without a terminal."""
+    return subprocess.run(
+        chat_command(*arguments),
+        env=chat_environment(url, **environment),
+        cwd=ROOT,
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+
+
+class Terminal:
+    """A chat that somebody sits before, while the `with` block lasts.
+
+    Attributes:
+        shown: everything it wrote so far.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *arguments: str | Path,
+        errors_to: Path | None = None,
+        output_to: Path | None = None,
+        **environment: str,
+    ) -> None:
+        """Prepare a chat; its output and errors go to the terminal, unless a file for them is given."""
+        self._command = chat_command(*arguments)
+        self._files = {1: output_to, 2: errors_to}
+        self._environment = chat_environment(url, **environment)
+        self._read_up_to = 0
+        self.shown = ""
+
+    def __enter__(self) -> Self:
+        self._terminal, inner = pty.openpty()
+
+        def log_in() -> None:
+            os.login_tty(inner)
+            for descriptor, path in self._files.items():
+                if path is not None:
+                    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
+
+        self._process = subprocess.Popen(self._command, env=self._environment, cwd=ROOT, preexec_fn=log_in)
+        os.close(inner)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        os.close(self._terminal)
+        print(f"--- the terminal\n{self.shown}")
+
+    def expect(self, text: str) -> str:
+        """Return what was shown since the last time, up to this text; read until it comes."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while (found := self.shown.find(text, self._read_up_to)) < 0:
+            assert self._read(deadline), f"it ended without {text!r}: {self.shown[self._read_up_to :]!r}"
+        before = self.shown[self._read_up_to : found]
+        self._read_up_to = found + len(text)
+        return before
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C once the chat waits for keys.
+
+        Python notices one that comes between the prompt and the waiting at the next key only.
+        """
+        status = Path(f"/proc/{self._process.pid}/stat")
+        deadline = time.monotonic() + TIMEOUT_S
+        while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, f"it never waited: {self.shown[self._read_up_to :]!r}"
+            time.sleep(POLL_S)
+        self.type(CTRL_C)
+
+    def say(self, line: str) -> None:
+        """Type a line at the prompt."""
+        self.expect("> ")
+        self.type(f"{line}\n")
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def ended(self) -> int:
+        """Return the exit status, once it has ended."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while self._read(deadline):
+            pass
+        return self._process.wait(TIMEOUT_S)
+
+    def _read(self, deadline: float) -> bool:
+        """Read what there is, waiting for it; return whether there may be more."""
+        left_s = deadline - time.monotonic()
+        assert left_s > 0, f"nothing more came after {self.shown[self._read_up_to :]!r}"
+        if is_readable(self._terminal, left_s):
+            try:
+                read = os.read(self._terminal, READ_BYTES)
+            except OSError:  # so Linux tells that nobody writes there any more
+                return False
+            self.shown += read.decode(errors="replace").replace("\r\n", "\n")
+            return bool(read)
+        return True
+
+
+def is_readable(descriptor: int, within_s: float) -> bool:
+    """Wait until there is something to read. A descriptor may have any number, which `select` does not take."""
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    return bool(poller.poll(1_000 * within_s))

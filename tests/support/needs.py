@@ -1,0 +1,45 @@
+"""What tests need that may be missing on a machine: they are skipped by its name, or fail where nothing may be missing.
+
+`TURNSTONE_REQUIRE_ALL=1` says that nothing may. What no installation changes, such as the kind of processor, is not for
+here: `skipif` stays with the test.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+CLIENTS = Path(__file__).parents[2] / ".clients"
+# the program, and Debian's package of it where that has another name; any of several names will do
+PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome")}
+PACKAGES = {"node": "nodejs"}
+
+
+def program(name: str) -> str | None:
+    """Return the path of a program, None if it is not installed."""
+    found = (shutil.which(each) for each in PROGRAMS.get(name, (name,)))
+    return next((path for path in found if path is not None), None)
+
+
+def need_programs(*names: str) -> None:
+    """Skip the test unless all of these programs are installed."""
+    if missing := [name for name in names if program(name) is None]:
+        packages = ", ".join(PACKAGES.get(name, name) for name in missing)
+        skip(f"not installed: {', '.join(missing)} (Debian's packages: {packages})")
+
+
+def need_clients(*folders: str) -> None:
+    """Skip the test unless these clients are installed, which `make` does."""
+    if missing := [folder for folder in folders if not (CLIENTS / folder / "ready").exists()]:
+        skip(f"not installed: {', '.join(missing)} (make {' '.join(f'.clients/{each}/ready' for each in missing)})")
+
+
+def skip(reason: str) -> NoReturn:
+    """Skip the test for want of something; fail it where nothing may be missing."""
+    if os.environ.get("TESTS_REQUIRE_ALL") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)

@@ -1,0 +1,58 @@
+"""What the tests of the server's lives have in common: a model that takes its time, and a kill in the midst of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.models.openai_answers import Answer, Pause, built_in_answer, call_answer, ending, text_chunk
+from tests.fakes.models.openai_server import ModelServer
+from tests.support.clients.plain_client import Json, PlainClient, said, text_in
+from tests.support.server.servers import ServerProcess
+
+TOOL = {"name": "get_weather", "description": "Tell the weather.", "parameters": []}
+ONE_SECOND = "stream-1"  # four words, a quarter of a second apart
+WORDS = "word0 word1 word2 word3 "
+
+
+def answer_of(body: Mapping[str, Any]) -> Answer:
+    """Answer as the built-in models do; `clock-then-slow` asks for the time and then takes a second to tell it."""
+    if body["model"] != "clock-then-slow":
+        return built_in_answer(body)
+    if body["messages"][-1]["role"] == "user":
+        return call_answer(("current_time", "{}"))
+    return (text_chunk("It is "), Pause(1), text_chunk("late."), *ending("stop"))
+
+
+class Served:
+    """Starts a server over a folder of its own, whatever its settings, with a client that speaks to it."""
+
+    def __init__(self, stack: ExitStack, folder: Path, model: ModelServer) -> None:
+        self._stack = stack
+        self._folder = folder
+        self._model = model
+
+    def __call__(self, **settings: object) -> tuple[ServerProcess, PlainClient]:
+        server = self._stack.enter_context(ServerProcess(self._folder, model_url=self._model.url, **settings))
+        return server, self._stack.enter_context(PlainClient(server.url))
+
+
+def heard_until_killed(server: ServerProcess, client: PlainClient, path: str, body: Json) -> list[Json]:
+    """Listen to a turn and kill the server as soon as the model says a word; return what was heard."""
+    heard = []
+    with client.streaming(path, body) as events:
+        for event in events:
+            heard.append(event)
+            if text_in([event]):
+                break
+        server.kill()
+    return heard
+
+
+def begin_and_leave(client: PlainClient, session: str) -> str:
+    """Start a turn, hang up after its first event, and return its id."""
+    with client.streaming(f"{session}/turn", said("a story")) as events:
+        turn_id: str = next(events)["turn_id"]
+    return turn_id

@@ -1,0 +1,163 @@
+"""Everything somebody can have on a server, made over HTTP, with a mark in every text that is theirs to choose."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from functions.local.server import ROUTES
+from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
+from turnstone.domain.access.caller import Caller
+from turnstone.domain.refs import SessionRef
+from turnstone.http.routes import Route
+from turnstone.ports.records import Put
+from turnstone.store.layout.frames import frame
+from turnstone.store.layout.keys import attachment_key
+
+SESSION = "/v1/agents/{agent_id}/session/{session_id}"
+REGISTRIES = ("/v1/models", "/v1/toolgroups", "/v1/shields")
+IDS = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|call_[0-9a-f]{32}")
+MARK = re.compile(r"mark[\w-]*")
+STORED = "/v1/openai/v1/chat/completions"
+THINGS = ("agent", "session", "turn", "model", "group", "shield", "stored")
+PARAMETER = re.compile(r"{(\w+)}")
+SERVERS_OWN = {"tool_name": "current_time", "provider_id": "default"}
+Header = tuple[bytes, bytes]
+QUERY_2024 = {
+    "/agents/turn/get": "?agent_id={agent_id}&turn_id={turn_id}",
+    "/agents/step/get": "?agent_id={agent_id}&turn_id={turn_id}&step_id={step_id}",
+}
+REMOVED = ("/v1/models/{model_id}", "/v1/toolgroups/{toolgroup_id}", "/v1/shields/{identifier}")
+KEYED = ("/v1/agents", "/v1/agents/{agent_id}/session", *REGISTRIES)
+
+
+def is_registry(route: Route) -> bool:
+    return route.path.startswith((*REGISTRIES, "/v1/openai/v1/models"))
+
+
+class Tenant:
+    """A caller with an agent, a session with an ended and a waiting turn, and what can be registered.
+
+    Attributes:
+        ids: what stands for the parameters of paths; `turn_id` is that of the waiting turn.
+        bodies: what made these things, by the route's path.
+        keys: the headers that came with some of them, which tell a repetition.
+        secrets: the marks, and every id the server told of these things.
+    """
+
+    def __init__(self, serving: Served, caller: Caller, mark: str, said: str = "") -> None:
+        self.caller = caller
+        self._client = serving.client
+        self._token = key_for(serving, caller)
+        self.ids = {**SERVERS_OWN, "model_id": f"{mark}-model"}
+        self.ids |= {"toolgroup_id": f"{mark}-group", "identifier": f"{mark}-shield"}
+        self.bodies = _bodies(mark, said)
+        self.secrets = marks_in(json.dumps(self.bodies))
+        self.keys = {path: [(b"idempotency-key", f"{mark} {path}".encode())] for path in KEYED}
+        self._make()
+        session = {name: self.ids[name] for name in ("agent_id", "session_id")}
+        self.ids["attachment_id"] = attach(serving, SessionRef(tenant=caller.tenant, **session), f"{mark}-turn")
+
+    def send(self, method: str, target: str, body: Any = None, headers: Sequence[Header] = ()) -> Answered:
+        sent = b"" if body is None else json.dumps(body).encode()
+        return self._client.send(Raw(method, target.encode(), (sent,), (bearer(self._token), *headers)))
+
+    def snapshot(self) -> dict[str, Answered]:
+        """Return what the owner finds under each path that names something of theirs."""
+        targets = [route.path for route in ROUTES if route.method == "GET" and _names_something(route)]
+        return {target: self.send("GET", target.format_map(self.ids)) for target in targets}
+
+    def unregister(self, ids: Mapping[str, str]) -> set[int]:
+        """Remove what was registered under these ids; return the statuses.
+
+        Who lists tools asks every group there is, in vain here: with those of all worlds that takes minutes.
+        """
+        return {self.send("DELETE", target.format_map(ids)).status for target in REMOVED}
+
+    def _make(self) -> None:
+        for path in (
+            *("/v1/agents", "/v1/agents/{agent_id}/session", SESSION + "/turn", SESSION + "/turn"),
+            *(*REGISTRIES, STORED),
+        ):
+            answer = self.send("POST", path.format_map(self.ids), self.bodies[path], self.keys.get(path, ()))
+            assert answer.status == 200, answer
+            self.secrets |= set(IDS.findall(answer.body))
+            made = answer.json() or {}
+            self.ids |= {name: made[name] for name in ("agent_id", "session_id", "turn_id") if name in made}
+            if path == STORED:
+                self.ids["completion_id"] = made["id"]
+            if made.get("steps"):
+                self.ids["step_id"] = made["steps"][0]["step_id"]
+        self.bodies = {**self.bodies, **self._bodies_2024()}
+
+    def _bodies_2024(self) -> Mapping[str, Any]:
+        """Return what asks, in the words of September 2024, for these things or for more of them."""
+        agent, session, turn, step = (
+            {name: self.ids[name] for name in ("agent_id", "session_id", "turn_id", "step_id")[:number]}
+            for number in (1, 2, 3, 4)
+        )
+        session_name = self.bodies["/v1/agents/{agent_id}/session"]["session_name"]
+        return {
+            "/agents/create": self.bodies["/v1/agents"],
+            "/agents/delete": agent,
+            "/agents/session/create": {**agent, "session_name": session_name},
+            "/agents/session/get": session,
+            "/agents/session/delete": session,
+            "/agents/turn/create": {**session, "messages": self.bodies[SESSION + "/turn"]["messages"]},
+            "/agents/turn/get": turn,
+            "/agents/step/get": step,
+        }
+
+
+def attach(serving: Served, ref: SessionRef, said: str) -> str:
+    """Store what a tool might have made in the session; return its id."""
+    attachment_id = "0" * 32
+    body = frame({"name": said, "mime_type": "text/plain"}, said.encode())
+    records = serving.server.core.attachments.store._store
+    records.write([Put(attachment_key(ref, attachment_id), body, is_apart=True)])
+    return attachment_id
+
+
+def _names_something(route: Route) -> bool:
+    names = set(PARAMETER.findall(route.path))
+    return bool(names) and not names & SERVERS_OWN.keys()
+
+
+def marks_in(text: str) -> set[bytes]:
+    """Return the marks in a text. They say whose thing it is of, and which one."""
+    return {found.encode() for found in MARK.findall(text)}
+
+
+def _bodies(mark: str, said: str) -> Mapping[str, Any]:
+    agent, session, turn, model, group, shield, stored = (f"{mark}-{thing} {said}" for thing in THINGS)
+    parameter = {"name": "city", "parameter_type": "string", "description": agent, "default": agent}
+    tool = {"name": "look", "description": agent, "parameters": [parameter], "metadata": {agent: agent}}
+    config = {"model": agent, "instructions": agent, "name": agent, "client_tools": [tool]}
+    message = {"role": "user", "content": f"{turn} look(city=Oslo)", "context": turn}
+    endpoint = {"uri": f"http://{mark}-group/mcp"}
+    return {
+        "/v1/agents": {"agent_config": {**config, "sampling_params": {"stop": [agent]}}},
+        "/v1/agents/{agent_id}/session": {"session_name": session},
+        SESSION + "/turn": {"messages": [message], "instructions": turn},
+        STORED: {
+            "model": "offline",
+            "messages": [{"role": "user", "content": stored}],
+            "store": True,
+            "metadata": {"of": stored[:500]},
+        },
+        "/v1/models": {"model_id": f"{mark}-model", "metadata": {model: model}},
+        "/v1/toolgroups": {
+            "toolgroup_id": f"{mark}-group",
+            "provider_id": "model-context-protocol",
+            "mcp_endpoint": endpoint,
+            "args": {group: group},
+        },
+        "/v1/shields": {
+            "shield_id": f"{mark}-shield",
+            "provider_id": "pattern",
+            "params": {"words": [shield], "user_message": shield},
+        },
+        "/v1/safety/run-shield": {"shield_id": f"{mark}-shield", "messages": [{"role": "user", "content": shield}]},
+    }

@@ -1,0 +1,79 @@
+"""Several providers of embeddings as one.
+
+Covers: adapters/models/breaker, adapters/models/routed_embeddings, bootstrap/embeddings
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from turnstone.adapters.models.breaker import FAILURES
+from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
+from turnstone.bootstrap.embeddings import NoEmbeddings
+from turnstone.domain.errors import ModelError, ModelFailed, StoreUnavailable, Unsupported
+from turnstone.domain.models.requests import Embedded, EmbeddingRequest
+from turnstone.domain.models.routing import Target
+from turnstone.ports.models import Embeddings
+
+AWAY = ModelFailed("away", is_outage=True)
+A, B = Target("a", "x"), Target("b", "y")
+VECTORS = Embedded(((1.0,),), 3)
+
+
+class Scripted:
+    def __init__(self, *answers: Embedded | ModelError) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    def embed(self, request: EmbeddingRequest) -> Embedded:
+        self.asked.append(request.model)
+        answer = self._answers.pop(0)
+        if isinstance(answer, ModelError):
+            raise answer
+        return answer
+
+
+def routed(**providers: Embeddings) -> RoutedEmbeddings:
+    return RoutedEmbeddings({name: lambda made=provider: made for name, provider in providers.items()}, "a")
+
+
+def test_texts_go_to_the_first_target_that_answers_by_the_name_it_knows() -> None:
+    a, b = Scripted(AWAY), Scripted(VECTORS)
+    assert routed(a=a, b=b).embed(EmbeddingRequest("m", ("t",), targets=(A, B))) == VECTORS
+    assert (a.asked, b.asked) == (["x"], ["y"])
+
+
+def test_without_targets_the_default_is_asked() -> None:
+    a = Scripted(VECTORS)
+    routed(a=a).embed(EmbeddingRequest("m", ("t",)))
+    assert a.asked == ["m"]
+
+
+def test_the_error_of_the_last_target_is_told() -> None:
+    with pytest.raises(ModelFailed, match="no such model"):
+        routed(a=Scripted(AWAY), b=Scripted(ModelFailed("no such model"))).embed(
+            EmbeddingRequest("m", ("t",), targets=(A, B))
+        )
+
+
+def test_who_fails_again_and_again_is_passed_over() -> None:
+    a, b = Scripted(*[AWAY] * 10), Scripted(*[VECTORS] * 10)
+    both = routed(a=a, b=b)
+    for _ in range(FAILURES + 2):
+        both.embed(EmbeddingRequest("m", ("t",), targets=(A, B)))
+    assert (len(a.asked), len(b.asked)) == (FAILURES, FAILURES + 2)
+
+
+def test_a_provider_that_there_is_not_or_that_cant_be_made_is_a_models_failure() -> None:
+    def unmade() -> Embeddings:
+        raise StoreUnavailable("no secrets now")
+
+    with pytest.raises(ModelFailed, match="no provider 'b'"):
+        routed(a=Scripted()).embed(EmbeddingRequest("m", ("t",), targets=(B,)))
+    with pytest.raises(ModelFailed, match="no secrets now"):
+        RoutedEmbeddings({"a": unmade}, "a").embed(EmbeddingRequest("m", ("t",)))
+
+
+def test_a_provider_without_embeddings_says_so() -> None:
+    with pytest.raises(Unsupported, match="no embeddings with provider 'aws' \\(bedrock\\), the provider of 'titan'"):
+        routed(a=NoEmbeddings("aws", "bedrock")).embed(EmbeddingRequest("titan", ("t",)))

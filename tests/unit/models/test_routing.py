@@ -1,0 +1,76 @@
+"""Which provider a model's name leads to, before and after somebody registers it.
+
+Covers: adapters/sqlite/sqlite, services/models/registry, services/models/routing, store/registry/directory,
+store/registry/registry
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.models.scripted import ScriptedInference
+from tests.support.engine.harness import CountingStore, FakeClock, attempt
+from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
+from turnstone.domain.access.caller import LOCAL_CALLER
+from turnstone.domain.errors import InvalidRequest, Unsupported
+from turnstone.domain.models.routing import MODELS, ConfiguredModels, Target
+from turnstone.domain.registry.registry import Model
+from turnstone.services.models.registry import Models
+from turnstone.services.models.routing import Routing
+from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.registry import RegistryStore
+
+OPEN = ConfiguredModels({"here": "offline", "there": "openai"}, "here")
+CLOSED = ConfiguredModels(OPEN.providers, None)
+TENANT = LOCAL_CALLER.tenant
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CountingStore]:
+    with closing(SqliteRangeStore(tmp_path / "turnstone.db")) as sqlite:
+        yield CountingStore(sqlite)
+
+
+def routing(store: CountingStore, known: ConfiguredModels) -> Routing:
+    """Return the routing of a process of its own."""
+    return Routing(known, Directory(store, FakeClock()))
+
+
+def register(store: CountingStore, known: ConfiguredModels, provider_id: str = "there") -> Model:
+    """Register the model `new` in another process than those that route."""
+    model = Model(identifier="new", provider_resource_id="new", provider_id=provider_id)
+    models = Models(RegistryStore(store, "model", Model), known, ScriptedInference([]), FakeClock())
+    return models.register(LOCAL_CALLER, model, attempt("register"))
+
+
+def test_a_closed_registry_knows_at_once_what_another_process_registered(store: CountingStore) -> None:
+    routes = routing(store, CLOSED)
+    with pytest.raises(InvalidRequest, match="'new'"):
+        routes.route(TENANT, "new")
+    register(store, CLOSED)
+    assert routes.route(TENANT, "new").targets == (Target("there", "new"),)
+
+
+def test_an_open_registry_reads_once_in_ten_seconds_what_was_registered(store: CountingStore) -> None:
+    routes = routing(store, OPEN)
+    assert {routes.route(TENANT, name).targets[0].provider_id for name in ("new", "other")} == {"here"}
+    assert [call.verb for call in store.calls] == ["get"]
+
+
+@pytest.mark.parametrize(
+    ("known", "provider_id"), [(OPEN, "here"), (ConfiguredModels({**OPEN.providers, MODELS: "openai"}, "here"), MODELS)]
+)
+def test_who_names_no_provider_means_the_default_one(
+    store: CountingStore, known: ConfiguredModels, provider_id: str
+) -> None:
+    assert register(store, known, MODELS).provider_id == provider_id
+    assert routing(store, known).route(TENANT, "new").targets == (Target(provider_id, "new"),)
+
+
+def test_a_closed_registry_has_no_default_provider(store: CountingStore) -> None:
+    with pytest.raises(Unsupported, match="it has: here, there"):
+        register(store, CLOSED, MODELS)

@@ -1,0 +1,239 @@
+"""The layout holds: imports point inwards, subjects do not depend on each other in circles, files stay readable.
+
+Covers: shared, functions
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "shared" / "turnstone"
+EDGE = ROOT / "functions"
+
+# what each layer may import of the package, itself aside
+MAY_IMPORT = {
+    "settings": set[str](),
+    "domain": set[str](),
+    "ports": {"domain"},
+    "engine": {"domain", "ports"},
+    "store": {"domain", "ports"},
+    "adapters": {"domain", "ports"},
+    "services": {"domain", "ports", "engine", "store"},
+    "dialects": {"domain"},
+    "http": {"domain", "services"},
+    "edge": {"domain", "http", "bootstrap", "settings"},
+    "bootstrap": {"domain", "ports", "engine", "store", "adapters", "services", "settings"},
+    "functions": {"domain", "dialects", "http", "edge", "bootstrap", "settings"},
+}
+# what the modules below one address may not import, though their layer may
+NEVER = {
+    "engine": ("ports.records", "ports.storage"),
+    "services.streams": ("services.turns",),
+    "edge": ("settings.auth_settings", "settings.local_settings", "settings.client_settings"),
+}
+SHARED_ADAPTERS = {"adapters.aws", "adapters.fetching", "adapters.outgoing"}
+SAME_SERVERS = {("adapters.tools.images", "adapters.models.openai")}  # a server of OpenAI's API makes images, too
+MOST_SERVICE_ARROWS = 40
+MAX_FILES = 14
+MAX_FILE_LINES = 400
+MIN_FILE_LINES = 25
+MAX_ROUTE_LINES = 40
+MAX_FUNCTION_LINES = 60
+MAX_PARAMETERS = 7
+SHORT = {
+    "adapters.machine.system": "the clock and the ids of the machine, beside no other adapter's imports",
+    "adapters.tools.mcp.mcp_trouble": "the one error that all modules of MCP raise",
+    "adapters.tools.none": "where no tools run, none of their adapters is loaded",
+    "bootstrap.inferring": "a builder of its own is loaded by the routes that infer only",
+    "bootstrap.usage": "a builder of its own is loaded by the routes of usage only",
+    "dialects.llama_stack.replies": "the routes that create answer without loading turns",
+    "dialects.llama_stack.turns.stream": "the encoding of events, which no reply needs",
+    "dialects.llama_stack_2024.read_requests": "the addresses of 2024's reads, without the bodies of its changes",
+    "domain.errors.root": "the root of the tree, which each of its branches imports",
+    "domain.sessions.window": "the budget of a model's context, used by services that load no context",
+    "domain.turns.operating": "a row of an operator's list",
+    "domain.usage.prices": "prices stand in model routes, which are loaded where nothing is counted",
+    "http.server.clients": "the versions of clients that are refused",
+    "ports.system": "the clock and the ids",
+    "services.files.attachments": "a use case of one route",
+    "store.sessions.turn_places": "a search that only operators' commands and old clients need",
+}
+
+
+class Import(NamedTuple):
+    """A module that another one imports, below `turnstone`, or as it is called elsewhere."""
+
+    source: str
+    target: str
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in sorted([*PACKAGE.rglob("*.py"), *EDGE.rglob("*.py")])}
+
+
+def address(path: Path) -> str:
+    """Return a module's dotted name below the package; a route's begins with `functions`."""
+    inside = path.relative_to(EDGE.parent if path.is_relative_to(EDGE) else PACKAGE)
+    return ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
+
+
+def layer_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def is_route(path: Path) -> bool:
+    return path.is_relative_to(EDGE) and any(
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "ROUTE"
+        for node in trees()[path].body
+    )
+
+
+@cache
+def modules() -> frozenset[str]:
+    return frozenset(map(address, trees()))
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Yield what a module imports, by dotted names; a name that is a module itself with its package's."""
+    for node in ast.walk(trees()[path]):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole.removeprefix("turnstone.") in modules() else str(node.module)
+
+
+def own_imports() -> Iterator[Import]:
+    for path in trees():
+        for name in imports_of(path):
+            if name.startswith("turnstone."):
+                yield Import(address(path), name.removeprefix("turnstone."))
+
+
+def room_of(module: str) -> str:
+    """Return the folder that a module is in; a package counts as one of its own modules."""
+    folder = PACKAGE / module.replace(".", "/")
+    return module if folder.is_dir() else module.rpartition(".")[0]
+
+
+def arrows(layer: str) -> set[tuple[str, str]]:
+    """Return which folders of a layer import from which others."""
+    inside = [each for each in own_imports() if layer_of(each.source) == layer_of(each.target) == layer]
+    return {(room_of(each.source), room_of(each.target)) for each in inside} - {
+        (room, room) for room in {room_of(each.source) for each in inside}
+    }
+
+
+def circle_in(pairs: set[tuple[str, str]]) -> list[str]:
+    """Return the folders that can be reached from themselves."""
+    beyond = defaultdict(set)
+    for source, target in pairs:
+        beyond[source].add(target)
+
+    def reached(room: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [room]
+        while waiting:
+            new = beyond.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        return found
+
+    return sorted(room for room in list(beyond) if room in reached(room))
+
+
+def test_imports_point_inwards() -> None:
+    assert {layer_of(address(path)) for path in trees()} - {"__init__", "", "turnstone"} == set(MAY_IMPORT)
+    outwards = [
+        each
+        for each in own_imports()
+        if layer_of(each.target) not in (layer_of(each.source), "VERSION", *MAY_IMPORT[layer_of(each.source)])
+    ]
+    assert not outwards
+    forbidden = [
+        each
+        for each in own_imports()
+        for below, targets in NEVER.items()
+        if f"{each.source}.".startswith(f"{below}.") and each.target.startswith(targets)
+    ]
+    assert not forbidden
+
+
+def test_routes_stand_alone() -> None:
+    for path in filter(is_route, trees()):
+        assert not [name for name in imports_of(path) if name.startswith("functions")], path
+        relative = [node for node in ast.walk(trees()[path]) if isinstance(node, ast.ImportFrom) and node.level]
+        assert not relative, path
+        assert len(path.read_text().splitlines()) <= MAX_ROUTE_LINES, path
+
+
+def test_subjects_do_not_depend_on_each_other_in_circles() -> None:
+    circles = {layer: circle_in(arrows(layer)) for layer in MAY_IMPORT if layer != "functions"}
+    assert not {layer: found for layer, found in circles.items() if found}
+    assert len(arrows("services")) <= MOST_SERVICE_ARROWS
+    crossing = {
+        (source, target)
+        for source, target in arrows("adapters")
+        if source.split(".")[1:2] != target.split(".")[1:2] and target not in SHARED_ADAPTERS
+    }
+    assert crossing == SAME_SERVERS
+
+
+def test_files_folders_and_functions_stay_readable() -> None:
+    files = defaultdict(list)
+    short = set()
+    for path, tree in trees().items():
+        lines = len(path.read_text().splitlines())
+        assert lines <= MAX_FILE_LINES, path
+        if path.is_relative_to(PACKAGE) and path.stem != "__init__":
+            files[path.parent].append(path)
+            short |= {address(path)} if lines < MIN_FILE_LINES else set()
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            assert (node.end_lineno or 0) - node.lineno < MAX_FUNCTION_LINES, (path, node.name)
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            named = [argument for argument in arguments if argument.arg not in ("self", "cls")]
+            assert len(named) <= MAX_PARAMETERS, (path, node.name)
+    assert not {folder: len(found) for folder, found in files.items() if len(found) > MAX_FILES}
+    assert short == set(SHORT)
+
+
+def test_aws_stays_in_adapters_and_the_environment_in_the_settings() -> None:
+    for path, tree in trees().items():
+        if layer_of(address(path)) != "adapters":
+            assert not {module.split(".")[0] for module in imports_of(path)} & {"boto3", "botocore"}, path
+        if path != PACKAGE / "settings" / "config.py":
+            reads = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+            assert not reads & {"environ", "getenv"}, path
+
+
+def test_only_the_error_table_catches_everything() -> None:
+    for path, tree in trees().items():
+        if path == PACKAGE / "http" / "errors.py":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler):
+                if isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None:
+                    continue  # tidies up and passes it on
+                caught = ast.unparse(node.type) if node.type else "everything"
+                assert not {"Exception", "BaseException", "everything"} & set(caught.strip("()").split(", ")), path
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    vague = {"manager", "helper", "helpers", "utils", "util", "base", "impl", "data", "info", "common", "misc"}
+    assert not [path for path in trees() if path.stem in vague]
+
+
+def test_the_engine_does_not_know_whether_a_turn_was_resumed() -> None:
+    for path in (PACKAGE / "engine").glob("*.py"):
+        names = {node.id for node in ast.walk(trees()[path]) if isinstance(node, ast.Name)}
+        assert not [name for name in names if "resume" in name]

@@ -1,0 +1,55 @@
+"""How the edge sends what is long.
+
+Covers: http/routes, http/server/app, http/server/surroundings, http/streams/pieces, services/application
+"""
+
+import asyncio
+from collections.abc import MutableMapping
+from threading import Event
+from typing import Any, cast
+
+from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.server.app import build_app
+from turnstone.http.server.surroundings import OneMachine
+from turnstone.http.streams.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
+from turnstone.services.application import Application
+
+
+def test_many_small_parts_go_out_together_and_large_ones_in_pieces() -> None:
+    assert [len(piece) for piece in cut([b"x"] * (PARTS_AT_ONCE + 1))] == [PARTS_AT_ONCE, 1]
+    parts = [bytes([number]) * (PIECE_BYTES // 2 + 1) for number in range(3)] + [b"y" * 3 * PIECE_BYTES]
+    pieces = list(cut(parts))
+    assert b"".join(parts) == b"".join(pieces)
+    assert {len(piece) for piece in pieces[:-1]} == {PIECE_BYTES}
+    drawn = iter(parts)
+    next(cut(drawn))
+    assert len(list(drawn)) == 2
+
+
+def test_who_waits_when_the_server_stops_is_told_to_ask_again() -> None:
+    begun, may_end = Event(), Event()
+
+    def slow(_: Request) -> Reply:
+        begun.set()
+        may_end.wait()
+        return Reply(b"")
+
+    app = build_app([Route("GET", "/slow", slow, None)], cast(Application, None), 1_000, OneMachine())
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def stopped() -> None:
+        scope = {"type": "http", "method": "GET", "path": "/slow", "query_string": b"", "headers": []}
+        asking = asyncio.create_task(app(scope, receive, send))
+        await asyncio.to_thread(begun.wait)
+        asking.cancel()
+        await asking
+        may_end.set()
+
+    asyncio.run(stopped())
+    assert (sent[0]["status"], (b"retry-after", b"1") in sent[0]["headers"]) == (503, True)

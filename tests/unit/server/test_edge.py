@@ -1,0 +1,804 @@
+"""The edge of a Lambda: the same routes behind API Gateway's events and behind the Lambda Web Adapter.
+
+Covers: edge/gateway, edge/worker, http/server/app, http/envelopes
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import pytest
+
+import turnstone.bootstrap.core
+import turnstone.bootstrap.places.aws
+from functions.local.server import ROUTES
+from tests.fakes.models.scripted import Says, Scripted, call
+from tests.support.aws.aws_events import Context
+from tests.support.engine.harness import Harness, Held, client_tool, eventually
+from tests.support.server.asgi_client import AsgiClient, Raw, scope_of
+from turnstone.adapters.machine.system import SystemClock
+from turnstone.bootstrap.core import Core
+from turnstone.dialects.openai.errors import OPENAI
+from turnstone.domain.agents.agents import AgentConfig
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.edge.gateway import MOST_ANSWER_BYTES, TOO_LARGE, LambdaHandler
+from turnstone.edge.worker import TurnWorker
+from turnstone.http.envelopes import DETAIL
+from turnstone.http.routes import Reply, Request, Route
+from turnstone.http.server.app import NO_PATH
+from turnstone.http.server.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
+
+ANN = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/ann"}
+AMY = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/amy"}
+BOB = {"accountId": "222222222222", "userArn": "arn:aws:iam::222222222222:user/bob"}
+NOBODY: dict[str, Any] = {
+    "no identity": {"requestId": "r"},
+    "identity null": {"requestId": "r", "identity": None},
+    "identity empty": {"identity": {}},
+    "identity a text": {"identity": "ann"},
+    "account null": {"identity": {**ANN, "accountId": None}},
+    "account empty": {"identity": {**ANN, "accountId": ""}},
+    "account a number": {"identity": {**ANN, "accountId": 111111111111}},
+    "ARN missing": {"identity": {"accountId": ANN["accountId"]}},
+    "ARN a list": {"identity": {**ANN, "userArn": [ANN["userArn"]]}},
+    "context null": None,
+    "context a text": "ann",
+}
+LOOK = call("look", "l")
+DICE = {"dice": {"roll": lambda arguments: "4"}}
+BEFORE_HAND_OVER_MS = 60_000
+LONG_MS = 900_000
+CONFIG = AgentConfig(model="scripted", instructions="", toolgroups=("dice",), client_tools=(client_tool(),))
+AGENT = {"agent_config": CONFIG.model_dump(mode="json", exclude_none=True)}
+
+
+@dataclass(frozen=True)
+class Answered:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What a stream told, pings left out."""
+        told = [line for line in self.body.decode().splitlines() if line.startswith("data: ")]
+        return [json.loads(line.removeprefix("data: ")) for line in told]
+
+
+class Place:
+    """A Lambda whose records are in a database here."""
+
+    def __init__(self, server: Harness) -> None:
+        self.server = server
+        self.handler = LambdaHandler("another module", *ROUTES)
+
+
+class Door:
+    """One way to send a request to the routes of a place."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        identity: Any = ANN,
+        left_ms: int = LONG_MS,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answered:
+        """Send a request whose caller has this identity; `path` is as the client writes it, query included."""
+        context = {"requestId": "request-7", "accountId": "999999999999", "identity": identity}
+        sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        return self.send(method, path, sent, context, left_ms, headers or {})
+
+    def send(
+        self, method: str, path: str, body: bytes, context: Any, left_ms: int, headers: Mapping[str, str]
+    ) -> Answered:
+        raise NotImplementedError
+
+    def agent(self, identity: Any = ANN) -> str:
+        return str(self.ask("POST", "/v1/agents", AGENT, identity).json["agent_id"])
+
+    def session(self, identity: Any = ANN) -> str:
+        """Return the path of a new session of a new agent."""
+        path = f"/v1/agents/{self.agent(identity)}/session"
+        return f"{path}/{self.ask('POST', path, {'session_name': 's'}, identity).json['session_id']}"
+
+
+class Gateway(Door):
+    """As API Gateway calls the function."""
+
+    def send(
+        self, method: str, path: str, body: bytes, context: Any, left_ms: int, headers: Mapping[str, str]
+    ) -> Answered:
+        event = event_of(method, path, body, context, headers)
+        return answered(self.place.handler(event, Context(left_ms)))
+
+
+class Adapter(Door):
+    """As the Lambda Web Adapter asks the web server in the function."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._client: AsgiClient | None = None
+
+    def send(
+        self, method: str, path: str, body: bytes, context: Any, left_ms: int, headers: Mapping[str, str]
+    ) -> Answered:
+        raw = self.request(method, path, body, context, left_ms, headers)
+        answer = self.client.send(raw)
+        return Answered(answer.status, answer.headers, answer.body)
+
+    @property
+    def client(self) -> AsgiClient:
+        if self._client is None:
+            self._client = AsgiClient(self.place.handler.app(BehindAdapter()))  # type: ignore[arg-type] # ASGI is ASGI
+        return self._client
+
+    def request(
+        self, method: str, path: str, body: bytes, context: Any, left_ms: int, headers: Mapping[str, str]
+    ) -> Raw:
+        deadline = {"deadline": round(time.time() * 1_000) + left_ms}
+        sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        told = [(CONTEXT_HEADER, json.dumps(context).encode()), (LAMBDA_HEADER, json.dumps(deadline).encode())]
+        return Raw(method, path.encode(), (body,), (*sent, *told))
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client._loop.close()
+
+
+def event_of(method: str, path: str, body: bytes, context: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return the proxy event of a REST API."""
+    target, _, query = path.partition("?")
+    values = parse_qs(query, keep_blank_values=True)
+    return {
+        "resource": "/{proxy+}",
+        "path": target,
+        "httpMethod": method,
+        "headers": dict(headers) or None,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()} or None,
+        "queryStringParameters": {name: found[-1] for name, found in values.items()} or None,
+        "multiValueQueryStringParameters": values or None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": context,
+        "body": body.decode() if body else None,
+        "isBase64Encoded": False,
+    }
+
+
+def answered(answer: Mapping[str, Any]) -> Answered:
+    """Return what API Gateway makes of a function's answer."""
+    assert set(answer) == {"statusCode", "headers", "multiValueHeaders", "body", "isBase64Encoded"}
+    text = json.loads(json.dumps(answer))["body"]
+    body = base64.b64decode(text) if answer["isBase64Encoded"] else text.encode()
+    return Answered(answer["statusCode"], answer["headers"], body)
+
+
+pytestmark = pytest.mark.usefixtures("in_a_lambda")
+MakePlace = Callable[..., Place]
+
+
+@pytest.fixture
+def place_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePlace]:
+    """Make a place whose model has this script."""
+    monkeypatch.setenv("TURNSTONE_TABLE", "turns")
+    monkeypatch.setenv("TURNSTONE_BUCKET", "payloads")
+    monkeypatch.setattr(turnstone.bootstrap.core, "FOLLOW_S", 0.02)
+    servers: list[Harness] = []
+
+    def make(*script: Scripted) -> Place:
+        server = on_lambda(Harness(tmp_path, script, DICE, clock=SystemClock()))  # type: ignore[arg-type]
+        servers.append(server)
+        monkeypatch.setattr(turnstone.bootstrap.places.aws, "build_lambda_core", lambda _: server.core)
+        return Place(server)
+
+    yield make
+    for server in servers:
+        server.close()
+
+
+def on_lambda(server: Harness) -> Harness:
+    server.core = Core(server.core._ports, server.core._settings, is_on_lambda=True).load()
+    server.turns, server.reader = server.core.turns, server.core.reader
+    return server
+
+
+OpenDoor = Callable[..., Door]
+
+
+@pytest.fixture(params=[Gateway, Adapter])
+def door_to(request: pytest.FixtureRequest, place_of: MakePlace) -> Iterator[OpenDoor]:
+    """Open a door, of either kind, to a place whose model has this script."""
+    doors: list[Door] = []
+
+    def open_door(*script: Scripted) -> Door:
+        doors.append(request.param(place_of(*script)))
+        return doors[-1]
+
+    yield open_door
+    for door in doors:
+        if isinstance(door, Adapter):
+            door.close()
+
+
+def said(words: str = "hello", *, stream: bool = False) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": words}], "stream": stream}
+
+
+def responses(content: str = "seen") -> dict[str, Any]:
+    return {"tool_responses": [{"call_id": "l", "tool_name": "look", "content": content}]}
+
+
+# ---- who calls
+
+
+@pytest.mark.parametrize("context", NOBODY.values(), ids=NOBODY)
+def test_who_proves_no_identity_is_refused_and_nothing_is_stored(door_to: OpenDoor, context: Any) -> None:
+    door = door_to("never")
+    path = door.session()
+    before = door.place.server.dump()
+    requests = [("POST", "/v1/agents", AGENT), ("POST", f"{path}/turn", said()), ("GET", path, None)]
+    for method, target, body in requests:
+        sent = json.dumps(body).encode() if body else b""
+        answer = door.send(method, target, sent, context, LONG_MS, {})
+        assert (answer.status, answer.headers["x-should-retry"]) == (401, "false")
+        assert "no identity" in answer.json["detail"]
+    assert before == door.place.server.dump()
+    assert not door.place.server.inference.requests
+
+
+def test_an_event_without_a_context_is_refused(place_of: MakePlace) -> None:
+    event = event_of("GET", "/v1/version", b"", {}, {})
+    del event["requestContext"]
+    with pytest.raises(RuntimeError):  # if not even its kind is known
+        place_of().handler({"path": "/v1/health"}, Context())
+    assert place_of().handler(event, Context())["statusCode"] == 401
+
+
+@pytest.mark.parametrize("header", [b"", b"no json", b"\xff", b"[]"])
+def test_a_context_that_is_no_json_is_refused(place_of: MakePlace, header: bytes) -> None:
+    door = Adapter(place_of())
+    before = door.place.server.dump()
+    raw = Raw("POST", b"/v1/agents", (json.dumps(AGENT).encode(),), ((CONTEXT_HEADER, header),))
+    assert door.client.send(raw).status == 401
+    assert before == door.place.server.dump()
+    door.close()
+
+
+def test_a_context_beside_a_clients_own_is_refused(place_of: MakePlace) -> None:
+    door = Adapter(place_of())
+    forged = json.dumps({"identity": BOB})
+    context = {"identity": ANN}
+    for name in (CONTEXT_HEADER.decode(), "X-Amzn-Request-Context"):
+        assert (
+            door.send("POST", "/v1/agents", json.dumps(AGENT).encode(), context, LONG_MS, {name: forged}).status == 401
+        )
+    door.close()
+
+
+def test_who_proves_no_identity_is_refused_before_the_body_is_read(place_of: MakePlace) -> None:
+    door = Adapter(place_of())
+    raw = door.request("POST", "/v1/agents", b"", {"identity": {}}, LONG_MS, {})
+    sent: list[Mapping[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("the body is read")
+
+    async def send(message: Mapping[str, Any]) -> None:
+        sent.append(message)
+
+    door.client._loop.run_until_complete(door.client.app(scope_of(raw), receive, send))  # type: ignore[arg-type]
+    assert sent[0]["status"] == 401
+    door.close()
+
+
+def test_what_a_client_says_of_itself_means_nothing_to_the_gateways_function(place_of: MakePlace) -> None:
+    door = Gateway(place_of())
+    path = f"/v1/agents/{door.agent(ANN)}"
+    forged = {"x-amzn-request-context": json.dumps({"identity": ANN}), "x-amzn-lambda-context": '{"deadline": 0}'}
+    assert door.ask("GET", path, identity=BOB, headers=forged).status == 404
+    assert door.ask("GET", path, identity={}, headers=forged).status == 401
+    assert door.ask("GET", path, identity=ANN, headers=forged).status == 200
+
+
+def test_two_accounts_see_nothing_of_each_other(door_to: OpenDoor) -> None:
+    door = door_to("hello", LOOK)
+    path = door.session(ANN)
+    ended = door.ask("POST", f"{path}/turn", said()).json
+    waiting = door.ask("POST", f"{path}/turn", said()).json
+    agent_id, session_id = path.split("/")[3], path.split("/")[5]
+    known = [agent_id, session_id, ended["turn_id"], waiting["turn_id"], ended["steps"][0]["step_id"]]
+    foreign: list[tuple[str, str, object]] = [
+        ("GET", f"/v1/agents/{agent_id}", None),
+        ("POST", f"/v1/agents/{agent_id}/session", {"session_name": "s"}),
+        ("GET", path, None),
+        ("POST", f"{path}/turn", said()),
+        ("GET", f"{path}/turn/{ended['turn_id']}", None),
+        ("GET", f"{path}/turn/{ended['turn_id']}/step/{ended['steps'][0]['step_id']}", None),
+        ("POST", f"{path}/turn/{waiting['turn_id']}/resume", responses()),
+    ]
+    before = door.place.server.dump()
+    for method, target, body in foreign:
+        answer = door.ask(method, target, body, BOB)
+        missing = target
+        for number, identifier in enumerate(known):
+            missing = missing.replace(identifier, str(number) * len(identifier))
+        other = door.ask(method, missing, body, BOB)
+        text = answer.body.decode()
+        for number, identifier in enumerate(known):
+            text = text.replace(identifier, str(number) * len(identifier))
+        assert (answer.status, text) == (404, other.body.decode()), target
+        assert {**answer.headers, "content-length": ""} == {**other.headers, "content-length": ""}
+    assert before == door.place.server.dump()
+    assert door.ask("GET", path).status == 200
+    assert door.ask("GET", path, identity=AMY).status == 200
+
+
+def test_an_idempotency_key_is_its_callers_own(door_to: OpenDoor) -> None:
+    door = door_to()
+    key = {"Idempotency-Key": "k"}
+    made = [door.ask("POST", "/v1/agents", AGENT, who, headers=key).json["agent_id"] for who in (ANN, ANN, AMY, BOB)]
+    assert made[0] == made[1]
+    assert len(set(made)) == 3
+
+
+# ---- paths, queries, bodies
+
+
+@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/live/v1", "/v1/v1"])
+def test_whatever_stands_before_the_version_is_no_part_of_the_path(door_to: OpenDoor, prefix: str) -> None:
+    door = door_to()
+    agent_id = door.agent()
+    assert door.ask("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
+    assert door.ask("GET", f"{prefix}/v1/health").json == {"status": "OK"}
+    assert door.ask("GET", f"{prefix}/alpha/health").json == {"status": "OK"}
+
+
+@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/v1alpha"])
+def test_an_alias_leads_where_its_own_path_does(door_to: OpenDoor, prefix: str) -> None:
+    door = door_to("one")
+    agent_id = door.ask("POST", f"{prefix}/v1alpha/agents", AGENT).json["agent_id"]
+    assert door.ask("GET", f"{prefix}/v1/agents/{agent_id}").json["agent_id"] == agent_id
+    path = f"{prefix}/v1alpha/agents/{agent_id}/session"
+    session = f"{path}/{door.ask('POST', path, {'session_name': 's'}).json['session_id']}"
+    assert door.ask("POST", f"{session}/turn", said()).json["output_message"]["content"] == "one"
+    assert len(door.ask("GET", session.replace("v1alpha", "v1")).json["turns"]) == 1
+    assert door.ask("GET", f"{prefix}/openapi.json").json["openapi"] == "3.1.0"
+
+
+@pytest.mark.parametrize("prefix", ["", "/live", "/base/path", "/v1", "/agents", "/alpha", "/live/alpha", "/v1/alpha"])
+def test_whatever_stands_before_a_path_of_september_2024_is_no_part_of_it(door_to: OpenDoor, prefix: str) -> None:
+    door = door_to("one")
+    agent = door.ask("POST", f"{prefix}/agents/create", AGENT).json
+    session = {**agent, **door.ask("POST", f"{prefix}/agents/session/create", {**agent, "session_name": "s"}).json}
+    turn = door.ask("POST", f"{prefix}/agents/turn/create", {**session, **said()}).json
+    assert turn["output_message"]["content"] == "one"
+    named = {**agent, "turn_id": turn["turn_id"]}
+    assert door.ask("POST", f"{prefix}/agents/turn/get", named).json == turn
+    assert door.ask("POST", f"{prefix}/agents/session/get", session).json["turns"] == [turn]
+    assert door.ask("POST", f"{prefix}/agents/session/delete", session).status == 200
+
+
+def test_the_document_tells_what_the_gateway_asks_of_requests(door_to: OpenDoor) -> None:
+    assert door_to().ask("GET", "/openapi.json").json["security"] == [{"sigv4": []}]
+
+
+@pytest.mark.parametrize("name", ["meta/llama/8b", "v1/health", "docs", "x/v1alpha/y", "openapi.json"])
+def test_a_name_may_hold_slashes(door_to: OpenDoor, name: str) -> None:
+    door = door_to()
+    assert door.ask("POST", "/live/v1/models", {"model_id": name}).status == 200
+    for written in (name, quote(name, safe="")):
+        assert door.ask("GET", f"/live/v1/models/{written}").json["identifier"] == name
+
+
+def test_a_repetition_is_recognised_behind_another_prefix(door_to: OpenDoor) -> None:
+    door = door_to()
+    key = {"Idempotency-Key": "k"}
+    made = {door.ask("POST", f"{prefix}/v1/agents", AGENT, headers=key).json["agent_id"] for prefix in ("", "/live")}
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1", "/v1/", "/nothing", "/live/v1/nothing", "/v1/agents/a/b", "/health", "/v2/health"]
+)
+def test_a_path_that_no_route_has_is_unknown(door_to: OpenDoor, path: str) -> None:
+    answer = door_to().ask("GET", path)
+    assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
+
+
+@pytest.mark.parametrize("prefix", ["", "/live"])
+@pytest.mark.parametrize("agent_id", ["/v1/health", "x/v1/health", "x/v1/agents"])
+def test_the_version_within_an_id_does_not_begin_the_path(door_to: OpenDoor, prefix: str, agent_id: str) -> None:
+    answer = door_to().ask("GET", f"{prefix}/v1/agents/{quote(agent_id, safe='')}")
+    assert (answer.status, answer.json["detail"]) == (404, NO_PATH)
+
+
+@pytest.mark.parametrize("agent_id", ["v1", "a b", "Zoë", "50%", "%2F", "a+b", "a|b:c#d", "文"])
+def test_an_id_is_decoded_once(door_to: OpenDoor, agent_id: str) -> None:
+    answer = door_to().ask("GET", f"/live/v1/agents/{quote(agent_id, safe='')}")
+    assert (answer.status, answer.json) == (404, {"detail": f"agent {agent_id!r} not found", "code": "agent_not_found"})
+
+
+def test_a_name_that_stands_several_times_in_a_query_has_several_values(door_to: OpenDoor) -> None:
+    door = door_to("one", "two", "three")
+    path = door.session()
+    turns = [door.ask("POST", f"{path}/turn", said()).json["turn_id"] for _ in range(3)]
+    answer = door.ask("GET", f"{path}?turn_ids={turns[0]}&turn_ids={quote(turns[2])}")
+    assert [turn["turn_id"] for turn in answer.json["turns"]] == [turns[0], turns[2]]
+    assert len(door.ask("GET", path).json["turns"]) == 3
+    odd = door.ask("GET", f"{path}?turn_ids=a%26turn_ids%3D{turns[0]}&other=%C3%A9+x")
+    assert turns[0] not in [turn["turn_id"] for turn in odd.json.get("turns", [])]
+
+
+def test_a_method_that_a_path_does_not_know_is_refused(door_to: OpenDoor) -> None:
+    assert door_to().ask("DELETE", "/v1/agents").status == 405
+
+
+@pytest.mark.parametrize("name", ["agent of Zoë 文 😀", 'line\nfeed "quoted"'])
+def test_texts_come_and_go_as_they_are(door_to: OpenDoor, name: str) -> None:
+    door = door_to(f"you said {name}")
+    path = door.session()
+    turn = door.ask("POST", f"{path}/turn", said(name)).json
+    assert turn["input_messages"][0]["content"] == name
+    assert turn["output_message"]["content"] == f"you said {name}"
+    assert door.ask("GET", f"{path}/turn/{turn['turn_id']}").json == turn
+
+
+def test_a_body_may_come_in_base64(place_of: MakePlace) -> None:
+    door = Gateway(place_of())
+    event = event_of("POST", "/v1/agents", b"", {"identity": ANN}, {})
+    event |= {"body": base64.b64encode(json.dumps(AGENT).encode()).decode(), "isBase64Encoded": True}
+    assert answered(door.place.handler(event, Context())).status == 200
+    event["body"] = base64.b64encode(b"\xff\xfe\x00").decode()
+    assert answered(door.place.handler(event, Context())).status == 400
+
+
+@pytest.mark.parametrize("absent", ["null", "missing", "empty"])
+def test_what_an_event_has_not_is_not_missed(place_of: MakePlace, absent: str) -> None:
+    door = Gateway(place_of())
+    event = event_of("GET", "/v1/health", b"", {"identity": ANN}, {})
+    for name in ("headers", "multiValueHeaders", "queryStringParameters", "multiValueQueryStringParameters", "body"):
+        match absent:
+            case "null":
+                event[name] = None
+            case "missing":
+                del event[name]
+            case _:
+                event[name] = "" if name == "body" else {}
+    assert answered(door.place.handler(event, Context())).status == 200
+    event |= {"httpMethod": "POST", "path": "/v1/agents"}
+    assert answered(door.place.handler(event, Context())).status == 400
+
+
+def test_headers_are_found_whatever_their_case_and_wherever_they_stand(place_of: MakePlace) -> None:
+    door = Gateway(place_of())
+    made = set()
+    for headers, several in (
+        ({"idempotency-KEY": "k"}, None),
+        (None, {"Idempotency-Key": ["k"]}),
+        ({"Idempotency-Key": "k"}, {"Idempotency-Key": ["k"]}),
+    ):
+        event = event_of("POST", "/v1/agents", json.dumps(AGENT).encode(), {"identity": ANN}, {})
+        event |= {"headers": headers, "multiValueHeaders": several}
+        made.add(answered(door.place.handler(event, Context())).json["agent_id"])
+    assert len(made) == 1
+
+
+def test_a_body_that_is_too_large_is_refused(door_to: OpenDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNSTONE_MAX_BODY_BYTES", "1000")
+    assert door_to().ask("POST", "/v1/agents", b"x" * 1_001).status == 413
+
+
+# ---- how much a function can answer
+
+
+def text_route(text: str) -> Route:
+    def endpoint(_: Request) -> Reply:
+        return Reply(json.dumps(text, ensure_ascii=False).encode())
+
+    return Route("GET", "/v1/text", endpoint, AgentConfig)
+
+
+def as_the_runtime_sends(answer: Mapping[str, Any]) -> bytes:
+    """Return what Lambda counts. Source: the marshaller of awslambdaric for Python 3.12 and later."""
+    return json.dumps(answer, ensure_ascii=False).encode()
+
+
+LAMBDA_LIMIT_BYTES = 6 * 1024 * 1024
+FITTING = MOST_ANSWER_BYTES - 1_000
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("x" * FITTING, True),
+        ("x" * LAMBDA_LIMIT_BYTES, False),
+        ("文" * (FITTING // 3), True),
+        ("文" * (LAMBDA_LIMIT_BYTES // 3), False),
+        ("é" * (FITTING // 2), True),
+        ("😀" * (FITTING // 4), True),
+        ("😀" * (LAMBDA_LIMIT_BYTES // 4), False),
+        ('"' * (FITTING // 4), True),
+        ('"' * (LAMBDA_LIMIT_BYTES // 4), False),
+        ("\n" * (FITTING // 3), True),
+        ("\x01" * (LAMBDA_LIMIT_BYTES // 7), False),
+    ],
+    ids=[
+        *("plain", "plain, over", "CJK", "CJK, over", "accents", "emoji", "emoji, over"),
+        *("quotes", "quotes, over", "line feeds", "control characters, over"),
+    ],
+)
+def test_an_answer_is_passed_on_whole_or_told_to_be_too_large(place_of: MakePlace, text: str, fits: bool) -> None:
+    place = place_of()
+    place.handler = LambdaHandler("another module", text_route(text))
+    answer = place.handler(event_of("GET", "/v1/text", b"", {"identity": ANN}, {}), Context())
+    assert len(as_the_runtime_sends(answer)) <= LAMBDA_LIMIT_BYTES
+    told = answered(answer)
+    if fits:
+        assert (told.status, told.json == text) == (200, True)
+    else:
+        assert (told.status, told.headers["x-should-retry"]) == (500, "false")
+        assert ("6 MB" in told.json["detail"], told.json["code"]) == (True, "answer_too_large")
+
+
+@pytest.mark.parametrize("path", ["/v1/openai/v1/long", "/v1/long"])
+def test_an_answer_that_is_too_large_is_refused_in_the_envelope_of_its_route(place_of: MakePlace, path: str) -> None:
+    def endpoint(_: Request) -> Reply:
+        return Reply(b'"' + b"x" * LAMBDA_LIMIT_BYTES + b'"')
+
+    place = place_of()
+    openai = Route("GET", "/v1/openai/v1/long", endpoint, AgentConfig, envelope=OPENAI)
+    place.handler = LambdaHandler("another module", Route("GET", "/v1/long", endpoint, AgentConfig), openai)
+    told = answered(place.handler(event_of("GET", path, b"", {"identity": ANN}, {}), Context()))
+    envelope = OPENAI if "openai" in path else DETAIL
+    refusal = envelope.refusal(500, TOO_LARGE, ErrorCode.ANSWER_TOO_LARGE)
+    assert (told.status, told.json) == (500, json.loads(refusal))
+
+
+def test_a_turn_that_is_too_large_for_a_function_is_told_so_and_streamed_elsewhere(place_of: MakePlace) -> None:
+    place = place_of(Says(texts=("x" * LAMBDA_LIMIT_BYTES,)))
+    gateway, adapter = Gateway(place), Adapter(place)
+    path = gateway.session()
+    answer = gateway.ask("POST", f"{path}/turn", said())
+    assert (answer.status, answer.headers["x-should-retry"]) == (500, "false")
+    (turn,) = adapter.ask("GET", path).json["turns"]
+    assert len(turn["output_message"]["content"]) == LAMBDA_LIMIT_BYTES
+    assert gateway.ask("GET", f"{path}/turn/{turn['turn_id']}").status == 500
+    assert adapter.ask("GET", f"{path}/turn/{turn['turn_id']}").status == 200
+    adapter.close()
+
+
+# ---- what is logged
+
+
+def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_each_request_is_one_line_of_json_that_says_nothing_of_contents(
+    door_to: OpenDoor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    door = door_to("an answer of secret words", Says(error=ModelFailed("broken")))
+    headers = {"Idempotency-Key": "secret-key", "Authorization": "secret-signature"}
+    path = door.session()
+    logged(capsys)
+    requests: list[tuple[str, str, Any, Any, int]] = [
+        ("POST", f"{path}/turn", said("secret question", stream=True), ANN, 200),
+        ("POST", f"{path}/turn", said("secret question two"), ANN, 502),
+        ("POST", f"{path}/turn", {"messages": "secret mistake"}, ANN, 400),
+        ("POST", f"{path}/turn", b'{"secret', ANN, 400),
+        ("GET", f"{path}/turn/some-id?turn_ids=secret", None, ANN, 404),
+        ("GET", path, None, BOB, 404),
+        ("GET", path, None, {}, 401),
+        ("GET", "/v1/version", None, ANN, 200),
+    ]
+    for number, (method, target, body, identity, status) in enumerate(requests):
+        answer = door.ask(method, target, body, identity, headers={**headers, "Idempotency-Key": f"secret-{number}"})
+        door.place.server.settle()
+        assert answer.status == status
+        lines = logged(capsys)
+        (line,) = [line for line in lines if "status" in line]
+        assert (line["status"], line["request_id"], line["level"]) == (status, "request-7", "INFO")
+        assert line["took_ms"] >= 0
+        assert line["message"].startswith(f"{method} /v1/")
+        assert ("tenant" in line) == (status != 401)
+        assert "secret" not in json.dumps(lines)
+
+
+def test_a_request_is_logged_with_the_time_until_its_last_byte(
+    door_to: OpenDoor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thinking = Held("done")
+    door = door_to(thinking)
+    path = door.session()
+    logged(capsys)
+    Thread(target=lambda: (thinking.wait(), time.sleep(0.1), thinking.open())).start()
+    door.ask("POST", f"{path}/turn", said(stream=True))
+    (line,) = logged(capsys)
+    assert line["took_ms"] >= 100
+
+
+# ---- when the time of a process is nearly over
+
+
+@pytest.mark.parametrize("left_ms", [BEFORE_HAND_OVER_MS + 60, BEFORE_HAND_OVER_MS, 5_000, 0, -1_000])
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_turn_goes_on_elsewhere_when_the_time_of_its_process_is_nearly_over(
+    door_to: OpenDoor, left_ms: int, stream: bool
+) -> None:
+    thinking = Held("late")
+    door = door_to(thinking)
+    server = door.place.server
+    path = door.session()
+    answer = door.ask("POST", f"{path}/turn", said(stream=stream), left_ms=left_ms)
+    (state,) = server.states(ref_of(path))
+    assert state.status is TurnStatus.IN_PROGRESS
+    assert_handed_over(answer, state.order, stream=stream)
+    turn = TurnRef(**ref_of(path).model_dump(), turn_id=state.order)
+    assert list(server.supervisor.watched) == [turn]
+    assert server.header(turn).lock.is_abandoned(server.clock.now())
+    before = server.dump()
+    thinking.open()
+    server.settle()
+    assert before == server.dump()
+    heir = on_lambda(server.another(["in time"], DICE))
+    assert worker_over(heir)(turn.model_dump(), Context())["next"] == "done"
+    told = door.ask("GET", f"{path}/turn/{turn.turn_id}")
+    assert (told.headers["x-turn-status"], told.json["output_message"]["content"]) == ("completed", "in time")
+    server.assert_whole(turn)
+
+
+def ref_of(path: str) -> SessionRef:
+    return SessionRef(tenant=ANN["accountId"], agent_id=path.split("/")[3], session_id=path.split("/")[5])
+
+
+def assert_handed_over(answer: Answered, turn_id: str, *, stream: bool) -> None:
+    if stream:
+        assert answer.status == 200
+        error = answer.events[-1]["error"]
+        assert (turn_id in error["message"], error["code"]) == (True, "turn_continues")
+    else:
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert "x-should-retry" not in answer.headers
+        assert (turn_id in answer.json["detail"], answer.json["code"]) == (True, "turn_continues")
+
+
+def test_who_waits_for_a_turn_that_continues_elsewhere_gets_the_url_to_read_it_at(door_to: OpenDoor) -> None:
+    thinking = Held("late")
+    door = door_to(thinking)
+    path = door.session()
+    answer = door.ask("POST", f"{path}/turn", said(), left_ms=0)
+    method, _, url = answer.json["detail"].rpartition(": ")[2].partition(" ")
+    assert (method, url.startswith(f"{path}/turn/")) == ("GET", True)
+    assert door.ask(method, url).json["turn_id"] in url
+    thinking.open()
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_turn_that_ends_in_time_is_not_handed_over(door_to: OpenDoor, stream: bool) -> None:
+    door = door_to("in time")
+    path = door.session()
+    answer = door.ask("POST", f"{path}/turn", said(stream=stream), left_ms=BEFORE_HAND_OVER_MS + 2_000)
+    assert answer.status == 200
+    (state,) = door.place.server.states(ref_of(path))
+    assert state.status is TurnStatus.COMPLETED
+    assert not door.place.server.supervisor.watched
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_resumed_turn_is_handed_over_too(door_to: OpenDoor, stream: bool) -> None:
+    thinking = Held("late")
+    door = door_to(LOOK, thinking)
+    path = door.session()
+    turn_id = door.ask("POST", f"{path}/turn", said()).json["turn_id"]
+    body = {**responses(), "stream": stream}
+    answer = door.ask("POST", f"{path}/turn/{turn_id}/resume", body, left_ms=BEFORE_HAND_OVER_MS)
+    assert_handed_over(answer, turn_id, stream=stream)
+    (state,) = door.place.server.states(ref_of(path))
+    assert (state.status, len(state.turn.steps)) == (TurnStatus.IN_PROGRESS, 2)
+    thinking.open()
+
+
+def test_a_client_that_tries_again_hears_how_its_turn_ended_elsewhere(door_to: OpenDoor) -> None:
+    thinking, worker_thinking = Held("late"), Held("in time")
+    door = door_to(thinking)
+    server = door.place.server
+    path = door.session()
+    again = {"x-stainless-retry-count": "1"}
+    assert door.ask("POST", f"{path}/turn", said(), left_ms=0).status == 503
+    (state,) = server.states(ref_of(path))
+    turn = TurnRef(**ref_of(path).model_dump(), turn_id=state.order)
+    heir = on_lambda(server.another([worker_thinking], DICE))
+    heir.attend(turn)
+    worker_thinking.wait()
+    waiting = door.ask("POST", f"{path}/turn", said(), headers=again, left_ms=BEFORE_HAND_OVER_MS + 100)
+    assert_handed_over(waiting, turn.turn_id, stream=False)
+    assert heir.header(turn).lock.is_live(heir.clock.now()), "a joined turn stays with the process that runs it"
+    Thread(target=lambda: (time.sleep(0.05), worker_thinking.open())).start()
+    answer = door.ask("POST", f"{path}/turn", said(), headers=again)
+    assert (answer.status, answer.json["output_message"]["content"]) == (200, "in time")
+    assert len(server.states(ref_of(path))) == 1
+    thinking.open()
+    server.settle()
+    heir.settle()
+
+
+def test_who_has_heard_the_end_listens_no_more(door_to: OpenDoor) -> None:
+    door = door_to("done")
+    path = door.session()
+    left = []
+    broadcasts = door.place.server.core.broadcasts
+    begin = broadcasts.begin
+
+    def noting(*arguments: Any) -> Any:
+        left.append(begin(*arguments))
+        return left[-1]
+
+    broadcasts.begin = noting  # type: ignore[method-assign]
+    door.ask("POST", f"{path}/turn", said())
+    assert [broadcast._listeners for broadcast in left] == [[]]
+
+
+# ---- the worker
+
+
+def worker_over(server: Harness) -> TurnWorker:
+    worker = TurnWorker("another module")
+    worker._core = server.core
+    return worker
+
+
+def test_the_worker_tells_the_machine_when_to_look_again(place_of: MakePlace) -> None:
+    place = place_of(LOOK, "done")
+    door = Gateway(place)
+    path = door.session()
+    turn_id = door.ask("POST", f"{path}/turn", said()).json["turn_id"]
+    turn = {**ref_of(path).model_dump(), "turn_id": turn_id}
+    worker = worker_over(place.server)
+    look = worker(turn, Context())
+    assert (look["next"], look["status"]) == ("await", "awaiting_input")
+    assert 3_590 < look["seconds"] <= 3_601
+    door.ask("POST", f"{path}/turn/{turn_id}/resume", responses())
+    assert worker(turn, Context()) == {"next": "done", "seconds": 1, "status": "completed"}
+    assert worker({**turn, "turn_id": "gone"}, Context()) == {"next": "done", "seconds": 1, "status": "gone"}
+
+
+@pytest.mark.parametrize("left_ms", [BEFORE_HAND_OVER_MS + 60, BEFORE_HAND_OVER_MS, 0])
+def test_a_worker_whose_time_is_nearly_over_leaves_the_turn_to_the_next(place_of: MakePlace, left_ms: int) -> None:
+    thinking, worker_thinking = Held("late"), Held("late, too")
+    place = place_of(thinking)
+    door = Gateway(place)
+    path = door.session()
+    door.ask("POST", f"{path}/turn", said(), left_ms=0)
+    (state,) = place.server.states(ref_of(path))
+    turn = {**ref_of(path).model_dump(), "turn_id": state.order}
+    worker = on_lambda(place.server.another([worker_thinking], DICE))
+    look = worker_over(worker)(turn, Context(left_ms))
+    assert (look["next"] in ("attend", "watch"), look["status"]) == (True, "in_progress")
+    assert look["seconds"] <= 10
+    assert place.server.header(ref_of(path)).lock.is_abandoned(place.server.clock.now())
+    thinking.open()
+    worker_thinking.open()
+    eventually(lambda: not worker.core.executor._running)
+    heir = on_lambda(place.server.another(["in time"], DICE))
+    assert worker_over(heir)(turn, Context())["status"] == "completed"
+    place.server.assert_whole(ref_of(path))

@@ -1,0 +1,148 @@
+"""Every field of the API has a description and an example, which is what its schema takes and the server accepts.
+
+Covers: functions/local/server, http/document/field_texts, http/document/openapi, http/document/page, http/routes
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator, oas31_format_checker
+
+from functions.local.server import ROUTES
+from tests.support.server.asgi_client import Raw, Served, served
+from turnstone.http.document.field_texts import FILE, fields_in, known_texts, plain_name
+from turnstone.http.document.openapi import BEARER, openapi_document
+from turnstone.http.document.page import api_page
+from turnstone.http.routes import Route
+
+DOCUMENT = openapi_document(ROUTES, BEARER)
+OPERATIONS = [
+    (f"{method.upper()} {path}", operation)
+    for path, item in DOCUMENT["paths"].items()
+    for method, operation in item.items()
+]
+WITH_BODY = [route for route in ROUTES if route.body and route.method == "POST"]
+
+
+def fields() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        yield from fields_in(schema, plain_name(name))
+    for told, operation in OPERATIONS:
+        for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
+            for content in holder.get("content", {}).values():
+                yield from fields_in(content["schema"], told)
+
+
+def parameters() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for told, operation in OPERATIONS:
+        for parameter in operation.get("parameters", ()):
+            if "$ref" not in parameter:
+                yield f"{told}: {parameter['in']}.{parameter['name']}", parameter
+        for status, response in operation["responses"].items():
+            yield from ((f"{told} {status}: {name}", header) for name, header in response.get("headers", {}).items())
+    for name, response in DOCUMENT["components"]["responses"].items():
+        yield from ((f"{name}: {header}", told) for header, told in response.get("headers", {}).items())
+    yield from DOCUMENT["components"]["parameters"].items()
+
+
+def is_valid(schema: Mapping[str, Any], example: Any) -> bool:
+    within = {**schema, "components": DOCUMENT["components"]}
+    return bool(OAS31Validator(within, format_checker=oas31_format_checker).is_valid(example))
+
+
+def test_every_field_has_a_description_and_an_example() -> None:
+    told = list(fields())
+    assert len(told) > 700
+    lacking = sorted({path for path, field in told if not field.get("description") or "examples" not in field})
+    assert lacking == [], f"add a line for each of these fields to {FILE}"
+
+
+def test_every_parameter_and_header_has_a_description_and_an_example() -> None:
+    told = list(parameters())
+    assert len(told) > 100
+    lacking = sorted({name for name, part in told if not part.get("description") or "example" not in part})
+    assert lacking == [], f"add a line for each of these to {FILE}"
+
+
+def test_every_example_is_what_its_schema_takes() -> None:
+    wrong = [
+        (path, example) for path, field in fields() for example in field["examples"] if not is_valid(field, example)
+    ]
+    wrong += [(name, part["example"]) for name, part in parameters() if not is_valid(part["schema"], part["example"])]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("told", "operation"), OPERATIONS, ids=[told for told, _ in OPERATIONS])
+def test_the_example_of_a_body_is_what_its_schema_takes(told: str, operation: Mapping[str, Any]) -> None:
+    for holder in (operation.get("requestBody", {}), *operation["responses"].values()):
+        content = holder.get("content", {}).get("application/json")
+        if content is not None and content["schema"] != {"type": "null"}:
+            assert is_valid(content["schema"], content["example"]), (told, content["example"])
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=lambda route: f"{route.method} {route.path}")
+def test_the_example_of_a_body_is_what_its_route_reads(route: Route) -> None:
+    assert route.body is not None
+    route.body.model_validate(example_of(route))
+
+
+def example_of(route: Route) -> Any:
+    operation = DOCUMENT["paths"][route.path][route.method.lower()]
+    return operation["requestBody"]["content"]["application/json"]["example"]
+
+
+def test_every_line_of_the_table_is_used() -> None:
+    paths = [path for path, _ in fields()]
+    used = {*paths, *(path.rpartition(".")[2] for path in paths), *map(plain_name, DOCUMENT["components"]["schemas"])}
+    places = [(part["in"], part["name"]) for _, part in parameters() if part.get("in") in ("path", "query")]
+    used |= {name for _, name in places} | {f"{place}.{name}" for place, name in places}
+    used |= {f"header.{name.rpartition(': ')[2].lower()}" for name, _ in parameters()} | {"header.idempotency-key"}
+    assert sorted(known_texts().keys() - used) == []
+
+
+def test_texts_are_sentences() -> None:
+    for key, text in known_texts().items():
+        assert text.description == "" or (text.description[0].isupper() and text.description[-1] in ".`"), key
+
+
+def test_the_page_writes_bounds_and_examples_as_sentences_of_their_own() -> None:
+    page = api_page(DOCUMENT)
+    assert re.search(r"How many entries to leave out\. (Minimum|Such as) [^.]*</code>\.", page)
+    assert not re.findall(r"[.`] (?:such as|minimum|maximum|minLength|maxLength|pattern|default) <code>", page)
+    assert not re.findall(r"uch as <code>[^<]*</code></td>", page)
+
+
+# ---- the examples, sent
+
+LAST = ("/v1/safety/run-shield", "/agents/session/delete", "/agents/delete")  # these need what others made, or end it
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("examples")) as serving:
+        yield serving
+
+
+def sent(server: Served, route: Route, ids: Mapping[str, str], **more: Any) -> tuple[int, bytes]:
+    body = {**example_of(route), **{name: ids[name] for name in example_of(route) if name in ids}, **more}
+    path = route.path.format_map(ids).encode()
+    answer = server.client.send(Raw(route.method, path, (json.dumps(body).encode(),)))
+    return answer.status, answer.body
+
+
+def test_every_example_of_a_body_is_accepted_by_a_server(server: Served) -> None:
+    by_name = {route.endpoint.__name__: route for route in WITH_BODY}
+    ids: dict[str, str] = {}
+    ids["agent_id"] = json.loads(sent(server, by_name.pop("create_agent"), ids)[1])["agent_id"]
+    ids["session_id"] = json.loads(sent(server, by_name.pop("create_session"), ids)[1])["session_id"]
+    _, stream = sent(server, by_name.pop("create_turn"), ids)
+    ids |= {name: re.findall(rf'"{name}":"([^"]+)"', stream.decode())[0] for name in ("turn_id", "step_id")}
+    ids["completion_id"] = json.loads(sent(server, by_name["create_chat_completion"], ids, store=True)[1])["id"]
+    in_order = sorted(by_name.values(), key=lambda route: LAST.index(route.path) if route.path in LAST else -1)
+    answers = {f"{route.method} {route.path}": sent(server, route, ids) for route in in_order}
+    assert {told: answer for told, answer in answers.items() if answer[0] != 200} == {}

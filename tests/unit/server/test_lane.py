@@ -1,0 +1,222 @@
+"""Blocking work of requests: one piece after the other while each is quick, past each that is slow.
+
+Covers: http/server/lane
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from threading import Barrier, Event, Lock, Thread, get_ident
+from typing import Any
+
+import pytest
+
+from turnstone.http.server.lane import PATIENCE_S, Lane
+
+SOON_S = 5.0
+MOST = 3
+
+
+def run(test: Callable[[Lane], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(Lane(MOST, "test")), SOON_S))
+
+
+def all_of(*work: Awaitable[Any]) -> Awaitable[list[Any]]:
+    return asyncio.gather(*work)
+
+
+def test_it_answers_what_the_work_returns_and_raises_what_it_raises() -> None:
+    def fail() -> None:
+        raise LookupError("no such thing")
+
+    async def test(lane: Lane) -> None:
+        assert await lane.do(sum, [1, 2], 3) == 6
+        with pytest.raises(LookupError, match="no such thing"):
+            await lane.do(fail)
+
+    run(test)
+
+
+def test_quick_work_is_never_done_at_the_same_time() -> None:
+    is_free = Lock()
+    overlaps: list[int] = []
+
+    def work() -> None:
+        if not is_free.acquire(blocking=False):
+            overlaps.append(get_ident())
+            return
+        is_free.release()
+
+    async def test(lane: Lane) -> None:
+        await all_of(*(lane.do(work) for _ in range(2_000)))
+        assert overlaps == []
+
+    run(test)
+
+
+def test_it_is_done_in_the_order_of_asking() -> None:
+    done: list[int] = []
+
+    async def test(lane: Lane) -> None:
+        await all_of(*(lane.do(done.append, number) for number in range(100)))
+        assert done == list(range(100))
+
+    run(test)
+
+
+def test_slow_work_is_passed_by() -> None:
+    async def test(lane: Lane) -> None:
+        may_end = Event()
+        slow = asyncio.ensure_future(lane.do(may_end.wait))
+        assert await lane.do(get_ident)
+        assert not slow.done()
+        may_end.set()
+        assert await slow
+
+    run(test)
+
+
+def test_as_many_are_slow_at_the_same_time_as_there_are_threads() -> None:
+    async def test(lane: Lane) -> None:
+        together = Barrier(MOST)
+        assert sorted(await all_of(*(lane.do(together.wait) for _ in range(MOST)))) == list(range(MOST))
+
+    run(test)
+
+
+def test_work_waits_for_a_thread_when_all_are_slow_and_then_is_done() -> None:
+    async def test(lane: Lane) -> None:
+        may_end = Event()
+        slow = [asyncio.ensure_future(lane.do(may_end.wait)) for _ in range(MOST)]
+        waiting = asyncio.ensure_future(lane.do(get_ident))
+        await asyncio.sleep(4 * MOST * PATIENCE_S)
+        assert not waiting.done()
+        may_end.set()
+        assert await waiting
+        assert await all_of(*slow) == [True] * MOST
+
+    run(test)
+
+
+def test_after_slow_work_quick_work_is_done_one_by_one_again() -> None:
+    threads: set[int] = set()
+
+    async def test(lane: Lane) -> None:
+        may_end = Event()
+        slow = [asyncio.ensure_future(lane.do(may_end.wait)) for _ in range(MOST - 1)]
+        await lane.do(get_ident)
+        may_end.set()
+        await all_of(*slow)
+        await all_of(*(lane.do(lambda: threads.add(get_ident())) for _ in range(500)))
+        assert len(threads) == 1
+
+    run(test)
+
+
+def test_a_tenant_whose_work_is_slow_occupies_its_share_of_the_threads_and_no_more() -> None:
+    async def test(_: Lane) -> None:
+        lane, may_end = Lane(MOST, "test", most_for_one=MOST - 1), Event()
+        slow = [asyncio.ensure_future(lane.do(may_end.wait, on_behalf_of="greedy")) for _ in range(5 * MOST)]
+        for _ in range(3):
+            assert await lane.do(get_ident, on_behalf_of="modest")
+        others = asyncio.ensure_future(lane.do(may_end.wait, on_behalf_of="modest"))
+        await asyncio.sleep(4 * PATIENCE_S)
+        assert not any(work.done() for work in (*slow, others))
+        may_end.set()
+        assert await all_of(*slow, others) == [True] * (5 * MOST + 1)
+        assert await lane.do(get_ident, on_behalf_of="greedy")
+        for _ in range(100):  # a thread answers before it notes that its work is over
+            if not lane._under_way:
+                break
+            await asyncio.sleep(PATIENCE_S)
+        assert not lane._under_way
+        assert not lane._waiting
+
+    run(test)
+
+
+def test_work_of_several_tenants_is_done_in_turns() -> None:
+    done: list[str] = []
+
+    async def test(lane: Lane) -> None:
+        may_begin = Event()
+        first = asyncio.ensure_future(lane.do(may_begin.wait))
+        waiting = [lane.do(done.append, "much", on_behalf_of="much") for _ in range(100)]
+        waiting.append(lane.do(done.append, "little", on_behalf_of="little"))
+        under_way = [asyncio.ensure_future(work) for work in waiting]
+        await asyncio.sleep(0)
+        may_begin.set()
+        await all_of(first, *under_way)
+        assert done.index("little") <= 1
+
+    run(test)
+
+
+def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
+    async def test(lane: Lane) -> None:
+        may_end = Event()
+        ended_unanswered = asyncio.ensure_future(lane.do(may_end.wait))
+        await asyncio.sleep(0)
+        ended_unanswered.cancel()
+        may_end.set()
+        assert await lane.do(get_ident)
+
+    run(test)
+
+
+def test_a_loop_that_ended_with_work_under_way_leaves_the_lane_to_the_next() -> None:
+    lane = Lane(1, "test")
+    may_end = Event()
+
+    async def leave() -> None:
+        asyncio.get_running_loop().create_task(lane.do(may_end.wait))
+        asyncio.get_running_loop().create_task(lane.do(get_ident))
+        await asyncio.sleep(2 * PATIENCE_S)
+
+    async def ask() -> None:
+        assert await lane.do(get_ident)
+
+    asyncio.run(leave())
+    may_end.set()
+    asyncio.run(asyncio.wait_for(ask(), SOON_S))
+
+
+def test_a_panic_in_the_work_is_told_and_takes_no_thread_along() -> None:
+    class Panic(BaseException):
+        pass
+
+    def panic() -> None:
+        raise Panic
+
+    def stop() -> None:
+        raise StopIteration
+
+    async def test(lane: Lane) -> None:
+        for fail in (panic, stop) * MOST:
+            with pytest.raises(RuntimeError, match="ended by"):
+                await lane.do(fail)
+        assert await lane.do(get_ident)
+
+    run(test)
+
+
+def test_work_is_done_once_there_are_threads_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Thread.start
+    refusals = iter([True] * 2)
+
+    def sometimes(thread: Thread) -> None:
+        if next(refusals, False):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def test(lane: Lane) -> None:
+        done: list[int] = []
+        monkeypatch.setattr(Thread, "start", sometimes)
+        await all_of(*(lane.do(done.append, number) for number in range(3)))
+        assert sorted(done) == [0, 1, 2]
+        may_end = Event()
+        slow = asyncio.ensure_future(lane.do(may_end.wait))
+        assert await lane.do(get_ident)
+        may_end.set()
+        assert await slow
+
+    run(test)

@@ -1,0 +1,20 @@
+"""What the local server is made of.
+
+Covers: functions/local
+"""
+
+import socket
+from ipaddress import IPv4Address
+
+from functions.local.server import ROUTES, listen
+
+
+def test_answers_do_not_wait_for_nagles_algorithm() -> None:
+    """asyncio turns it off for sockets that say TCP, and for no others."""
+    with listen(IPv4Address("127.0.0.1"), 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
+
+
+def test_no_two_routes_serve_the_same_request() -> None:
+    served = [(route.method, route.path) for route in ROUTES]
+    assert len(set(served)) == len(served)

@@ -1,0 +1,776 @@
+"""The OpenAPI document says what the served API does, and is made only for those who ask for it.
+
+Covers: http/document
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+from urllib.parse import urlencode
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from functions.local.server import ROUTES as SERVED
+from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
+from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, places_in, written
+from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
+from tests.support.server.valid_bodies import BODIES, FULL_AGENT, STORED
+from turnstone.dialects.llama_stack.lists import QUERY as LIST_QUERY
+from turnstone.dialects.llama_stack.turns.event_numbers import QUERY as EVENTS_QUERY
+from turnstone.dialects.llama_stack.turns.replies import StepReply
+from turnstone.dialects.llama_stack.turns.stream import encode
+from turnstone.dialects.llama_stack.usage_requests import QUERY as USAGE_QUERY
+from turnstone.dialects.openai.chat.stored_completions import LIST_QUERY as COMPLETIONS_QUERY
+from turnstone.dialects.openai.chat.stored_completions import MESSAGES_QUERY
+from turnstone.domain import errors
+from turnstone.domain.registry.registry import McpEndpoint
+from turnstone.domain.tools.tools import ToolCall, ToolResponse
+from turnstone.domain.turns.events import ImageDelta, StepProgressed, TurnEvent, TurnFailed
+from turnstone.domain.turns.turns import (
+    Attachment,
+    Failure,
+    MemoryRetrievalStep,
+    SafetyViolation,
+    ShieldCallStep,
+    Step,
+    ToolExecutionStep,
+    Turn,
+    TurnStatus,
+    silent_output,
+)
+from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
+from turnstone.domain.values.model import Frozen
+from turnstone.http.document.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
+from turnstone.http.document.wire_schemas import build_wire_schemas
+from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
+from turnstone.http.routes import FileBytes, InvalidBody, Route, TurnReply
+from turnstone.settings.config import Settings
+
+SESSION = "/v1/agents/{agent_id}/session/{session_id}"
+TURN = SESSION + "/turn/{turn_id}"
+WITH_BODY = [route for route in ROUTES if route.body]
+
+
+def body_validator(route: Route) -> jsonschema_rs.Draft202012Validator:
+    """Return what judges bodies. There are tens of thousands of them, and it takes a sixtieth of the time."""
+    content = operation(route)["requestBody"]["content"]
+    assert set(content) == {"application/json"}
+    within = {**content["application/json"]["schema"], "components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator(within, validate_formats=True)
+
+
+def operation(route: Route, document: Mapping[str, Any] = CLOSED) -> dict[str, Any]:
+    return document["paths"][route.path][route.method.lower()]
+
+
+def resolved(document: Mapping[str, Any], part: Mapping[str, Any]) -> Any:
+    """Return the part, or what its reference points at, which has to be there."""
+    if "$ref" not in part:
+        return part
+    found: Any = document
+    for name in part["$ref"].removeprefix("#/").split("/"):
+        found = found[name]
+    return found
+
+
+def references(part: Any) -> Iterator[str]:
+    if isinstance(part, dict):
+        if "$ref" in part:
+            yield part["$ref"]
+        if "mapping" in part.get("discriminator", {}):
+            yield from part["discriminator"]["mapping"].values()
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from references(inner)
+
+
+def bare(part: Any) -> Any:
+    """Return the part of the document without what it says for people."""
+    if isinstance(part, dict):
+        return {name: bare(inner) for name, inner in part.items() if name not in ("description", "examples", "example")}
+    return [bare(inner) for inner in part] if isinstance(part, list) else part
+
+
+def guarded(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the operations that ask for a proof of who sends them."""
+    told = [operation for item in document["paths"].values() for operation in item.values()]
+    assert [each["operationId"] for each in told if each.get("security") == []] == ["health_alpha", "health"]
+    return [operation for operation in told if "security" not in operation]
+
+
+def check_answer(route: Route, answer: Answered, document: Mapping[str, Any] = CLOSED) -> None:
+    """See that the document says of this answer its status, type, headers and body."""
+    told = resolved(document, operation(route, document)["responses"][str(answer.status)])
+    if answer.status == 204:
+        assert (answer.body, "content" in told, "content-type" in answer.headers) == (b"", False, False)
+        return
+    kind = answer.headers["content-type"].partition(";")[0]
+    schema = told["content"][kind]["schema"]
+    own = {name for name in answer.headers if name.startswith("x-") or name == "retry-after"}
+    assert own <= set(told.get("headers", {}))
+    for name in own:
+        validator(told["headers"][name]["schema"]).validate(answer.headers[name])
+    texts = answer.body.decode().split("\n\n")[:-1] if kind == "text/event-stream" else [answer.body.decode()]
+    for text in texts:
+        data = re.sub(r"^(id: \d+\n)?data: ", "", text)
+        assert data != "[DONE]" or text is texts[-1]
+        if data != "[DONE]":
+            validator(schema).validate(strict_json(data))
+
+
+class Asker:
+    """Asks a served app by route, checks each answer against the document and remembers what was asked and answered."""
+
+    def __init__(self, serving: Served) -> None:
+        self._client = serving.client
+        self.ids: dict[str, str] = {}
+        self.seen: set[tuple[str, str, int, str]] = set()
+
+    def ask(self, method: str, path: str, body: Any = None, *, query: str = "", **headers: str) -> Answered:
+        (route,) = [route for route in ROUTES if (route.method, route.path) == (method, path)]
+        sent = tuple((name.replace("_", "-").encode(), value.encode()) for name, value in headers.items())
+        parts = () if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode(),)
+        answer = self._client.send(Raw(method, (path.format_map(self.ids) + query).encode(), parts, sent))
+        check_answer(route, answer)
+        if answer.status == 200 and route.body and body is not None:
+            body_validator(route).validate(body)
+        self.seen.add((method, path, answer.status, answer.headers.get("content-type", "").partition(";")[0]))
+        return answer
+
+    def open_session(self, agent: Any) -> None:
+        self.ids["agent_id"] = self.ask("POST", "/v1/agents", {"agent_config": agent}).json()["agent_id"]
+        opened = self.ask("POST", "/v1/agents/{agent_id}/session", {"session_name": "first"}).json()
+        self.ids["session_id"] = opened["session_id"]
+
+    def say(self, words: str, *, stream: bool = False) -> Answered:
+        body = {"messages": [{"role": "user", "content": words}], "stream": stream}
+        return self.ask("POST", SESSION + "/turn", body)
+
+
+@pytest.fixture(scope="module")
+def asker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+    with served(tmp_path_factory.mktemp("openapi"), max_body_bytes=20_000) as serving:
+        asker = Asker(serving)
+        asker.open_session(FULL_AGENT)
+        yield asker
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, SIGNED], ids=["open", "signed"])
+def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
+    OpenAPIV31SpecValidator(document).validate()
+    for schema in document["components"]["schemas"].values():
+        OAS31Validator.check_schema(schema)
+
+
+def test_every_route_is_in_the_document_and_nothing_else() -> None:
+    declared = {(path, route.method.lower()) for route in ROUTES for path in route.paths}
+    told = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
+    assert declared == set(told)
+    assert sorted(told, key=lambda place: (place[0], "get post delete".index(place[1]))) == told
+    assert {route.path for route in SERVED} - {route.path for route in ROUTES} == {"/", "/v1/docs", "/v1/openapi.json"}
+
+
+def test_an_alias_is_told_as_the_path_it_stands_for() -> None:
+    aliases = [(route, alias) for route in ROUTES for alias in route.paths[1:]]
+    assert {alias.replace("/v1alpha/", "/v1/") for _, alias in aliases} == {
+        route.path.replace("/v1/openai/v1/", "/v1/")
+        for route in ROUTES
+        if route.path.startswith(("/v1/agents", "/v1/openai/v1/")) and not route.path.startswith("/v1/openai/v1/models")
+    } | {f"/alpha{route.path}" for route in ROUTES if route.path.startswith("/agents/")} | {"/alpha/health"}
+    for route, alias in aliases:
+        told = DOCUMENT["paths"][alias][route.method.lower()]
+        own = DOCUMENT["paths"][route.path][route.method.lower()]
+        assert told == {
+            **own,
+            "operationId": own["operationId"] + alias[: alias.index("/", 1)].replace("/", "_"),
+            "x-same-as": own["operationId"],
+        }
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_every_parameter_is_declared(route: Route) -> None:
+    declared = [resolved(DOCUMENT, parameter) for parameter in operation(route).get("parameters", ())]
+    places = {place: [p["name"] for p in declared if p["in"] == place] for place in ("path", "query", "header")}
+    module = sys.modules[route.endpoint.__module__]
+    source = inspect.getsource(module)
+    read = re.findall(r"""\bquery(?:\.get\(|\[)"(\w+)\"""", source)
+    read += [getattr(module, name) for name in re.findall(r"\bquery\.get\(([A-Z]+)", source)]
+    if "list_query(" in source:
+        read += [*LIST_QUERY, *(["name"] if "by_name=True" in source else [])]
+    if "named_in_query(request.query, *QUERY)" in source:
+        read += module.QUERY
+    if "completions_in_query(" in source:
+        read += COMPLETIONS_QUERY
+    if "messages_in(wire, request.query)" in source:
+        read += MESSAGES_QUERY
+    if "last_event_received(" in source:
+        read += EVENTS_QUERY
+    if "mcp_endpoint_in(" in source:
+        read.append("mcp_endpoint[uri]")
+    if "usage_in_query(" in source:
+        read += USAGE_QUERY
+    assert places["path"] == re.findall(r"{(\w+)}", route.path)
+    assert all(parameter["required"] for parameter in declared if parameter["in"] == "path")
+    assert set(places["query"]) == set(read)
+    assert places["header"] == (["Idempotency-Key"] if route.method == "POST" and route.stores else [])
+    reads_or_deletes = route.method == "POST" and route.path.endswith(("/get", "/delete"))
+    stores_nothing = ("/v1/inference/", "/v1/openai/", "/v1/tool-runtime/invoke")
+    assert route.stores == (not route.path.startswith(stores_nothing) and not reads_or_deletes)
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=named)
+def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> None:
+    module = sys.modules[route.endpoint.__module__]
+    (name,) = [ref.rpartition("/")[2] for ref in references(operation(route)["requestBody"])]
+    assert [name] == re.findall(r"(?:parse\(request|checked\(.+), (\w+)\)", inspect.getsource(module))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_every_operation_is_told_apart_and_told_of(route: Route) -> None:
+    assert operation(route)["operationId"] == route.endpoint.__name__
+    assert operation(route)["summary"].strip()
+    assert operation(route)["tags"] == [route.endpoint.__module__.split(".")[1]]
+    assert operation(route)["tags"][0] in [tag["name"] for tag in DOCUMENT["tags"]]
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, SIGNED], ids=["open", "signed"])
+def test_every_reference_resolves_and_no_part_is_left_over(document: dict[str, Any]) -> None:
+    there = {
+        f"#/components/{kind}/{name}"
+        for kind, parts in document["components"].items()
+        for name in parts
+        if kind != "securitySchemes"
+    }
+    assert set(references(document)) == there
+
+
+def test_a_model_has_two_schemas_only_where_it_is_read_and_written_differently() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert list(schemas) == sorted(schemas)
+    twice = {name.removesuffix("-Input") for name in schemas if name.endswith("-Input")}
+    assert twice == {name.removesuffix("-Output") for name in schemas if name.endswith("-Output")}
+    assert not [name for name in twice if schemas[f"{name}-Input"] == schemas[f"{name}-Output"]]
+    assert not twice & set(schemas)
+
+
+def test_what_null_stands_for_is_told() -> None:
+    fields = DOCUMENT["components"]["schemas"]["AgentConfig-Input"]["properties"]
+    as_text = {"type": "string", "pattern": "^([1-9][0-9]{0,1}|100)$"}
+    count = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 100}, as_text]}
+    assert bare(fields["max_infer_iters"]) == {"anyOf": [count, {"type": "null"}], "default": 10}
+
+
+def test_the_bound_of_the_server_is_in_the_document_for_requests_and_not_for_answers() -> None:
+    assert openapi_document(ROUTES, max_infer_iters=Settings().max_infer_iters) == DOCUMENT
+    schemas = openapi_document(ROUTES, max_infer_iters=2_345)["components"]["schemas"]
+    read = {"AgentConfig-Input", "AgentConfig2024", "CreateTurn"}
+    for name in read:
+        choices = schemas[name]["properties"]["max_infer_iters"]["anyOf"]
+        whole, text, *_ = choices[0].get("anyOf", choices)
+        assert whole["maximum"] == 2_345
+        taken = [number for number in range(3_000) if re.search(text["pattern"], str(number))]
+        assert taken == list(range(1, 2_346))
+    assert bare(schemas["AgentConfig-Output"]["properties"]["max_infer_iters"]) == {"minimum": 1, "type": "integer"}
+
+
+class Described(Frozen):
+    """What a reader is told,
+    in one line.
+
+    Attributes:
+        inside: nobody's business.
+    """
+
+    inside: int
+
+
+def test_of_a_docstring_only_the_first_paragraph_is_told() -> None:
+    assert (
+        build_wire_schemas(read=[], written=[Described]).named["Described"]["description"]
+        == "What a reader is told, in one line."
+    )
+
+
+def test_answers_are_promised_with_all_their_fields() -> None:
+    promised: set[str] = set()
+    found = {ref for item in DOCUMENT["paths"].values() for o in item.values() for ref in references(o["responses"])}
+    while found - promised:
+        promised |= found
+        found = {inner for ref in promised for inner in references(resolved(DOCUMENT, {"$ref": ref}))}
+    schemas = [resolved(DOCUMENT, {"$ref": ref}) for ref in promised if ref.startswith("#/components/schemas/")]
+    assert len(schemas) > 30
+    kept = [(set(s["properties"]), set(s.get("required", ()))) for s in schemas if s.get("type") == "object"]
+    left_out = [properties - required for properties, required in kept if properties != required]
+    # of a model with fallbacks; of what a chunk adds; of an answer with calls
+    not_always = [{"answered_by"}, {"content", "role", "tool_calls"}]
+    not_always += [{"failure"}, {"failure"}, {"input_schema", "output_schema"}]  # of turns, of both times; of a tool
+    not_always += [{"lost_turns"}, {"lost_turns"}, {"tool_calls"}]  # of sessions, today's and of September 2024
+    not_always.append({"tools"})  # of an agent that defines none itself
+    assert sorted(left_out, key=sorted) == not_always
+    assert "default" not in json.dumps([bare(schema) for schema in schemas]).replace('"default": {}', "").replace(
+        '"default"]', ""
+    )
+
+
+def test_signed_requests_are_a_security_scheme_and_strangers_are_refused() -> None:
+    assert SIGNED["components"]["securitySchemes"] == SIGV4
+    assert SIGNED["security"] == [{"sigv4": []}]
+    assert "security" not in DOCUMENT
+    assert all({"401", "403"} <= set(operation["responses"]) for operation in guarded(SIGNED))
+
+
+def test_tokens_are_a_security_scheme_that_refusals_name_and_whose_look_up_may_fail() -> None:
+    document = openapi_document(ROUTES, BEARER)
+    assert (document["components"]["securitySchemes"], document["security"]) == (BEARER, [{"bearer": []}])
+    told = document["components"]["responses"]
+    challenge = told["Unauthenticated"]["headers"]["www-authenticate"]
+    assert (challenge["required"], challenge["schema"]) == (True, {"const": "Bearer"})
+    assert all({"401", "503"} <= set(operation["responses"]) for operation in guarded(document))
+    assert "www-authenticate" not in SIGNED["components"]["responses"]["Unauthenticated"]["headers"]
+
+
+def test_what_is_made_is_linked_to_what_can_be_done_with_it() -> None:
+    links = {
+        (told["operationId"], name): link["parameters"]
+        for item in DOCUMENT["paths"].values()
+        for told in item.values()
+        for name, link in told["responses"].get("200", {}).get("links", {}).items()
+        if "x-same-as" not in told
+    }
+    operations = {told["operationId"]: path for path, item in DOCUMENT["paths"].items() for told in item.values()}
+    for (_, name), parameters in links.items():
+        assert list(parameters) == re.findall(r"{(\w+)}", operations[name])
+    assert links["create_agent", "create_session"] == {"agent_id": "$response.body#/agent_id"}
+    assert links["create_turn", "resume_turn"] == {
+        "agent_id": "$request.path.agent_id",
+        "session_id": "$request.path.session_id",
+        "turn_id": "$response.body#/turn_id",
+    }
+    assert links["register_model", "unregister_model"] == {"model_id": "$request.body#/model_id"}
+    makers = {
+        "create_agent",
+        "create_session",
+        "create_turn",
+        "register_model",
+        "register_shield",
+        "register_toolgroup",
+    }
+    assert {maker for maker, _ in links} == makers
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("stream", "yes"), ("stream", 1), ("max_infer_iters", "three"), ("max_infer_iters", True)],
+    ids=["a word for a flag", "a number for a flag", "a word for a number", "a flag for a number"],
+)
+def test_what_the_document_calls_a_number_or_a_flag_is_not_guessed(asker: Asker, path: str, value: Any) -> None:
+    body = {"messages": [{"role": "user", "content": "hello"}], path: value}
+    assert asker.ask("POST", SESSION + "/turn", body).status == 400
+
+
+def test_numbers_and_flags_may_come_as_texts_and_are_told_as_what_they_are(asker: Asker) -> None:
+    sampling = {"strategy": {"type": "top_p", "temperature": "0.5", "top_p": "0.9"}, "max_tokens": "512"}
+    config = {"model": "offline", "instructions": "", "sampling_params": sampling, "max_infer_iters": "3"}
+    asker.ask("POST", "/v1/agents", {"agent_config": {**config, "enable_session_persistence": "true"}})
+    told = asker.ask("GET", "/v1/agents").json()["data"][-1]["agent_config"]
+    assert told["sampling_params"]["strategy"] == {"type": "top_p", "temperature": 0.5, "top_p": 0.9}
+    assert (told["sampling_params"]["max_tokens"], told["max_infer_iters"]) == (512, 3)
+    assert told["enable_session_persistence"] is True
+
+
+@pytest.mark.parametrize("name", ["start_index", "limit", "cursor", "name"])
+def test_a_list_is_asked_for_with_one_value_of_a_kind(asker: Asker, name: str) -> None:
+    value = "01a20052-8460-7e2e-9745-8ed8e32b618f" if name == "cursor" else "1"
+    assert asker.ask("GET", "/v1/agents", query=f"?{name}={value}").status == 200
+    assert asker.ask("GET", "/v1/agents", query=f"?{name}={value}&{name}={value}").status == 400
+
+
+def test_every_answer_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
+    lists = "/v1/agents", "/v1/agents/{agent_id}/sessions"
+    for path in ("/v1/health", "/v1/version", "/v1/models", "/v1/tools", "/v1/agents/{agent_id}", *lists):
+        assert asker.ask("GET", path).status == 200
+    ask_registries(asker)
+    ask_models(asker)
+    ask_stored(asker)
+    for words in ("What is current_time()?", "hello", "please get_weather(city=Oslo)"):
+        turn = asker.say(words).json()
+        asker.ids |= {"turn_id": turn["turn_id"]}
+        for step in turn["steps"]:
+            asker.ids |= {"step_id": step["step_id"]}
+            assert asker.ask("GET", TURN + "/step/{step_id}").json() == {"step": step}
+        told = asker.ask("GET", TURN).headers
+        assert told["x-turn-status"] in ("completed", "awaiting_input")
+        assert int(told["x-turn-tokens"]) > 0
+    for stream in (False, True):
+        (call,) = asker.ask("GET", TURN).json()["output_message"]["tool_calls"]
+        response = {"call_id": call["call_id"], "tool_name": "get_weather", "content": "sun"}
+        body = {"tool_responses": [response], "stream": stream}
+        assert asker.ask("POST", TURN + "/resume", body).status == 200
+        streamed = asker.say("please get_weather(city=Oslo)", stream=True)
+        asker.ids["turn_id"] = str(re.findall(r'"turn_id":"([^"]+)"', streamed.body.decode())[0])
+    assert asker.ask("GET", TURN + "/events", query="?after=2").status == 200
+    assert asker.ask("POST", TURN + "/cancel").headers["x-turn-status"] == "cancelled"
+    assert len(asker.ask("GET", SESSION).json()["turns"]) == 5
+    assert asker.ask("GET", SESSION, query=f"?turn_ids={asker.ids['turn_id']}").status == 200
+    for wanted in ([asker.ids["turn_id"]], {"turn_ids": [asker.ids["turn_id"]]}):
+        assert len(asker.ask("GET", SESSION, wanted).json()["turns"]) == 1
+    assert asker.ask("GET", "/v1/tools", query="?toolgroup_id=builtin::clock").status == 200
+    assert len(asker.ask("GET", SESSION + "/context").json()["turns"]) > 1
+    spent = asker.ask("GET", "/v1/usage", query=f"?agent_id={asker.ids['agent_id']}").json()
+    assert spent["total"]["inferences"] > len(spent["by_session"]) == spent["sessions"] == 1
+    ask_as_in_2024(asker)
+    agent_id = asker.ids["agent_id"]
+    asker.open_session(FULL_AGENT)
+    assert asker.ask("DELETE", SESSION).status == asker.ask("DELETE", "/v1/agents/{agent_id}").status == 204
+    asker.ids["agent_id"] = agent_id
+    answered = {(method, path, kind) for method, path, status, kind in asker.seen if status in (200, 204)}
+    assert answered == {
+        (route.method, route.path, kind)
+        for route in ROUTES
+        for kind in operation(route)["responses"].get("200", {"content": [""]})["content"]
+        if route.reply is not FileBytes  # whose kinds are those of the files
+    }
+
+
+NAMES = {"model_id": "meta/llama", "toolgroup_id": "mcp::a", "identifier": "guard/8b"}
+NAMES |= {"completion_id": "unknown"}
+NAMES |= {"tool_name": "current_time", "provider_id": "default", "attachment_id": "0" * 32}
+
+
+def ask_as_in_2024(asker: Asker) -> None:
+    for valid in BODIES["POST", "/agents/create"].valid:
+        agent = asker.ask("POST", "/agents/create", valid).json()
+    session = {**agent, **asker.ask("POST", "/agents/session/create", {**agent, "session_name": "s"}).json()}
+    for stream in (True, False):
+        said = {"messages": [{"role": "user", "content": "please add(a=1)"}], "stream": stream}
+        asker.ask("POST", "/agents/turn/create", {**session, **said})
+    (_, turn) = asker.ask("POST", "/agents/session/get", session).json()["turns"]
+    named = {**agent, "turn_id": turn["turn_id"]}
+    assert asker.ask("POST", "/agents/turn/get", named).json() == turn
+    assert asker.ask("GET", "/agents/turn/get", query="?" + urlencode(named)).json() == turn
+    named |= {"step_id": turn["steps"][0]["step_id"]}
+    assert asker.ask("POST", "/agents/step/get", named).json() == {"step": turn["steps"][0]}
+    assert asker.ask("GET", "/agents/step/get", query="?" + urlencode(named)).json() == {"step": turn["steps"][0]}
+    assert [asker.ask("POST", "/agents/session/delete", session).status for _ in range(2)] == [200, 404]
+    assert [asker.ask("POST", "/agents/delete", agent).status for _ in range(2)] == [200, 404]
+
+
+def ask_models(asker: Asker) -> None:
+    for path, streams in (
+        ("/v1/inference/chat-completion", (False, True)),
+        ("/v1/openai/v1/chat/completions", (False, True)),
+        ("/v1/inference/completion", (False, True)),
+        ("/v1/openai/v1/completions", (False, True)),
+        ("/v1/inference/embeddings", ()),
+        ("/v1/openai/v1/embeddings", ()),
+    ):
+        for valid in BODIES["POST", path].valid:
+            assert asker.ask("POST", path, valid).status == 200
+            assert asker.ask("POST", path, {}).status == 400
+            for stream in streams:
+                options = {} if stream else {"stream_options": None}
+                assert asker.ask("POST", path, {**valid, **options, "stream": stream}).status == 200
+
+
+def ask_stored(asker: Asker) -> None:
+    (whole, *_), path = BODIES["POST", STORED].valid, STORED + "/{completion_id}"
+    answer = asker.ask("POST", STORED, {**whole, "store": True, "stream": False, "stream_options": None})
+    asker.ids["completion_id"] = answer.json()["id"]
+    assert asker.ask("GET", STORED, query="?metadata[topic]=sums&limit=1").json()["data"]
+    assert asker.ask("GET", STORED, query="?limit=0").status == 400
+    for place in (path, path + "/messages"):
+        assert asker.ask("GET", place).status == 200
+    assert asker.ask("GET", path + "/messages", query="?order=up").status == 400
+    assert [asker.ask("POST", path, body).status for body in ({"metadata": None}, {})] == [200, 400]
+    assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
+
+
+def ask_registries(asker: Asker) -> None:
+    asker.ids |= NAMES
+    group = {
+        "toolgroup_id": "mcp::a",
+        "provider_id": "model-context-protocol",
+        "mcp_endpoint": {"uri": "https://10.0.0.1/b"},
+    }
+    registered = {
+        "/v1/models/{model_id}": {"model_id": "meta/llama", "metadata": {"a": [1]}},
+        "/v1/toolgroups/{toolgroup_id}": group,
+        "/v1/shields/{identifier}": {"shield_id": "guard/8b", "provider_id": "pattern", "params": {"words": ["b"]}},
+    }
+    for path, body in registered.items():
+        assert asker.ask("POST", path.rpartition("/")[0], body).status == 200
+        assert asker.ask("GET", path.rpartition("/")[0]).status == 200
+        assert asker.ask("GET", path).status == 200
+        assert asker.ask("GET", "/v1/openai/v1/models/{model_id}").status == (200 if "model" in path else 404)
+        changed = body | {"metadata": {}, "args": {"c": 1}, "params": {"words": ["c"]}}
+        assert asker.ask("POST", path.rpartition("/")[0], changed).status == 409
+        assert [asker.ask("DELETE", path).status for _ in range(2)] == [200, 404]
+        if "model" in path:
+            assert asker.ask("POST", "/v1/models", body).status == 200
+            deleted = [asker.ask("DELETE", "/v1/openai/v1/models/{model_id}").status for _ in range(2)]
+            assert deleted == [200, 404]
+    for path in (
+        "/v1/openai/v1/models",
+        "/v1/providers",
+        "/v1/providers/{provider_id}",
+        "/v1/tools/{tool_name}",
+        "/v1/tool-runtime/list-tools",
+    ):
+        assert asker.ask("GET", path).status == 200
+    for kwargs in ({"timezone": "UTC"}, {"timezone": "Nowhere"}):
+        assert (
+            asker.ask("POST", "/v1/tool-runtime/invoke", {"tool_name": "current_time", "kwargs": kwargs}).status == 200
+        )
+    asker.ask("POST", "/v1/shields", registered["/v1/shields/{identifier}"])
+    for said in ("a", "b"):
+        messages = [{"role": "user", "content": said}]
+        body = {"shield_id": "guard/8b", "messages": messages, "params": {}}
+        violation = asker.ask("POST", "/v1/safety/run-shield", body).json()["violation"]
+        assert (violation is None) is (said == "a")
+    asker.ids["toolgroup_id"] = "builtin::clock"
+    assert asker.ask("DELETE", "/v1/toolgroups/{toolgroup_id}").status == 200
+
+
+def test_every_refusal_of_a_served_app_is_as_the_document_says(asker: Asker) -> None:
+    asker.open_session(FULL_AGENT)
+    asker.ids |= NAMES | {"turn_id": asker.say("hello").json()["turn_id"], "step_id": "unknown"}
+    response = {"call_id": "a", "tool_name": "add", "content": "3"}
+    refused = [
+        asker.ask("POST", "/v1/agents", b"{"),
+        asker.ask("POST", "/v1/agents", {"agent_config": {"model": 1}}),
+        asker.ask("POST", "/v1/agents", {"agent_config": FULL_AGENT | {"tool_choice": "none"}}),
+        asker.ask("GET", "/v1/tools", query="?toolgroup_id=unknown"),
+        asker.ask("POST", TURN + "/resume", {"tool_responses": [response]}),
+        asker.ask("GET", TURN + "/step/{step_id}"),
+        asker.ask("POST", SESSION + "/turn", b" " * 20_001),
+        *(asker.ask(route.method, route.path, {}, origin="http://example.com") for route in ROUTES),
+        *(asker.ask(route.method, route.path, {}, x_llamastack_client_version="0.4.0") for route in ROUTES),
+    ]
+    for name, status in (("one", 200), ("two", 409)):
+        body = {"session_name": name}
+        assert asker.ask("POST", "/v1/agents/{agent_id}/session", body, idempotency_key="k").status == status
+    asker.ids |= dict.fromkeys(asker.ids, "unknown")
+    refused += [asker.ask("GET", route.path) for route in ROUTES if route.method == "GET" and "{" in route.path]
+    assert [answer.status for answer in refused[:7]] == [400, 400, 400, 400, 409, 404, 413]
+    assert {answer.status for answer in refused[7:]} == {403, 404, 426}
+
+
+ERRORS = [
+    errors.InvalidRequest("why"),
+    errors.InvalidRequest("why", ("messages", 0)),
+    errors.Unauthenticated(),
+    errors.Forbidden("why"),
+    errors.NotFound("turn", "t"),
+    errors.AlreadyRegistered("model", "m"),
+    errors.UnknownClient("0.4.0"),
+    errors.TurnRunning("t"),
+    errors.TurnNotAwaiting("t", "completed"),
+    errors.IdempotencyMismatch(),
+    errors.LeaseLost("t"),
+    errors.ContentLost("turn", "t"),
+    errors.BodyTooLarge(1),
+    errors.ModelTimedOut("why"),
+    errors.ModelFailed("why"),
+    errors.ModelBusy("why", retry_after_s=7),
+    errors.ModelNotFound("why"),
+    errors.ModelRefused("why"),
+    errors.ToolgroupUnavailable("mcp::a", "why"),
+    errors.CredentialsMissing("mcp::a", "why"),
+    errors.CredentialsRefused("mcp::a", "why"),
+    errors.Overloaded(1),
+    errors.TurnLimitReached(2, 1),
+    errors.DayLimitReached(1, timedelta(hours=1)),
+    errors.StoreUnavailable("why"),
+    errors.IssuerUnavailable("why"),
+    InvalidBody([{"loc": (), "msg": "why", "type": "missing"}]),
+    ZeroDivisionError("why"),
+]
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if TurnReply in answers_of(route)], ids=named)
+def test_every_error_there_is_has_its_answer_in_the_document(route: Route) -> None:
+    assert set(STATUS) - {errors.NotServed} <= {kind for error in ERRORS for kind in type(error).__mro__}
+    replies = [failure_reply(Failure(kind=kind, message="why")) for kind in FAILURE_STATUS]
+    for reply in [*map(error_reply, ERRORS), *replies]:
+        answer = Answered(reply.status, {"content-type": "application/json", **reply.headers}, reply.body)
+        check_answer(route, answer, CLOSED_SIGNED)
+
+
+def test_a_model_that_does_not_answer_is_in_the_document(tmp_path: Path) -> None:
+    with served(tmp_path, model_url="http://127.0.0.1:1/v1") as serving:
+        asker = Asker(serving)
+        assert asker.ask("GET", "/v1/models").status == 502
+        assert asker.ask("GET", "/v1/openai/v1/models").status == 502
+        asker.ids["model_id"] = "m"
+        assert asker.ask("GET", "/v1/models/{model_id}").status == 502
+    for route in ROUTES:
+        if route.method == "GET" and route.path.startswith(("/v1/models", "/v1/openai/v1/models")):
+            assert {"502", "504"} <= set(operation(route)["responses"])
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+IMAGE = Image(url=Url(uri="https://example.com/a.png"))
+STEPS: list[Step] = [
+    ShieldCallStep(turn_id="t", step_id="s"),
+    ShieldCallStep(
+        turn_id="t",
+        step_id="s",
+        started_at=NOW,
+        violation=SafetyViolation(violation_level="error", user_message="no", metadata={"why": [1]}),
+    ),
+    MemoryRetrievalStep(turn_id="t", step_id="s", vector_db_ids="v", inserted_context=(TextItem(text="x"),)),
+    ToolExecutionStep(
+        turn_id="t",
+        step_id="s",
+        tool_calls=(ToolCall(call_id="c", tool_name="add", arguments="no JSON"),),
+        tool_responses=(ToolResponse(call_id="c", tool_name="add", content=ImageItem(image=IMAGE), metadata={}),),
+    ),
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.step_type)
+def test_steps_that_no_local_server_makes_yet_are_in_the_document(step: Step) -> None:
+    named_validator("StepReply").validate(json.loads(StepReply(step=step).model_dump_json()))
+
+
+def test_a_turn_that_holds_all_it_can_is_in_the_document() -> None:
+    attachments = (
+        Attachment(content=IMAGE.url or "", mime_type="image/png"),
+        Attachment(content=(ImageItem(image=IMAGE), TextItem(text="x")), mime_type="text/plain"),
+    )
+    turn = Turn(
+        turn_id="t",
+        session_id="s",
+        input_messages=(),
+        steps=tuple(STEPS),
+        output_message=silent_output(),
+        output_attachments=attachments,
+        started_at=NOW,
+    )
+    named_validator("Turn").validate(json.loads(turn.model_dump_json()))
+
+
+def test_every_event_of_a_stream_is_in_the_document() -> None:
+    assert set(get_args(TurnEvent)) - {TurnFailed} == set(get_args(get_args(Told)[0]))
+    events: list[TurnEvent] = [
+        TurnFailed(turn_id="t", failure=Failure(kind="internal", message="why")),
+        StepProgressed(step_type="inference", step_id="s", delta=ImageDelta(image=IMAGE)),
+    ]
+    for event in events:
+        named_validator("TurnStreamChunk").validate(json.loads(encode(event).removeprefix(b"data: ")))
+
+
+def test_where_a_turn_stands_is_one_of_its_statuses() -> None:
+    schema = DOCUMENT["paths"][TURN]["get"]["responses"]["200"]["headers"]["x-turn-status"]["schema"]
+    assert resolved(DOCUMENT, schema)["enum"] == [status.value for status in TurnStatus]
+
+
+def check_body(route: Route, validator_of_body: jsonschema_rs.Draft202012Validator, body: Any) -> None:
+    """See that document and parser agree. The parser also takes numbers and flags in other clothes, if it can."""
+    try:
+        text = written(body, in_ascii=False).decode()
+        value = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return  # no JSON, so nothing a schema could speak of
+    assert route.body is not None
+    is_in_document = validator_of_body.is_valid(value)
+    assert is_in_document or not is_taken_exactly(route, text), f"taken, but not in the document: {text}"
+    try:
+        route.body.model_validate(value)
+    except ValidationError as refused:
+        is_about_fields = any(problem["type"] not in BEYOND_SCHEMAS for problem in refused.errors())
+        assert not (is_in_document and is_about_fields), f"in the document, but refused: {text}"
+
+
+def is_taken_exactly(route: Route, text: str) -> bool:
+    assert route.body is not None
+    try:
+        route.body.model_validate_json(text, strict=True)
+    except ValidationError:
+        return False
+    return True
+
+
+# rules that hold between fields, and numbers that JSON knows but no machine
+BEYOND_SCHEMAS = {"value_error", "int_parsing_size", "finite_number"}
+VALUES = [value for value in JUNK if value != 10**400]
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=named)
+def test_the_document_takes_what_the_server_takes_and_refuses_what_it_refuses(route: Route) -> None:
+    validator_of_body = body_validator(route)
+    for valid in BODIES[route.method, route.path].valid:
+        assert validator_of_body.is_valid(valid)
+        for where, _ in enumerate(places_in({"body": valid})):
+            for way, value in [("remove", None), ("wrap", None), *(("replace", value) for value in VALUES)]:
+                check_body(route, validator_of_body, changed(valid, [(where, way, value)]))
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=named)
+def test_document_and_server_agree_on_bodies_that_are_wrong_in_several_places(route: Route) -> None:
+    validator_of_body = body_validator(route)
+
+    @settings(max_examples=100, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(CHANGES)
+    def check(changes: list[tuple[int, str, Any]]) -> None:
+        for valid in BODIES[route.method, route.path].valid:
+            check_body(route, validator_of_body, changed(valid, changes))
+
+    check()
+
+
+def test_the_document_is_printed_the_same_in_every_process() -> None:
+    for arguments, document in (([], DOCUMENT), (["--sigv4"], SIGNED)):
+        printed = run("-m", "functions.command.openapi", *arguments, PYTHONHASHSEED="7")
+        assert printed == json.dumps(document, indent=2) + "\n"
+
+
+def test_to_serve_costs_no_schema() -> None:
+    serve = """
+import sys, pydantic.json_schema as made
+made.GenerateJsonSchema.__init__ = None
+import functions.local.server
+print([name for name in ("openapi", "wire_schemas") if f"turnstone.http.document.{name}" in sys.modules])
+"""
+    assert run("-c", serve) == "[]\n"
+
+
+def run(*arguments: str, **variables: str) -> str:
+    """Return what a Python process prints."""
+    environment = {**os.environ, **variables}
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    "character", ["\x0b", "\x1c", "\x85", "\xa0", "\u180e", "\u2028", "\u3000", "\ufeff", "ü"], ids=ascii
+)
+def test_document_and_server_agree_on_what_is_white_space(character: str) -> None:
+    # it reads patterns as JSON schemas mean them, who tell white space otherwise than Python and Rust do
+    judge = jsonschema_rs.Draft202012Validator(DOCUMENT["components"]["schemas"]["McpEndpoint"])
+    for uri in (f"https://{character}", f"https://a{character}", f"https://a/{character}"):
+        try:
+            McpEndpoint(uri=uri)
+        except ValidationError:
+            is_taken = False
+        else:
+            is_taken = True
+        assert judge.is_valid({"uri": uri}) is is_taken

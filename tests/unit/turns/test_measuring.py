@@ -1,0 +1,46 @@
+"""What an inference took, as its provider tells it or as we estimate it, and a turn that took too much.
+
+Covers: engine/measuring
+"""
+
+import pytest
+
+from tests.fakes.models.scripted import Says
+from tests.support.engine.turn_loop import CONFIG, PRICE, Engine, new_turn
+from turnstone.domain.errors import TurnLimitReached
+from turnstone.domain.usage.usage import TokenUsage
+from turnstone.engine.measuring import prompt_tokens_of
+
+
+@pytest.mark.parametrize("told", [None, TokenUsage()], ids=["none", "nothing"])
+def test_tokens_that_a_provider_does_not_tell_are_estimated_and_told_to_be(told: TokenUsage | None) -> None:
+    engine = Engine(Says(("x" * 400,), usage=told))
+    (trace,) = engine.run(new_turn()).state.traces
+    estimated = prompt_tokens_of(engine.inference.requests[0])
+    assert trace.usage == TokenUsage(
+        prompt_tokens=estimated, completion_tokens=104, total_tokens=estimated + 104, is_estimated=True
+    )
+    assert trace.usage.spent.estimated_inferences == 1
+
+
+def test_the_estimate_of_a_prompt_counts_its_tools() -> None:
+    with_tools = Engine("c")
+    without = Engine("c", config=CONFIG.model_copy(update={"toolgroups": (), "client_tools": ()}))
+    with_tools.run(new_turn())
+    without.run(new_turn())
+    assert prompt_tokens_of(with_tools.inference.requests[0]) > prompt_tokens_of(without.inference.requests[0])
+
+
+@pytest.mark.parametrize(("limit", "asked"), [(15, 1), (16, 2), (None, 2)])
+def test_a_turn_that_has_spent_its_tokens_does_not_ask_again(limit: int | None, asked: int) -> None:
+    engine = Engine(PRICE, "3 coins")
+    engine.deps = engine.deps._replace(max_turn_tokens=limit)
+    if asked == 1:
+        with pytest.raises(
+            TurnLimitReached, match=r"spent 15 tokens, and a turn may spend 15 \(the limit TURNSTONE_MAX_TURN"
+        ):
+            engine.run(new_turn())
+        assert [step.step_type for step in engine.stored.turn.steps] == ["inference", "tool_execution"]
+    else:
+        engine.run(new_turn())
+    assert asked == len(engine.inference.requests)

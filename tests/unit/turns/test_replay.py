@@ -1,0 +1,192 @@
+"""A stored turn, told again, is the turn as it was lived; only a step's deltas come as one.
+
+Covers: engine/steps, services/streams/replay, services/turns/transitions
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.models.scripted import Says, Scripted, call, calls
+from tests.support.engine.turn_loop import (
+    ASK,
+    BOTH_GROUPS,
+    NOW,
+    PRICE,
+    RAIN,
+    STOCK,
+    UNKNOWN,
+    UNPARSABLE,
+    Engine,
+    new_turn,
+)
+from turnstone.domain.errors import ModelFailed
+from turnstone.domain.sessions.sessions import Session
+from turnstone.domain.tools.tools import ToolResponse
+from turnstone.domain.turns.events import (
+    StepProgressed,
+    TextDelta,
+    TurnAwaitsInput,
+    TurnCompleted,
+    TurnEvent,
+    TurnFailed,
+    TurnStarted,
+    step_completed,
+)
+from turnstone.domain.turns.failures import Failure
+from turnstone.domain.turns.turns import TurnState, TurnStatus
+from turnstone.engine.steps import AwaitClientTools
+from turnstone.services.streams.replay import replayed
+from turnstone.services.turns.transitions import Answered, answered_by_client, ended_unanswered, paused, resumed
+
+LATER = NOW + timedelta(hours=1)
+SESSION = Session(agent_id="a1", session_id="s1", session_name="s", started_at=NOW, order="s1")
+LONG_PLAIN = Says(("It ", "is ", "so."))
+OVERHEATED = Failure(kind="model_failed", message="overheated")
+
+
+@dataclass(frozen=True)
+class Lived:
+    """What a listener of a turn heard, from its start on, and the state that is stored."""
+
+    heard: tuple[TurnEvent, ...]
+    state: TurnState
+
+
+def lived(*script: Scripted) -> Lived:
+    """Return a turn lived until it has its answer or waits for its client."""
+    return going_on(Lived((TurnStarted(turn_id="t1"),), new_turn()), *script)
+
+
+def going_on(earlier: Lived, *script: Scripted) -> Lived:
+    engine = Engine(*script, config=BOTH_GROUPS)
+    ending = engine.run(earlier.state)
+    left = () if ending.unsaved is None else (step_completed(ending.unsaved),)
+    if isinstance(ending, AwaitClientTools):
+        state = paused(SESSION, ending.state, ending.output, LATER).turns[0]
+        last: TurnEvent = TurnAwaitsInput(turn=state.turn)
+    else:
+        state = ending.state.completed(ending.output, NOW)
+        last = TurnCompleted(turn=state.turn)
+    return Lived((*earlier.heard, *engine.told, *left, last), state)
+
+
+def resumed_by_client(waiting: Lived) -> Lived:
+    """Return the turn with its client's answers stored and told; its waiting is no event of a stream that goes on."""
+    pending = waiting.state.pending_calls
+    responses = [ToolResponse(call_id=c.call_id, tool_name=c.tool_name, content="two") for c in reversed(pending)]
+    step = answered_by_client(waiting.state, responses, "client", NOW)
+    state = resumed(SESSION, waiting.state, Answered(step, (), "request"), LATER).turns[0]
+    return Lived((*waiting.heard[:-1], step_completed(step)), state)
+
+
+def coalesced(events: Iterable[TurnEvent]) -> tuple[TurnEvent, ...]:
+    """Return the events with the text of each step in one delta."""
+    told: list[TurnEvent] = []
+    for event in events:
+        match told, event:
+            case [*_, StepProgressed(delta=TextDelta(text=before))], StepProgressed(delta=TextDelta(text=text)):
+                told[-1] = event.model_copy(update={"delta": TextDelta(text=before + text)})
+            case _:
+                told.append(event)
+    return tuple(told)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        (LONG_PLAIN,),
+        ("",),
+        (PRICE, LONG_PLAIN),
+        (calls(PRICE, STOCK, UNKNOWN, UNPARSABLE, text="Looking."), RAIN, LONG_PLAIN),
+        (calls(PRICE, ASK, text="Looking."),),
+        (ASK,),
+        (Says(("so",), calls=(PRICE,), is_cut_off=True),),
+    ],
+    ids=["plain", "empty", "server tool", "several server tools", "mixed calls", "client tool", "cut off"],
+)
+def test_a_turn_is_told_again_as_it_was_lived(script: Sequence[Scripted]) -> None:
+    turn = lived(*script)
+    assert coalesced(turn.heard) == replayed(turn.state)
+
+
+@pytest.mark.parametrize("pause", [(ASK,), (calls(PRICE, ASK, call("ask", "c9")),)], ids=["client tool", "mixed calls"])
+def test_a_resumed_turn_is_told_again_without_its_pause(pause: Sequence[Scripted]) -> None:
+    running = resumed_by_client(lived(*pause))
+    assert coalesced(running.heard) == replayed(running.state)
+    ended = going_on(running, PRICE, LONG_PLAIN)
+    assert coalesced(ended.heard) == replayed(ended.state)
+    assert isinstance(replayed(ended.state)[-1], TurnCompleted)
+
+
+def test_a_turn_that_waits_again_is_told_with_its_last_pause_only() -> None:
+    waiting = going_on(resumed_by_client(lived(ASK)), calls(ASK, text="Once more."))
+    assert coalesced(waiting.heard) == replayed(waiting.state)
+    pauses = [index for index, event in enumerate(replayed(waiting.state)) if isinstance(event, TurnAwaitsInput)]
+    assert [len(replayed(waiting.state)) - 1] == pauses
+
+
+def test_a_running_turn_is_told_up_to_its_last_stored_step() -> None:
+    engine = Engine(calls(PRICE, STOCK))
+    engine.move(new_turn())
+    assert (TurnStarted(turn_id="t1"), *engine.told) == replayed(engine.stored)
+    engine.move(engine.stored)
+    assert (TurnStarted(turn_id="t1"), *engine.told) == replayed(engine.stored)
+    assert (TurnStarted(turn_id="t1"),) == replayed(new_turn())
+
+
+def test_a_failed_turn_is_told_without_the_step_that_broke_and_with_its_failure() -> None:
+    engine = Engine(PRICE, Says(("half an ans",), error=ModelFailed("overheated")))
+    with pytest.raises(ModelFailed):
+        engine.run(new_turn())
+    failed = engine.stored.ended_unanswered(TurnStatus.FAILED, OVERHEATED, NOW)
+    finished = {step.step_id for step in failed.turn.steps}
+    heard = [event for event in engine.told if event.step_id in finished]
+    failure = TurnFailed(turn_id="t1", failure=OVERHEATED, status="failed")
+    assert (TurnStarted(turn_id="t1"), *heard, failure) == replayed(failed)
+
+
+@pytest.mark.parametrize("status", [TurnStatus.EXPIRED, TurnStatus.CANCELLED])
+def test_a_turn_ended_while_it_waited_is_told_with_its_end_in_place_of_the_pause(status: TurnStatus) -> None:
+    waiting = lived(ASK)
+    ended = ended_unanswered(waiting.state, status, NOW)
+    assert ended.failure is not None
+    assert (
+        *coalesced(waiting.heard[:-1]),
+        TurnFailed(turn_id="t1", failure=ended.failure, status=ended.status.value),
+    ) == replayed(ended)
+
+
+def test_a_turn_whose_steps_and_traces_do_not_match_is_not_told() -> None:
+    whole = lived(LONG_PLAIN).state
+    with pytest.raises(ValueError, match="shorter"):
+        replayed(whole.model_copy(update={"traces": whole.traces[:-1]}))
+
+
+def test_a_turn_that_ended_without_a_reason_is_told_as_failed_all_the_same() -> None:
+    failed = new_turn().model_copy(update={"status": TurnStatus.FAILED})
+    failure = Failure(kind="ended", message="turn 't1' is failed")
+    assert (TurnStarted(turn_id="t1"), TurnFailed(turn_id="t1", failure=failure, status="failed")) == replayed(failed)
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b ", "日"]), max_size=3).map(tuple)
+ASKED = st.lists(
+    st.sampled_from([ASK, PRICE, STOCK, RAIN, UNKNOWN, UNPARSABLE]), max_size=4, unique_by=lambda asked: asked.call_id
+)
+REPLIES = st.builds(Says, texts=TEXTS, calls=ASKED.map(tuple), is_cut_off=st.sampled_from([False, False, False, True]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(REPLIES, min_size=9, max_size=9))
+def test_any_turn_is_told_again_as_it_was_lived(replies: list[Says]) -> None:
+    script = [*replies, LONG_PLAIN]
+    turn = lived(*script)
+    assert coalesced(turn.heard) == replayed(turn.state)
+    while turn.state.status is TurnStatus.AWAITING_INPUT:
+        turn = going_on(resumed_by_client(turn), *script[turn.state.inference_count :])
+        assert coalesced(turn.heard) == replayed(turn.state)
+    assert turn.state.inference_count <= BOTH_GROUPS.max_infer_iters
