@@ -32,7 +32,7 @@ class Connection(Protocol):
     def is_sending(self) -> bool:
         """Return whether some of what it was answered is not sent yet."""
 
-    def has_kept_pace(self) -> bool:
+    def check_pace(self) -> bool:
         """Return whether enough of a body came since the last call."""
 
     def time_out(self) -> None:
@@ -132,7 +132,7 @@ class Connections:
     def _end_overdue(self, phase: Phase, limit_s: float) -> None:
         due_s = self._now_s - limit_s
         for connection in list(takewhile(lambda connection: phase[connection] <= due_s, phase)):
-            if connection.is_sending() or (phase is self.bodies and connection.has_kept_pace()):
+            if connection.is_sending() or (phase is self.bodies and connection.check_pace()):
                 self._renew(connection)
             else:
                 connection.time_out()

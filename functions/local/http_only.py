@@ -84,7 +84,7 @@ class HttpOnly(HttpToolsProtocol):
     def is_sending(self) -> bool:
         return self.transport.get_write_buffer_size() > 0
 
-    def has_kept_pace(self) -> bool:
+    def check_pace(self) -> bool:
         # a period does not count in which the server did not read, or did not ask for the body yet
         is_excused = self._has_paused or self.flow.read_paused or self.cycle.waiting_for_100_continue
         has_kept_pace = is_excused or self._received_bytes >= self._limits.body_bytes_per_period

@@ -166,7 +166,7 @@ class Processes:
         return max(0.0, min(awaited_s) - time.monotonic()) if awaited_s else None
 
     def _attend(self, child: _Child, events: int) -> None:
-        if events & WRITE and self._unhanded is not None and self._is_handed(self._unhanded):
+        if events & WRITE and self._unhanded is not None and self._try_hand_off(self._unhanded):
             self._unhanded.close()
             self._unhanded = None
         if events & READ:
@@ -238,12 +238,12 @@ class Processes:
         except OSError as problem:
             self._pause(problem)
             return
-        if self._is_handed(connection):
+        if self._try_hand_off(connection):
             connection.close()
         else:
             self._unhanded = connection
 
-    def _is_handed(self, connection: socket.socket) -> bool:
+    def _try_hand_off(self, connection: socket.socket) -> bool:
         """Hand it to the next in turn that has room for it; tell whether there was one."""
         for _ in range(len(self._serving)):
             child = self._serving.popleft()

@@ -225,6 +225,40 @@ def test_only_the_error_table_catches_everything() -> None:
                 assert not {"Exception", "BaseException", "everything"} & set(caught.strip("()").split(", ")), path
 
 
+ACTING_CALLS = {"wait", "wait_for", "select", "execute", "write", "commit", "send", "sendall", "result", "submit"}
+
+
+def looks(call: ast.Call) -> bool:
+    """Return whether the call changes nothing although its result is discarded: the error of a stat is its answer."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "stat"
+
+
+def acts(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function does more than look: it discards a call's result, waits, or changes an object."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Await):
+            return True
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and not looks(node.value):
+            return True
+        if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ACTING_CALLS:
+            return True
+    return False
+
+
+def test_a_name_that_asks_does_not_act() -> None:
+    asking = [
+        (address(path), node.name)
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.lstrip("_").startswith(("is_", "has_"))
+        and acts(node)
+    ]
+    assert not asking, "name these try_…, or by what they do"
+
+
 def test_no_module_has_a_name_that_says_nothing() -> None:
     vague = {"manager", "helper", "helpers", "utils", "util", "base", "impl", "data", "info", "common", "misc"}
     assert not [path for path in trees() if path.stem in vague]

@@ -71,9 +71,9 @@ class Answering:
         if len(plain_json(call["arguments"])) > MOST_APPROVED:
             self.screen.note(f"  {plain_name(call['tool_name'])} was not run: its arguments are too long to be checked")
             return TOO_LONG
-        return None if self._is_approved(call, self.ask) else DECLINED
+        return None if self._ask_approval(call, self.ask) else DECLINED
 
-    def _is_approved(self, call: Json, ask: Callable[[str], str]) -> bool:
+    def _ask_approval(self, call: Json, ask: Callable[[str], str]) -> bool:
         while True:
             self.screen.exhibit(call)  # before each question: what was typed may have moved it out of sight
             match ask(f"  run {plain_name(call['tool_name'])}? {CHOICES}").strip().lower():

@@ -70,7 +70,7 @@ def _pieces(descriptor: int, note: Callable[[str], None]) -> Iterator[bytes]:
     silent_since = time.monotonic()
     while True:
         left_s = silent_since + (SILENT_S if is_noted else NOTE_AFTER_S) - time.monotonic()
-        if not _is_ready(descriptor, max(0.0, left_s)):
+        if not _wait_until_ready(descriptor, max(0.0, left_s)):
             if is_noted:
                 raise UnusableInput(f"is open, but brought nothing for {SILENT_S:g} s: {ALONE}.")
             note(f"· waiting for standard input, which is sent, too; {ALONE}")
@@ -84,7 +84,7 @@ def _pieces(descriptor: int, note: Callable[[str], None]) -> Iterator[bytes]:
         silent_since = time.monotonic()
 
 
-def _is_ready(descriptor: int, wait_s: float) -> bool:
+def _wait_until_ready(descriptor: int, wait_s: float) -> bool:
     try:
         return bool(select.select([descriptor], [], [], wait_s)[0])
     except (OSError, ValueError):  # only sockets can be waited for on Windows

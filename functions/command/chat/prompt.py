@@ -102,9 +102,9 @@ class Prompt:
         Where the terminal marks pastes, readline returns one as a line with line feeds in it. Elsewhere the lines of
         one follow each other at once. What was typed before the prompt was there is read line by line.
         """
-        is_ahead = _has_more(0.0)
+        is_ahead = _wait_for_more(0.0)
         lines = [_line(PROMPT)]
-        while not is_ahead and _has_more(PASTE_PAUSE_S):
+        while not is_ahead and _wait_for_more(PASTE_PAUSE_S):
             try:
                 lines.append(_line(""))
             except EOFError:
@@ -170,7 +170,7 @@ def _line(question: str) -> str:
     return input(question) if sys.stdout.isatty() else read_line(question, sys.stderr)
 
 
-def _has_more(wait_s: float) -> bool:
+def _wait_for_more(wait_s: float) -> bool:
     """Tell whether something else was typed, or is within that time; False where that can't be found out."""
     with suppress(OSError, ValueError):
         return bool(select.select([sys.stdin], [], [], wait_s)[0])

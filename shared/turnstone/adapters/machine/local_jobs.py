@@ -57,13 +57,13 @@ class LocalJobs:
         while self._wait():
             # in a pool, because its futures catch what nobody expected: this thread must go on for the other jobs
             found = self._pool.submit(due)
-            if self._is_done(found):
+            if self._try_finish(found):
                 for job in found.result():
                     if self._is_closed:
                         return
-                    self._is_done(self._pool.submit(run, job))
+                    self._try_finish(self._pool.submit(run, job))
 
-    def _is_done(self, future: Future[Any]) -> bool:
+    def _try_finish(self, future: Future[Any]) -> bool:
         """Wait for it; tell whether it went well."""
         if (problem := future.exception()) is not None:
             expected = isinstance(problem, StoreUnavailable)

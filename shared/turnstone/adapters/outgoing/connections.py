@@ -29,8 +29,8 @@ class Line:
     def is_cut(self) -> bool:
         return self._cut.is_set()
 
-    def is_cut_within(self, seconds: float) -> bool:
-        """Wait so long; return True at once when the line is cut."""
+    def wait_for_cut(self, seconds: float) -> bool:
+        """Wait that many seconds; return True at once when the line is cut, False when it is not."""
         return self._cut.wait(seconds)
 
     def hold(self, sock: socket.socket) -> None:

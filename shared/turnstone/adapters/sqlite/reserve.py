@@ -35,7 +35,7 @@ class Reserve:
 
     def leaves_room(self) -> bool:
         """Return whether a write that deletes nothing may take room: the reserve is there, or can be made again."""
-        return not self._is_missing() or self.try_make() or not self._is_usable
+        return not self._check_missing() or self.try_make() or not self._is_usable
 
     def try_make(self) -> bool:
         """Take up the room if the disk has it and as much again; return whether the reserve is there."""
@@ -53,7 +53,7 @@ class Reserve:
             self._is_there, self._looked_at_s = False, time.monotonic()
             return was_there
 
-    def _is_missing(self) -> bool:
+    def _check_missing(self) -> bool:
         """Return whether its room is given up, by any process, as of a second ago at most."""
         now_s = time.monotonic()
         if now_s - self._looked_at_s > _LOOKED_AT_FOR_S:

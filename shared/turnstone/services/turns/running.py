@@ -78,12 +78,12 @@ class TurnRunner:
         lease = self._deps.leases.find(ref)
         if lease is not None:
             with lease.in_hand:
-                if self._is_left(lease, is_watched=is_watched):
+                if self._try_hand_off(lease, is_watched=is_watched):
                     self._tell_handed_over(broadcast)
         elif not broadcast.is_run:  # else the run has just ended, and is about to say so
             self._tell_handed_over(broadcast)
 
-    def _is_left(self, lease: Lease, *, is_watched: bool) -> bool:
+    def _try_hand_off(self, lease: Lease, *, is_watched: bool) -> bool:
         """Give the lease back and have the turn watched; tell whether another process is to go on with it."""
         lease_until = self._deps.clock.now()
         try:

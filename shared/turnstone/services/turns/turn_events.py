@@ -45,11 +45,11 @@ class TurnEvents:
         state.check_content()
         excerpt = Excerpt(ref, after)
         excerpt.broadcast.restore = restore
-        if not self._is_attached(excerpt) and excerpt.tell_state(state):
+        if not self._try_attach(excerpt) and excerpt.tell_state(state):
             self._following.look(ref, partial(self._goes_on, excerpt), excerpt.broadcast.close)
         return excerpt.broadcast
 
-    def _is_attached(self, excerpt: Excerpt) -> bool:
+    def _try_attach(self, excerpt: Excerpt) -> bool:
         running = self._broadcasts.find(excerpt.broadcast.ref)
         if running is None or not running.is_run:
             return False
@@ -59,7 +59,7 @@ class TurnEvents:
     def _goes_on(self, excerpt: Excerpt) -> bool:
         """Look at the store; tell whether there is something to look at again, and somebody who wants to know."""
         ref = excerpt.broadcast.ref
-        if excerpt.broadcast.is_left or excerpt.broadcast.is_over or self._is_attached(excerpt):
+        if excerpt.broadcast.is_left or excerpt.broadcast.is_over or self._try_attach(excerpt):
             return False
         try:
             session, state = self._turns.load(ref)

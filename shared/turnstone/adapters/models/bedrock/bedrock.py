@@ -92,7 +92,7 @@ class BedrockInference:
                 return begun
             if begun.wait_s is None or not attempts_left:
                 raise begun.error from begun.cause
-            if line.is_cut_within(max(begun.wait_s, jittered(backoff_s))):
+            if line.wait_for_cut(max(begun.wait_s, jittered(backoff_s))):
                 raise begun.error from begun.cause
             attempts_left -= 1
             backoff_s *= 2

@@ -255,7 +255,7 @@ class OpenAICompatibleInference:
                 answer = self._refused(answer, asking)
             if answer.wait_s is None or not attempts_left:
                 raise answer.error from answer.cause
-            if asking.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
+            if asking.line.wait_for_cut(max(answer.wait_s, jittered(backoff_s))):
                 raise answer.error from answer.cause
             attempts_left -= 1
             backoff_s *= 2
