@@ -108,8 +108,8 @@ DELETIONS = (
         (
             ours(
                 "store/sessions/sessions.py",
-                "                session = session_of(conflict.found)\n",
-                "                raise\n",
+                "                newest = session_of(conflict.found)\n",
+                "",
             ),
         ),
         (f"{DELETION}test_who_deletes_while_a_turn_moves_the_header_still_deletes",),

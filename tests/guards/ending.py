@@ -103,8 +103,8 @@ CANCELLATIONS = (
         (
             ours(
                 "services/turns/cancelling.py",
-                "            except Conflict:\n                continue\n",
-                "            except Conflict:\n                raise\n",
+                'return retried(act, "the turn changes too fast, try again", TRIES_OF_TURNS)',
+                "return act()",
             ),
         ),
         (f"{CANCEL}test_a_pause_that_comes_first_is_cancelled_all_the_same[sqlite]",),

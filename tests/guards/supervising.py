@@ -113,8 +113,8 @@ TOKENS = (
         (
             ours(
                 "services/turns/turns.py",
-                "        except Conflict:\n            continue\n",
-                "        except Conflict:\n            raise\n",
+                'return retried(act_on_both, "the session changes too fast, try again", TRIES_OF_TURNS)',
+                "return act()",
             ),
         ),
         (f"{FOLLOWING}test_a_token_stored_between_read_and_write_is_found_by_a_second_try",),

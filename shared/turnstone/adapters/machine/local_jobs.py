@@ -5,12 +5,12 @@ It keeps no list: what is to be done is in the store, also what a process before
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Condition, Thread
-from typing import Any
 
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
+from turnstone.domain.values.outcome import Outcome, Raised, Returned, guarded
 
 log = logging.getLogger(__name__)
 LOOKS_EVERY_S = 60.0
@@ -25,7 +25,6 @@ class LocalJobs:
         self._is_nudged = True
         self._is_closed = False
         self._thread: Thread | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="job")
 
     def start(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         """Begin with what is due now, and look again whenever a job is sent, and from time to time."""
@@ -51,24 +50,15 @@ class LocalJobs:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
-        self._pool.shutdown()
 
     def _run_forever(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         while self._wait():
-            # in a pool, because its futures catch what nobody expected: this thread must go on for the other jobs
-            found = self._pool.submit(due)
-            if self._try_finish(found):
-                for job in found.result():
-                    if self._is_closed:
-                        return
-                    self._try_finish(self._pool.submit(run, job))
-
-    def _try_finish(self, future: Future[Any]) -> bool:
-        """Wait for it; tell whether it went well."""
-        if (problem := future.exception()) is not None:
-            expected = isinstance(problem, StoreUnavailable)
-            log.warning("a clean-up is left for later: %s", problem, exc_info=not expected)
-        return problem is None
+            found = guarded(due)
+            _log_failure(found)
+            for job in found.value if isinstance(found, Returned) else ():
+                if self._is_closed:
+                    return
+                _log_failure(guarded(partial(run, job)))
 
     def _wait(self) -> bool:
         """Wait until there may be something to do; False once closed."""
@@ -76,3 +66,9 @@ class LocalJobs:
             self._changed.wait_for(lambda: self._is_nudged or self._is_closed, self._every_s)
             self._is_nudged = False
             return not self._is_closed
+
+
+def _log_failure(outcome: Outcome[object]) -> None:
+    if isinstance(outcome, Raised):
+        unexpected = None if isinstance(outcome.error, StoreUnavailable) else outcome.error
+        log.warning("a clean-up is left for later: %s", outcome.error, exc_info=unexpected)

@@ -6,14 +6,15 @@ It keeps nothing itself: what must survive a restart is in the store's open inde
 import heapq
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from threading import Condition, Thread
 
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import SessionLock
+from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.ports.system import Clock
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,6 @@ class LocalSupervisor:
         self._earliest: dict[TurnRef, float] = {}
         self._is_closed = False
         self._thread: Thread | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
 
     def start(self, attend: Attend, open_turns: Iterable[TurnRef]) -> None:
         """Begin to attend, to the turns that were open when the last process ended first of all."""
@@ -66,18 +66,16 @@ class LocalSupervisor:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
-        self._pool.shutdown()
 
     def _attend_forever(self, attend: Attend) -> None:
         while (turn := self._next_due()) is not None:
-            # in a pool, because its futures catch what nobody expected: this thread must go on for the other turns
-            attended = self._pool.submit(attend, turn)
-            if problem := attended.exception():
-                expected = isinstance(problem, StoreUnavailable)
-                log.warning("turn %s is not attended to yet: %s", turn.turn_id, problem, exc_info=not expected)
-                self._attend_at(turn, self._clock.now() + RETRY_AFTER)
-            elif (again_at := attended.result()) is not None:
-                self._attend_at(turn, again_at)
+            match guarded(partial(attend, turn)):
+                case Raised(error):
+                    unexpected = None if isinstance(error, StoreUnavailable) else error
+                    log.warning("turn %s is not attended to yet: %s", turn.turn_id, error, exc_info=unexpected)
+                    self._attend_at(turn, self._clock.now() + RETRY_AFTER)
+                case Returned(again_at) if again_at is not None:
+                    self._attend_at(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:
         """Wait for the next turn that is due and forget it; None once closed."""

@@ -1,13 +1,13 @@
 """The turns that have not ended, as an operator sees them and ends them."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from turnstone.domain.errors import NotFound, NotOpen, TurnEnded, TurnstoneError
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.operating import Looked, Trouble
-from turnstone.domain.turns.turns import TurnState
+from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.services.turns.cancelling import Cancelling
 from turnstone.store.sessions.turns import TurnStore
 
@@ -21,16 +21,14 @@ class OpenTurns:
 
     def list(self, tenant: str | None) -> Iterator[Looked]:
         """Yield the open turns of a tenant, of all for None. Raises StoreUnavailable for the index."""
-        with ThreadPoolExecutor(1, thread_name_prefix="operating") as pool:
-            for ref in self._refs(tenant):
-                # a future, because it catches what nobody expected of one turn: the others are shown all the same
-                loaded = pool.submit(self._turns.load, ref)
-                if (problem := loaded.exception()) is None:
-                    _, state = loaded.result()
+        for ref in self._refs(tenant):
+            match guarded(partial(self._turns.load, ref)):
+                case Returned((_, state)):
                     if not state.status.is_terminal:
                         yield ref, state
-                elif not isinstance(problem, NotFound):  # else it was removed meanwhile
-                    yield ref, _trouble(problem)
+                case Raised(error):
+                    if not isinstance(error, NotFound):  # else it was removed meanwhile
+                        yield ref, _trouble(error)
 
     def cancel(self, tenant: str, turn_ids: Sequence[str] | None) -> Iterator[Looked]:
         """Cancel these open turns of the tenant, all of them for None, and yield each that did not end by itself.
@@ -46,19 +44,16 @@ class OpenTurns:
             if turn_id not in known:
                 raise NotOpen(turn_id, tenant)
         over = (TurnEnded, NotFound) if turn_ids is None else TurnEnded
-        with ThreadPoolExecutor(1, thread_name_prefix="operating") as pool:
-            for turn_id in known if turn_ids is None else turn_ids:
-                cancelled = pool.submit(self._cancelling.cancel_for_operator, known[turn_id], UNIQUE)  # as above
-                if not isinstance(cancelled.exception(), over):
-                    yield known[turn_id], _outcome(cancelled)
+        for turn_id in known if turn_ids is None else turn_ids:
+            match guarded(partial(self._cancelling.cancel_for_operator, known[turn_id], UNIQUE)):
+                case Returned(state):
+                    yield known[turn_id], state
+                case Raised(error):
+                    if not isinstance(error, over):
+                        yield known[turn_id], _trouble(error)
 
     def _refs(self, tenant: str | None) -> Iterator[TurnRef]:
         return (ref for ref in self._turns.each_open() if tenant in (None, ref.tenant))
-
-
-def _outcome(cancelled: Future[TurnState]) -> TurnState | Trouble:
-    problem = cancelled.exception()
-    return cancelled.result() if problem is None else _trouble(problem)
 
 
 def _trouble(problem: BaseException) -> Trouble:

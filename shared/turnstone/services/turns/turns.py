@@ -9,7 +9,6 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import (
     CallsMismatch,
-    Conflict,
     InvalidRequest,
     NotFound,
     Overloaded,
@@ -46,11 +45,11 @@ from turnstone.services.turns.transitions import (
     superseding,
 )
 from turnstone.services.turns.turn_failures import warn_of_failure
+from turnstone.store.layout.contention import TRIES_OF_TURNS, ReadAgain, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered
 from turnstone.store.sessions.turns import SessionView
 
 log = logging.getLogger(__name__)
-ATTEMPTS_UNDER_CONTENTION = 8
 
 
 class Turns:
@@ -285,17 +284,19 @@ class Turns:
 
 
 def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:
-    """Return what the act returns, tried again while others are faster. Raises StoreUnavailable if they always are."""
+    """Return the act's result, repeated while other writers are faster. Raises StoreUnavailable if they always are."""
     was_refused = False
-    for _ in range(ATTEMPTS_UNDER_CONTENTION):
+
+    def act_on_both() -> TurnBroadcast:
+        nonlocal was_refused
         try:
             return act()
-        except Conflict:
-            continue
-        except (TurnRunning, TurnNotAwaiting):
+        except (TurnRunning, TurnNotAwaiting) as refused:
             # Header, turn and key are read at the same time, not at once. What refuses a repeated request may be the
             # effect of its first copy, which a second look will find.
             if was_refused or not (attempt.is_retry or attempt.key):
                 raise
             was_refused = True
-    raise StoreUnavailable("the session changes too fast, try again")
+            raise ReadAgain from refused
+
+    return retried(act_on_both, "the session changes too fast, try again", TRIES_OF_TURNS)

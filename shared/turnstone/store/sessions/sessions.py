@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from turnstone.domain.access.access import Stamp
-from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
+from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
@@ -19,7 +19,8 @@ from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, 
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import ACTIVE, stamp_of_agent
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.idempotency import ATTEMPTS, Once
+from turnstone.store.layout.contention import retried
+from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import (
     agent_key,
     all_turns,
@@ -145,16 +146,19 @@ class SessionStore:
             NotFound: somebody else has deleted it.
             StoreUnavailable: it changes too fast.
         """
-        for _ in range(ATTEMPTS):
+        newest = session
+
+        def remove() -> None:
+            nonlocal newest
             try:
-                self._store.write([*self.removal(ref, session), put_job(job)])
+                self._store.write([*self.removal(ref, newest), put_job(job)])
             except Conflict as conflict:
                 if conflict.found is None:
                     raise NotFound("session", ref.session_id) from conflict
-                session = session_of(conflict.found)
-            else:
-                return
-        raise StoreUnavailable("the session changes too fast, try again")
+                newest = session_of(conflict.found)
+                raise
+
+        retried(remove, "the session changes too fast, try again")
 
     def clear(self, job: Job, limit: int) -> bool:
         """Remove what is left of a deleted session; tell if nothing is left."""
