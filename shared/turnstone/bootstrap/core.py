@@ -163,7 +163,7 @@ class Core:
         from turnstone.services.turns.turn_events import TurnEvents
 
         ports = self._ports
-        return TurnEvents(self.turn_store, self._rules, (ports.supervisor, ports.clock), self._following)
+        return TurnEvents(self.turn_store, self._rules, ports.supervisor, ports.clock, self._following)
 
     @cached_property
     def cancelling(self) -> Cancelling:

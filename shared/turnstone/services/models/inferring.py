@@ -81,8 +81,8 @@ class Inferring:
 
     def _begun(self, caller: Caller, answering: Answering) -> Answering:
         """Have a thread draw the answer. Raises Overloaded."""
-        with self._executor.place(caller.tenant) as place:
-            place.start(answering.run, answering.fail)
+        with self._executor.permit(caller.tenant) as permit:
+            permit.start(answering.run, answering.fail)
         return answering
 
     def _request(
@@ -132,7 +132,7 @@ class Inferring:
             targets=route.targets,
             provider_data=provider_data,
         )
-        with self._executor.place(caller.tenant):
+        with self._executor.permit(caller.tenant):
             embedded = self._deps.embeddings.embed(request)
         expected = wanted.dimensions or route.embedding_dimension
         found = {len(vector) for vector in embedded.vectors}

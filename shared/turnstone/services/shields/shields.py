@@ -91,7 +91,7 @@ class Shields:
             provider_data=provider_data,
         )
         judging = self._shieldings.of(caller.tenant).judge((shield_id,), question)
-        with self._executor.place(caller.tenant), closing(judging) as verdicts:
+        with self._executor.permit(caller.tenant), closing(judging) as verdicts:
             return next(verdicts).violation
 
     def _refuse_configured(self, shield_id: str) -> None:

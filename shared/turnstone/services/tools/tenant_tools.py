@@ -102,17 +102,13 @@ class TenantTools:
 
     def listed(self, group: Toolgroup) -> tuple[ToolDef, ...]:
         """Return the tools of the group. Raises Unsupported, InvalidRequest, ToolgroupUnavailable."""
-        return self.built(group).tools(self.asker)
-
-    def built(self, group: Toolgroup) -> Toolbox:
-        """Return the group's toolbox. Raises Unsupported, InvalidRequest."""
-        return self._kinds.build(group)
+        return self._kinds.build(group).tools(self.asker)
 
     def box(self, tool: OfferedTool) -> Toolbox:
         """Return what runs the tool. Raises Unsupported, InvalidRequest."""
         if tool.options.remote_execution is not None:
             return self._kinds.remote()
-        return self.built(self.group(tool.toolgroup))
+        return self._kinds.build(self.group(tool.toolgroup))
 
     def chosen(self, name: str) -> tuple[Toolgroup, tuple[ToolDef, ...]]:
         """Return the group and its tools, or the one tool of `group/tool`. Raises as `offered` does."""

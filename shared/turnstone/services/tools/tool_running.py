@@ -6,7 +6,6 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from turnstone.domain.agents.agents import ToolGroup
 from turnstone.domain.errors import InvalidRequest, ToolFailed
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolInvocation, ToolResult, ToolRun
@@ -27,17 +26,19 @@ class SessionTools:
     """The engine's way to the server's tools."""
 
     def __init__(
-        self, tools: TenantTools, ref: SessionRef, answers: ToolAnswers, working: tuple[DaemonThreads, float]
+        self,
+        tools: TenantTools,
+        ref: SessionRef,
+        answers: ToolAnswers,
+        threads: DaemonThreads,
+        timeout_s: float,
     ) -> None:
         """Take the threads that tools run in, and how long each may, in seconds."""
-        self._tools = tools
+        self.of_tenant = tools
         self._ref = ref
         self._answers = answers
         self.max_characters = answers.max_characters
-        self._threads, self._timeout_s = working
-
-    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
-        return self._tools.offered(toolgroups)
+        self._threads, self._timeout_s = threads, timeout_s
 
     def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
         """Yield the answer to each call, in this order, while all of them are run at the same time."""
@@ -55,7 +56,7 @@ class SessionTools:
     def _begun(self, run: ToolRun) -> Awaited[ToolResult]:
         awaited: Awaited[ToolResult] = Awaited()
         try:
-            box = self._tools.box(run.tool)
+            box = self.of_tenant.box(run.tool)
         except InvalidRequest as wrong:
             awaited.fail(ToolFailed(str(wrong)))
             return awaited
@@ -64,7 +65,7 @@ class SessionTools:
             arguments=with_session(run.arguments, run.tool, self._ref.session_id),
             idempotency_key=run.idempotency_key,
             session_id=self._ref.session_id,
-            asker=self._tools.asker,
+            asker=self.of_tenant.asker,
             timeout_s=self._timeout_s,
             options=run.tool.options,
             stop=awaited.stop,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.registry.registry import Toolgroup
 from turnstone.domain.tools.tool_runs import ToolAsker
 from turnstone.ports.tools import ToolKinds
 from turnstone.services.threads.daemon_threads import DaemonThreads
@@ -26,7 +25,7 @@ class Toolboxes:
 
     def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
         self.known = known
-        self._kinds = kinds
+        self.kinds = kinds
         self._answers = answers
         self.timeout_s = timeout_s
         self.threads = DaemonThreads(AT_ONCE, "tool", AT_ONCE_FOR_A_TENANT)
@@ -34,12 +33,8 @@ class Toolboxes:
     def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
         """Return what a turn of the session may use."""
         tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
-        return SessionTools(tools, ref, self._answers, (self.threads, self.timeout_s))
+        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s)
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return what the tenant may name."""
-        return TenantTools(self.known, self._kinds, asker, self.threads)
-
-    def refuse_unbuildable(self, group: Toolgroup) -> None:
-        """Raise InvalidRequest, naming the field, if no toolbox can be made like this."""
-        self._kinds.build(group)
+        return TenantTools(self.known, self.kinds, asker, self.threads)

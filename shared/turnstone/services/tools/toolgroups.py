@@ -73,7 +73,7 @@ class Toolgroups:
                 raise InvalidRequest(said, ("toolgroup_id",))
             return  # it is there, whoever says so
         try:
-            self._boxes.refuse_unbuildable(group)
+            self._boxes.kinds.build(group)  # raises InvalidRequest for what can't be
         except Unsupported as problem:
             if may_be_off:
                 self._refuse_another(caller, group)
@@ -148,7 +148,7 @@ class Toolgroups:
             ToolgroupUnavailable: there may be, but who has it can't be asked, or wants other credentials.
             Overloaded: the server, or the tenant, has as many turns and questions running as it may.
         """
-        with self._executor.place(caller.tenant):
+        with self._executor.permit(caller.tenant):
             return self._invoked(caller, name, arguments, attempt, stop)
 
     def _invoked(
@@ -168,7 +168,7 @@ class Toolgroups:
             timeout_s=self._boxes.timeout_s,
             stop=awaited.stop,
         )
-        box = tools.built(group)
+        box = self._boxes.kinds.build(group)
         with awaiting([awaited], stop):
             awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
             try:

@@ -18,6 +18,7 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.shields.shielding import Shieldings
 from turnstone.services.streams.broadcast import Broadcasts
+from turnstone.services.tools.tool_running import SessionTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.services.turns.leases import LeaseKeeper
 from turnstone.services.turns.summarizing import Summarizer
@@ -60,6 +61,14 @@ class RunnerDeps(NamedTuple):
         return self.context_tokens + (2 * SEALED_TOKENS if self.summarizer else 0)
 
 
+class Equipment(NamedTuple):
+    """What a turn of a configuration works with, looked up once at its opening."""
+
+    route: ModelRoute
+    tools: SessionTools
+    offer: ToolOffer
+
+
 class Launch(NamedTuple):
     """A turn whose lock was just taken.
 
@@ -69,7 +78,7 @@ class Launch(NamedTuple):
         told: events that come before those of the run.
         provider_data: keys of the caller, for this run only.
         before: events of earlier runs, for those who want to hear the turn from its start.
-        offer: its tools as they were found a moment ago; None where nobody has looked for them yet.
+        equipment: None for a turn that continues after a pause or a takeover; its run looks it up.
     """
 
     ref: TurnRef
@@ -80,7 +89,7 @@ class Launch(NamedTuple):
     told: tuple[Numbered, ...]
     before: tuple[Numbered, ...] = ()
     provider_data: ProviderData = NO_PROVIDER_DATA
-    offer: ToolOffer | None = None
+    equipment: Equipment | None = None
 
     @property
     def open_segment(self) -> Segment:

@@ -21,11 +21,12 @@ log = logging.getLogger(__name__)
 
 class TurnEvents:
     def __init__(
-        self, turns: TurnStore, rules: AccessRules, attending: tuple[Supervisor, Clock], following: Following
+        self, turns: TurnStore, rules: AccessRules, supervisor: Supervisor, clock: Clock, following: Following
     ) -> None:
         self._turns = turns
         self._rules = rules
-        self._attending = attending
+        self._supervisor = supervisor
+        self._clock = clock
         self._following = following
 
     @property
@@ -40,8 +41,8 @@ class TurnEvents:
             ContentLost: the turn's content.
         """
         session, state, agent_stamp, restore = self._turns.visit(ref)
-        check_session(self._rules, caller, session, agent_stamp, self._attending[1].now())
-        attend_if_due(*self._attending, ref, session)
+        check_session(self._rules, caller, session, agent_stamp, self._clock.now())
+        attend_if_due(self._supervisor, self._clock, ref, session)
         state.check_content()
         excerpt = Excerpt(ref, after)
         excerpt.broadcast.restore = restore
@@ -69,5 +70,5 @@ class TurnEvents:
         except StoreUnavailable as unavailable:
             log.warning("turn %s is looked at again later: %s", ref.turn_id, unavailable)
             return True
-        attend_if_due(*self._attending, ref, session)
+        attend_if_due(self._supervisor, self._clock, ref, session)
         return excerpt.tell_state(state)

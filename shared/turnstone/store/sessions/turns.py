@@ -249,7 +249,8 @@ class TurnStore:
     def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
         """Return what is told of each of the turns; those that the log does not hold itself are read."""
         by_reference = [entry for entry in entries if entry.messages is None]
-        records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
+        gets = [Get(turn_key(ref, entry.order)) for entry in by_reference]
+        records, _ = self._store.gather(gets, []) if gets else ([], [])
         told = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:
