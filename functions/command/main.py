@@ -18,7 +18,7 @@ from turnstone.bootstrap.places.operated_place import operated_place
 from turnstone.domain.access.api_keys import ApiKey
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable
-from turnstone.domain.turns.operating import Looked
+from turnstone.domain.turns.open_turns import Looked
 from turnstone.domain.turns.turns import TurnState
 from turnstone.settings.config import InvalidSettings
 

@@ -23,7 +23,7 @@ from functions.local.server import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served
 from tests.contract.test_bad_input import FULL_AGENT, FULL_TURN
 from turnstone.adapters.models.offline.offline import OfflineInference
-from turnstone.domain.values.model import MAX_DEPTH
+from turnstone.domain.values.frozen import MAX_DEPTH
 
 LIMIT = 6_000_000
 LARGE = 10_000_000

@@ -121,7 +121,7 @@ CRASHES = (
         "who reads a turn whose lease is over has it attended to",
         (
             ours(
-                "services/turns/attention.py",
+                "services/turns/supervision.py",
                 "(lock.is_abandoned(now) or lock.is_overdue(now))",
                 "lock.is_overdue(now)",
             ),

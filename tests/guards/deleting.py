@@ -44,7 +44,7 @@ DELETIONS = (
     Guard(
         Race.DELETE_DURING_TURN,
         "the run that is here stops",
-        (ours("services/turns/stopping.py", "                    lease.lose()\n", "                    pass\n"),),
+        (ours("services/turns/local_runs.py", "                    lease.lose()\n", "                    pass\n"),),
         (f"{DELETION}test_who_listens_in_the_process_that_deletes_hears_at_once_and_the_run_ends_at_its_next_event",),
     ),
     Guard(

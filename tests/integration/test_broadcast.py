@@ -12,7 +12,7 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.http.streams.sse import heard, sse_chunks
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.streams.excerpt import Excerpt
+from turnstone.services.streams.event_cursor import Excerpt
 
 REF = TurnRef(tenant="local", agent_id="a", session_id="s", turn_id="t")
 EVENTS = 2_000

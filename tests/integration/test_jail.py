@@ -37,7 +37,7 @@ from tests.integration.jailed import MARK, QUICKLY_S, Jails, can_jail, jails, se
 from tests.servers import ROOT, wait_until
 from turnstone.adapters.tools.code.code_subprocess import ENVIRONMENT, KEPT_BYTES, JailedCode
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["can_jail", "jails"]
 X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")

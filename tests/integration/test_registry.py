@@ -37,14 +37,14 @@ from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.records import Operation
 from turnstone.ports.storage import RangeStore
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.tools.known_toolgroups import KnownToolgroups
+from turnstone.services.tools.lookup import KnownToolgroups
 from turnstone.services.tools.tool_answers import ToolAnswers
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.services.tools.toolgroups import Toolgroups
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.oversize import OversizeStore
-from turnstone.store.registry.directory import Directory
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import Directory
 
 SLOW_S = 1.0  # long beside what a busy machine takes to begin a few threads
 

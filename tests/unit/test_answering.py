@@ -17,12 +17,12 @@ from turnstone.dialects.openai.chat.completions import CompletionEncoder, Create
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import Inferred
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.model_answers import answered
 from turnstone.http.streams.pieces import PIECE_BYTES
-from turnstone.services.models.answering import MOST_WAITING_BYTES, Answering, Part
+from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, Answering, Part
 
 TEXT = "x" * 10_000
 SOON_S = 5.0
@@ -114,7 +114,7 @@ def test_an_error_comes_behind_all_that_was_said() -> None:
 
 
 def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnstone.services.models.answering.LISTENED_WITHIN_S", 0.2)
+    monkeypatch.setattr("turnstone.services.models.answer_stream.LISTENED_WITHIN_S", 0.2)
     model = Model(500)
     with running(model, is_listened_to=False) as (_, thread):
         thread.join(SOON_S)

@@ -9,7 +9,7 @@ from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.server.app import build_app
 from turnstone.http.server.surroundings import OneMachine
 from turnstone.http.streams.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
-from turnstone.services.application import Application
+from turnstone.services.use_cases import Application
 
 
 def test_many_small_parts_go_out_together_and_large_ones_in_pieces() -> None:

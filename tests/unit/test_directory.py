@@ -12,8 +12,8 @@ from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.registry.registry import Model
 from turnstone.store.layout.keys import directory_key
-from turnstone.store.registry.directory import MAX_BYTES, REMEMBERED_FOR, Directory
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import MAX_BYTES, REMEMBERED_FOR, Directory
 
 TENANT = "acme"
 

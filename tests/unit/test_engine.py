@@ -35,7 +35,7 @@ from turnstone.domain.turns.turns import (
     silent_output,
 )
 from turnstone.domain.usage.usage import TokenUsage
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer

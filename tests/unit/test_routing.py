@@ -17,8 +17,8 @@ from turnstone.domain.models.routing import MODELS, KnownModels, Target
 from turnstone.domain.registry.registry import Model
 from turnstone.services.models.registry import Models
 from turnstone.services.models.routing import Routing
-from turnstone.store.registry.directory import Directory
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import Directory
 
 OPEN = KnownModels({"here": "offline", "there": "openai"}, "here")
 CLOSED = KnownModels(OPEN.providers, None)

@@ -23,16 +23,16 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.services.shields import shielding
-from turnstone.services.shields.known_shields import KnownShields
+from turnstone.services.shields.lookup import KnownShields
 from turnstone.services.shields.shielding import NOT_JUDGED, STOPPED, Shieldings
 from turnstone.services.shields.shields import Shields
-from turnstone.services.threads.awaiting import Awaited, GivenUp
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.store.registry.directory import Directory
+from turnstone.services.threads.pending import Awaited, GivenUp
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import Directory
 
 QUESTION = ShieldQuestion(judged=(UserMessage(content="hello"),), touchpoint="user-input")
 OTHER = Caller(tenant="other", principal="ann")

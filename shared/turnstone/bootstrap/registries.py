@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from turnstone.domain.models.routing import KnownModels
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
-    from turnstone.services.shields.known_shields import KnownShields
+    from turnstone.services.shields.lookup import KnownShields
     from turnstone.services.shields.shielding import Shieldings
     from turnstone.services.shields.shields import Shields
     from turnstone.services.threads.executor import TurnExecutor
-    from turnstone.services.tools.known_toolgroups import KnownToolgroups
+    from turnstone.services.tools.lookup import KnownToolgroups
     from turnstone.services.tools.toolboxes import Toolboxes
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.settings.config import Settings
     from turnstone.store.files.attachments import AttachmentStore
-    from turnstone.store.registry.directory import Directory
+    from turnstone.store.registry.snapshot import Directory
 
 
 class Registries:
@@ -76,7 +76,7 @@ class Registries:
 
     @cached_property
     def known_toolgroups(self) -> KnownToolgroups:
-        from turnstone.services.tools.known_toolgroups import KnownToolgroups
+        from turnstone.services.tools.lookup import KnownToolgroups
 
         catalogue = self._ports.catalogue
         configured = catalogue.known_toolgroups() if catalogue is not None else {}
@@ -108,7 +108,7 @@ class Registries:
     @cached_property
     def _known_shields(self) -> KnownShields:
         """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
-        from turnstone.services.shields.known_shields import KnownShields
+        from turnstone.services.shields.lookup import KnownShields
 
         configured = self._ports.catalogue.known_shields() if self._ports.catalogue is not None else {}
         for name, shield in configured.items():
@@ -126,7 +126,7 @@ class Registries:
 
     @cached_property
     def directory(self) -> Directory:
-        from turnstone.store.registry.directory import Directory
+        from turnstone.store.registry.snapshot import Directory
 
         return Directory(self._ports.store, self._ports.clock)
 

@@ -13,7 +13,7 @@ from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult, ToolRun
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment, Step, TurnState
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator

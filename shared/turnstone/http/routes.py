@@ -15,7 +15,7 @@ from turnstone.domain.errors.problems import problems_of
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.values.model import place_of_infinity
+from turnstone.domain.values.frozen import place_of_infinity
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 
 if TYPE_CHECKING:  # a function loads what its own routes need
@@ -23,11 +23,11 @@ if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.models.requests import TokenLikelihood
     from turnstone.domain.turns.events import TurnEvent
     from turnstone.domain.turns.turns import Turn
+    from turnstone.domain.values.cancellation import StopSignal
     from turnstone.domain.values.content import Restore
-    from turnstone.domain.values.stopping import StopSignal
-    from turnstone.services.application import Application
-    from turnstone.services.models.answering import Answering
+    from turnstone.services.models.answer_stream import Answering
     from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.services.use_cases import Application
 
 
 class Request(NamedTuple):

@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 from ipaddress import IPv6Address
 
 from turnstone.adapters.fetching.addresses import Address
-from turnstone.adapters.fetching.asking import Asking
+from turnstone.adapters.fetching.deadline import Asking
 from turnstone.adapters.fetching.targets import Target
 
 CONNECT_TIMEOUT_S = 5.0  # for each address

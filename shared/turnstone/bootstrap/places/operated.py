@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnstone.ports.storage import RangeStore
     from turnstone.ports.supervision import Supervisor
     from turnstone.services.access.api_keys import ApiKeys
-    from turnstone.services.operations.operating import OpenTurns
+    from turnstone.services.operations.open_turns import OpenTurns
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
     from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.tools.none import NoTools
     from turnstone.bootstrap.places.local_shields import local_shields
-    from turnstone.services.operations.operating import OpenTurns
+    from turnstone.services.operations.open_turns import OpenTurns
 
     clock = SystemClock()
     # no turn runs here and nothing is deleted, so which model, tools, shields and jobs there are makes no difference

@@ -13,7 +13,7 @@ from turnstone.dialects.llama_stack.requests import given_fields
 from turnstone.domain.models.routing import MODELS
 from turnstone.domain.registry.providers import Provider
 from turnstone.domain.registry.registry import Identifier, Model
-from turnstone.domain.values.model import Frozen, JsonObject, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
 GIVEN = {
     "provider_model_id": "provider_resource_id",

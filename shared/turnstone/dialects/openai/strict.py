@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, ValidationInfo, model_validator
 
-from turnstone.domain.values.model import NullMeansDefault, refuse_too_deep
+from turnstone.domain.values.frozen import NullMeansDefault, refuse_too_deep
 
 NOT_A_CALLERS = "is set by this server; leave it out"
 # which address is asked with whose key: some gateways read that from a body, and would send this server's key there

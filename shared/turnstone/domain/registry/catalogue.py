@@ -13,7 +13,7 @@ from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, Mod
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
-from turnstone.domain.values.model import Frozen, JsonObject, Strict
+from turnstone.domain.values.frozen import Frozen, JsonObject, Strict
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Url = Annotated[

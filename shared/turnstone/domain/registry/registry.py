@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from turnstone.domain.models.routing import MODELS
-from turnstone.domain.values.model import Frozen, JsonObject
+from turnstone.domain.values.frozen import Frozen, JsonObject
 
 BUILTIN = "builtin"
 MCP = "model-context-protocol"

@@ -1,6 +1,6 @@
 """What a model is shown of a session, as it is told to who asks."""
 
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class SummaryInContext(Frozen):

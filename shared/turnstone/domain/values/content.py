@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.frozen import Frozen, Many
 
 # JSON of which none of the parts ends within a mark, to the same with long texts in the places of their marks
 Restore = Callable[[Iterable[bytes]], Iterator[bytes]]

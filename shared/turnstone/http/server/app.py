@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from turnstone.domain.access.caller import NOBODY, Caller
 from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
 from turnstone.http.errors import (
     RETRY_SOON,
@@ -54,8 +54,8 @@ from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 
 if TYPE_CHECKING:
-    from turnstone.services.application import Application
     from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.services.use_cases import Application
 
 JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")

@@ -19,7 +19,7 @@ from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, R
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 from turnstone.http.streams.sse import PING, PING_AFTER_S, Silence
-from turnstone.services.models.answering import Answering, Told
+from turnstone.services.models.answer_stream import Answering, Told
 
 WHOLE = (Inferred, Continuations)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.turns.recovery import Outlook
 from turnstone.store.cleanup.sweeps import SweepStore

@@ -13,12 +13,12 @@ from turnstone.domain.models.inference import Continuations, Continued, Question
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import text_of
-from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports.models import Embeddings, Inference
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.agents.refusals import supported_offer
-from turnstone.services.models.answering import Answering, Part
+from turnstone.services.models.answer_stream import Answering, Part
 from turnstone.services.models.routing import Routing
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.usage.limits import DayLimit

@@ -2,7 +2,7 @@
 
 from turnstone.domain.errors import InvalidRequest, UnknownModel
 from turnstone.domain.models.routing import KnownModels, ModelRoute, Target
-from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.snapshot import Directory
 
 
 class Routing:

@@ -16,9 +16,9 @@ from turnstone.domain.registry.registry import Shield as Registered
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.ports.shields import Shield, ShieldKinds
-from turnstone.services.shields.known_shields import KnownShields
-from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.shields.lookup import KnownShields
 from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
 
 if TYPE_CHECKING:
     from turnstone.domain.shields.shields import ShieldParams

@@ -12,7 +12,7 @@ from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.tools import Toolbox, ToolKinds
-from turnstone.services.tools.known_toolgroups import KnownToolgroups, builtin_toolgroup
+from turnstone.services.tools.lookup import KnownToolgroups, builtin_toolgroup
 
 if TYPE_CHECKING:
     from turnstone.services.threads.daemon_threads import DaemonThreads
@@ -75,7 +75,7 @@ class TenantTools:
         elsewhere = [name for name in names if self._known.builtin(name.partition("/")[0]) is None]
         if self._threads is None or len(elsewhere) < 2:
             return {name: self.chosen(name) for name in names}
-        from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+        from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
 
         asked: dict[str, Awaited[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Awaited() for name in elsewhere}
         with awaiting(list(asked.values()), None):

@@ -12,10 +12,10 @@ from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolInvo
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.object_schemas import names_in
-from turnstone.domain.values.stopping import StopSignal
-from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 

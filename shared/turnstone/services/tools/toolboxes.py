@@ -7,7 +7,7 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.tools.tool_runs import ToolAsker
 from turnstone.ports.tools import ToolKinds
 from turnstone.services.threads.daemon_threads import DaemonThreads
-from turnstone.services.tools.known_toolgroups import KnownToolgroups
+from turnstone.services.tools.lookup import KnownToolgroups
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 from turnstone.services.tools.tool_running import SessionTools

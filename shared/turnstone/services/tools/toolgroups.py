@@ -25,10 +25,10 @@ from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
-from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
 from turnstone.services.tools.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore

@@ -15,8 +15,8 @@ from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts
 from turnstone.services.streams.replay import numbered
-from turnstone.services.turns.attention import wake
 from turnstone.services.turns.leases import Lease, LeaseKeeper
+from turnstone.services.turns.supervision import wake
 from turnstone.services.turns.transitions import cancelled, closed
 from turnstone.store.layout.contention import TRIES_OF_TURNS, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered

@@ -10,7 +10,7 @@ from turnstone.domain.values.content import Restore
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.turns.attention import attend_if_due
+from turnstone.services.turns.supervision import attend_if_due
 from turnstone.store.sessions.turns import TurnStore
 
 

@@ -25,8 +25,8 @@ from turnstone.domain.errors import (
     TurnTimeReached,
 )
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.sessions import LockState, SessionLock
-from turnstone.domain.sessions.window import budget_tokens
 from turnstone.domain.turns.events import (
     Numbered,
     TurnAwaitsInput,
@@ -44,8 +44,8 @@ from turnstone.engine.turn import advance
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.threads.executor import Permit
-from turnstone.services.turns.launch import Equipment, Launch, RunnerDeps
 from turnstone.services.turns.leases import Lease
+from turnstone.services.turns.run_request import Equipment, Launch, RunnerDeps
 from turnstone.services.turns.transitions import closed, paused
 from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
 from turnstone.store.sessions.turns import Change

@@ -10,10 +10,10 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.streams.excerpt import Excerpt
+from turnstone.services.streams.event_cursor import Excerpt
 from turnstone.services.streams.following import Following
 from turnstone.services.streams.replay import told_as_gone
-from turnstone.services.turns.attention import attend_if_due
+from turnstone.services.turns.supervision import attend_if_due
 from turnstone.store.sessions.turns import TurnStore
 
 log = logging.getLogger(__name__)

@@ -27,10 +27,10 @@ from turnstone.services.agents.refusals import refuse_many_iterations, supported
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered, told_before_resume
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.turns.attention import wake
 from turnstone.services.turns.joining import Joining
-from turnstone.services.turns.launch import Equipment, Launch, RunnerDeps
+from turnstone.services.turns.run_request import Equipment, Launch, RunnerDeps
 from turnstone.services.turns.running import TurnRunner
+from turnstone.services.turns.supervision import wake
 from turnstone.services.turns.transitions import (
     Answered,
     answered_by_client,

@@ -14,7 +14,7 @@ from turnstone.store.layout.frames import frame, wire_part
 from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 from turnstone.store.layout.keys import directory_key, registered_key, registered_partition
 from turnstone.store.layout.ranges import all_records
-from turnstone.store.registry.directory import put_changed, rev_after
+from turnstone.store.registry.snapshot import put_changed, rev_after
 
 ACTIVE = {"status": "active"}
 Entry = TypeVar("Entry", bound=Registered)

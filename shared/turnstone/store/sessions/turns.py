@@ -47,7 +47,7 @@ from turnstone.store.layout.keys import (
 )
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages, records_within
-from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.snapshot import Directory
 from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
 from turnstone.store.sessions.turn_places import session_with_turn

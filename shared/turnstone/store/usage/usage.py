@@ -14,7 +14,7 @@ from turnstone.domain.access.access import Stamp
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.usage.usage import Tokens
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 from turnstone.ports.records import Get, Put, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import stamp_of_agent

@@ -16,7 +16,7 @@ from turnstone.adapters.outgoing.connections import Line, asking_over
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability
 
 RETRIES = 2

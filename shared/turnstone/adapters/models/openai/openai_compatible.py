@@ -47,7 +47,7 @@ from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from turnstone.domain.errors import StoreUnavailable, ToolFailed
 
 if TYPE_CHECKING:
     from turnstone.domain.tools.tool_runs import ProducedFile
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 FILES_TIMEOUT_S = 20  # beside the code's own time, until a session that nobody stopped ends
 MAX_FILES = 16

@@ -30,7 +30,7 @@ from turnstone.adapters.tools.code.produced_files import produced_file
 from turnstone.domain.errors import ToolFailed
 
 if TYPE_CHECKING:
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 MACHINES = ("x86_64", "aarch64")
 # what a stream may come to before its code is ended: it can't be stopped from writing, only from going on

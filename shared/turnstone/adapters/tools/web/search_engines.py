@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from turnstone.adapters.tools.web.service import Json, Question, entries_in, picked
+from turnstone.adapters.tools.web.json_service import Json, Question, entries_in, picked
 
 TOP_K = 3
 MAX_BRAVE_WORDS, MAX_BRAVE_CHARACTERS = 50, 400  # it refuses longer queries

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from turnstone.adapters.outgoing.quoting import quoted
-from turnstone.adapters.tools.web.service import (
+from turnstone.adapters.tools.web.json_service import (
     Fetcher,
     Json,
     Keys,

@@ -12,7 +12,7 @@ from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages.messages import InputMessage
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import NewTurn
-from turnstone.domain.values.model import Many, NullMeansDefault
+from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 

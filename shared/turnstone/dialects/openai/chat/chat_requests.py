@@ -25,7 +25,7 @@ from turnstone.domain.agents.agents import (
     TopP,
 )
 from turnstone.domain.models.inference import Question
-from turnstone.domain.values.model import JsonObject, Many
+from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
 
 ANY_OBJECT = {"type": "object"}

@@ -18,7 +18,7 @@ from turnstone.domain.messages.messages import (
 )
 from turnstone.domain.tools.tools import ToolDef, call_from_json
 from turnstone.domain.values.content import Content, Image, ImageItem, TextItem, Url
-from turnstone.domain.values.model import Many
+from turnstone.domain.values.frozen import Many
 from turnstone.domain.values.numbers import Flag
 from turnstone.domain.values.object_schemas import ObjectSchema
 

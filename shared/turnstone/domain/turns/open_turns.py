@@ -2,7 +2,7 @@
 
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.turns import TurnState
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class Trouble(Frozen):

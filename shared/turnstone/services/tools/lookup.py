@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.ports.tools import ToolKinds
-from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.snapshot import Directory
 
 
 class KnownToolgroups:

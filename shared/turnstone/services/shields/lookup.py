@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from turnstone.domain.registry.registry import Shield
-from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.snapshot import Directory
 
 
 class KnownShields:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Generic, TypeVar
 
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.services.threads.daemon_threads import DaemonThreads
 
 Answer = TypeVar("Answer")

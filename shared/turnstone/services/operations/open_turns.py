@@ -6,7 +6,7 @@ from functools import partial
 from turnstone.domain.errors import NotFound, NotOpen, TurnEnded, TurnstoneError
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.turns.operating import Looked, Trouble
+from turnstone.domain.turns.open_turns import Looked, Trouble
 from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.services.turns.cancelling import Cancelling
 from turnstone.store.sessions.turns import TurnStore

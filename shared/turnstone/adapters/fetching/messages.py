@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 MAX_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 20.0

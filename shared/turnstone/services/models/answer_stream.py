@@ -15,8 +15,8 @@ from threading import Condition
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.models.inference import Continuations, Continued
 from turnstone.domain.models.requests import Inferred, TextChunk, TokenLikelihood
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import TextItem, items_of
-from turnstone.domain.values.stopping import StopSignal
 
 Whole = Inferred | Continuations
 Part = str | TextChunk | Continued | Whole

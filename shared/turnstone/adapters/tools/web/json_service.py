@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from turnstone.adapters.fetching.exchange import FetchRequest
+from turnstone.adapters.fetching.messages import FetchRequest
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.domain.errors import StoreUnavailable, ToolFailed
 from turnstone.domain.provider_data import is_sendable
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.exchange import Fetched
+    from turnstone.adapters.fetching.messages import Fetched
     from turnstone.domain.tools.tool_runs import ToolInvocation
 
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
