@@ -59,7 +59,6 @@ SHORT = {
     "http.server.clients": "the versions of clients that are refused",
     "ports.system": "the clock and the ids",
     "services.files.attachments": "a use case of one route",
-    "store.sessions.turn_places": "a search that only operators' commands and old clients need",
 }
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from turnstone.services.access.api_keys import ApiKeys
     from turnstone.services.access.authentication import Authenticator, Tokens
 
-AT_ONCE = timedelta(0)
+NO_CACHE = timedelta(0)
 
 
 def build_authenticator(
@@ -34,7 +34,7 @@ def build_authenticator(
 def build_authorizer() -> Authenticator:
     """Return what knows callers in the API's authorizer, each time anew: the gateway remembers its answers itself."""
     settings = load_settings(AuthorizerSettings)
-    authenticator = build_authenticator(settings, lambda: table_named(settings.table), AT_ONCE)
+    authenticator = build_authenticator(settings, lambda: table_named(settings.table), NO_CACHE)
     if authenticator is None:
         raise InvalidSettings("TURNSTONE_AUTH: an authorizer has nothing to do while it is off")
     return authenticator

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.services.turns.cancelling import Cancelling
     from turnstone.services.turns.leases import LeaseKeeper
-    from turnstone.services.turns.local_runs import RunsHere
+    from turnstone.services.turns.local_runs import LocalRuns
     from turnstone.services.turns.reading import TurnReader
     from turnstone.services.turns.recovery import Recovery
     from turnstone.services.turns.run_request import RunnerDeps
@@ -290,10 +290,10 @@ class Core:
         return StoredCompletionStore(self._ports.store)
 
     @cached_property
-    def _runs_here(self) -> RunsHere:
-        from turnstone.services.turns.local_runs import RunsHere
+    def _runs_here(self) -> LocalRuns:
+        from turnstone.services.turns.local_runs import LocalRuns
 
-        return RunsHere(self.leases, self.broadcasts)
+        return LocalRuns(self.leases, self.broadcasts)
 
     @cached_property
     def _following(self) -> Following:

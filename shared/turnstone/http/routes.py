@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.turns.turns import Turn
     from turnstone.domain.values.cancellation import StopSignal
     from turnstone.domain.values.content import Restore
-    from turnstone.services.models.answer_stream import Answering
+    from turnstone.services.models.answer_stream import AnswerStream
     from turnstone.services.streams.broadcast import TurnBroadcast
     from turnstone.services.use_cases import Application
 
@@ -172,14 +172,14 @@ class AnswerEncoder(Protocol):
 class ModelReply(NamedTuple):
     """A model's answer, once it is given; broken off when the client leaves."""
 
-    answering: Answering
+    answering: AnswerStream
     encoder: AnswerEncoder
 
 
 class ModelStreamReply(NamedTuple):
     """A model's answer as it is given, as server-sent events; broken off when the client leaves."""
 
-    answering: Answering
+    answering: AnswerStream
     encoder: AnswerEncoder
 
 

@@ -7,7 +7,7 @@ from turnstone.adapters.models.listed_models import ModelServer
 from turnstone.adapters.models.openai.model_access import ModelAccess
 from turnstone.bootstrap.models import local_means
 from turnstone.bootstrap.places.local_models import read_catalogue
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
 from turnstone.settings.config import OFFLINE
 from turnstone.settings.local_settings import LocalSettings
@@ -38,7 +38,7 @@ def _servers(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[t
     if catalogue is None:
         if settings.model_url != OFFLINE:
             access = ModelAccess(settings.model_api_key)
-            yield MODELS, ModelServer(settings.model_url, access, *access.names)
+            yield DEFAULT_PROVIDER, ModelServer(settings.model_url, access, *access.names)
         return
     means = local_means(settings)
     for name, entry in catalogue.providers.items():

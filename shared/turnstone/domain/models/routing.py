@@ -12,7 +12,7 @@ from turnstone.domain.usage.prices import Prices
 if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig, ToolPromptFormat
 
-MODELS = "default"  # the provider that the environment names
+DEFAULT_PROVIDER = "default"  # the provider that the environment names
 ModelTools = Literal["native", "prompted"]
 DEFAULT_PROMPT_FORMAT: ToolPromptFormat = "json"
 

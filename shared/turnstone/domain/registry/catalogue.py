@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import MODELS, KnownModels, ModelRoute, ModelTools, Target
+from turnstone.domain.models.routing import DEFAULT_PROVIDER, KnownModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
 from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
 from turnstone.domain.usage.prices import Prices
@@ -187,7 +187,7 @@ class Catalogue(Strict):
         return self
 
     def _find(self, provider_id: str, where: str) -> None:
-        if provider_id not in (*self.providers, MODELS):
+        if provider_id not in (*self.providers, DEFAULT_PROVIDER):
             known = ", ".join(sorted(self.providers)) or "none"
             raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {known}")
 
@@ -214,7 +214,7 @@ class Catalogue(Strict):
             for name, entry in self.models.items()
             for known_as in (name, *entry.aliases)
         }
-        default = (self.default_provider or MODELS) if self.registry == "open" else None
+        default = (self.default_provider or DEFAULT_PROVIDER) if self.registry == "open" else None
         return KnownModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.values.frozen import Frozen, JsonObject
 
 BUILTIN = "builtin"
@@ -59,7 +59,7 @@ class Registered(Frozen):
 
 
 class Model(Registered):
-    provider_id: str = MODELS
+    provider_id: str = DEFAULT_PROVIDER
     type: Literal["model"] = "model"
     model_type: Literal["llm", "embedding"] = "llm"
     metadata: JsonObject = {}

@@ -38,7 +38,7 @@ class Told:
     has_more: bool
 
 
-class Answering:
+class AnswerStream:
     """One answer, for one listener, which it is broken off for when that leaves."""
 
     def __init__(

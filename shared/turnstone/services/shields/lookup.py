@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 
 from turnstone.domain.registry.registry import Shield
-from turnstone.store.registry.snapshot import Directory
+from turnstone.store.registry.snapshot import RegistrySnapshot
 
 
-class KnownShields:
+class ShieldLookup:
     """Finds shields. One that was unregistered may be found for as long as the directory is known."""
 
-    def __init__(self, directory: Directory, configured: Mapping[str, Shield]) -> None:
+    def __init__(self, directory: RegistrySnapshot, configured: Mapping[str, Shield]) -> None:
         self._directory = directory
         self.configured = configured
 

@@ -14,7 +14,7 @@ from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.ports.system import Clock
-from turnstone.services.shields.lookup import KnownShields
+from turnstone.services.shields.lookup import ShieldLookup
 from turnstone.services.shields.shielding import Shieldings
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.store.registry.registry import RegistryStore
@@ -32,7 +32,7 @@ class Shields:
     def __init__(
         self,
         store: RegistryStore[Shield],
-        known: KnownShields,
+        known: ShieldLookup,
         shieldings: Shieldings,
         clock: Clock,
         executor: TurnExecutor,

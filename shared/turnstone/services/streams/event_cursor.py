@@ -59,7 +59,7 @@ class DrawnBroadcast(TurnBroadcast):
             listener.wake()
 
 
-class Excerpt:
+class EventCursor:
     """Tells one client what it has not heard; what it may have heard once already has no number.
 
     Of a step that is stored the deltas come as one. A client that heard a part of them is told the step again, from its

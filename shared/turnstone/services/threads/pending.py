@@ -15,11 +15,11 @@ from turnstone.services.threads.daemon_threads import DaemonThreads
 Answer = TypeVar("Answer")
 
 
-class GivenUp(Exception):
+class Unanswered(Exception):
     """There is no answer, and nobody waits for one any more."""
 
 
-class Awaited(Generic[Answer]):
+class Pending(Generic[Answer]):
     """Something that was asked. It is settled when it has been answered, or need not be any more."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Awaited(Generic[Answer]):
 
         def act_if_wanted() -> Answer:
             if self.stop.is_given:
-                raise GivenUp("the request was cancelled")
+                raise Unanswered("the request was cancelled")
             return act()
 
         self._begun_at = time.monotonic()
@@ -51,14 +51,14 @@ class Awaited(Generic[Answer]):
             timeout_s: how long it may take from when it was begun.
 
         Raises:
-            GivenUp: it took longer, or nobody wants it.
+            Unanswered: it took longer, or nobody wants it.
         """
         if not self._answer.done():
             self._is_settled.wait(max(0.0, self._begun_at + timeout_s - time.monotonic()))
         if not self._answer.done():
             why = "the request was cancelled" if self.stop.is_given else "it took too long"
             self.stop.give()
-            raise GivenUp(why)
+            raise Unanswered(why)
         return self._answer.result()
 
     def give_up(self) -> None:
@@ -68,7 +68,7 @@ class Awaited(Generic[Answer]):
 
 
 @contextmanager
-def awaiting(asked: Sequence[Awaited[Answer]], stop: StopSignal | None) -> Generator[None, None, None]:
+def awaiting(asked: Sequence[Pending[Answer]], stop: StopSignal | None) -> Generator[None, None, None]:
     """Within the block, give all of them up when the signal is given; behind it, those that are left."""
 
     def give_up() -> None:

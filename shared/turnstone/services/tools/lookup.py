@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.ports.tools import ToolKinds
-from turnstone.store.registry.snapshot import Directory
+from turnstone.store.registry.snapshot import RegistrySnapshot
 
 
-class KnownToolgroups:
+class ToolgroupLookup:
     """Finds toolgroups. One that was unregistered may be found for as long as the directory is known."""
 
-    def __init__(self, directory: Directory, kinds: ToolKinds, configured: Mapping[str, Toolgroup]) -> None:
+    def __init__(self, directory: RegistrySnapshot, kinds: ToolKinds, configured: Mapping[str, Toolgroup]) -> None:
         self._directory = directory
         self._kinds = kinds
         self.configured = configured

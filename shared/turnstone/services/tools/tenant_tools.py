@@ -12,7 +12,7 @@ from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.tools import Toolbox, ToolKinds
-from turnstone.services.tools.lookup import KnownToolgroups, builtin_toolgroup
+from turnstone.services.tools.lookup import ToolgroupLookup, builtin_toolgroup
 
 if TYPE_CHECKING:
     from turnstone.services.threads.daemon_threads import DaemonThreads
@@ -23,7 +23,7 @@ KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"):
 
 
 def offered_at_creation(
-    known: KnownToolgroups, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
+    known: ToolgroupLookup, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
 ) -> tuple[OfferedTool, ...]:
     """Return the tools of groups that come with the server. Raises Unsupported for others: nobody is asked yet."""
     for toolgroup in toolgroups:
@@ -37,7 +37,7 @@ class TenantTools:
     """The tools of one tenant, on behalf of one caller."""
 
     def __init__(
-        self, known: KnownToolgroups, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
+        self, known: ToolgroupLookup, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
     ) -> None:
         """Take the threads in which several groups are looked up at the same time, if there are any."""
         self._known = known
@@ -75,9 +75,9 @@ class TenantTools:
         elsewhere = [name for name in names if self._known.builtin(name.partition("/")[0]) is None]
         if self._threads is None or len(elsewhere) < 2:
             return {name: self.chosen(name) for name in names}
-        from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
+        from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 
-        asked: dict[str, Awaited[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Awaited() for name in elsewhere}
+        asked: dict[str, Pending[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Pending() for name in elsewhere}
         with awaiting(list(asked.values()), None):
             for name, one in asked.items():
                 one.begin(self._threads, partial(self.chosen, name), self.asker.tenant)
@@ -85,7 +85,7 @@ class TenantTools:
             for name, one in asked.items():
                 try:
                     found[name] = one.answer(LISTING_S)
-                except GivenUp as problem:
+                except Unanswered as problem:
                     raise ToolgroupUnavailable(name, str(problem)) from problem
         return found
 

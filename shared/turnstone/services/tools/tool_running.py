@@ -15,7 +15,7 @@ from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.object_schemas import names_in
 from turnstone.services.threads.daemon_threads import DaemonThreads
-from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
+from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 
@@ -53,8 +53,8 @@ class SessionTools:
         """Store the files of an answer, and it itself if it is too long; return what the turn keeps."""
         return self._answers.keep(self._ref, run.idempotency_key, response, files)
 
-    def _begun(self, run: ToolRun) -> Awaited[ToolResult]:
-        awaited: Awaited[ToolResult] = Awaited()
+    def _begun(self, run: ToolRun) -> Pending[ToolResult]:
+        awaited: Pending[ToolResult] = Pending()
         try:
             box = self.of_tenant.box(run.tool)
         except InvalidRequest as wrong:
@@ -73,12 +73,12 @@ class SessionTools:
         awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited
 
-    def _result(self, run: ToolRun, one: Awaited[ToolResult]) -> ToolResult:
+    def _result(self, run: ToolRun, one: Pending[ToolResult]) -> ToolResult:
         try:
             return one.answer(self._timeout_s)
         except ToolFailed as failed:
             return ToolResult(str(failed), {"error": True})
-        except GivenUp as why:
+        except Unanswered as why:
             log.warning("tool %r of %r gave no answer: %s", run.tool.runs_as, run.tool.toolgroup, why)
             said = f"This tool gave no answer within {self._timeout_s:g} s; it may have done its work, or part of it."
             return ToolResult(said, {"error": True, "timed_out": True})

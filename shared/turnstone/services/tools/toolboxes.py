@@ -7,13 +7,13 @@ from turnstone.domain.refs import SessionRef
 from turnstone.domain.tools.tool_runs import ToolAsker
 from turnstone.ports.tools import ToolKinds
 from turnstone.services.threads.daemon_threads import DaemonThreads
-from turnstone.services.tools.lookup import KnownToolgroups
+from turnstone.services.tools.lookup import ToolgroupLookup
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 from turnstone.services.tools.tool_running import SessionTools
 
-AT_ONCE = 256
-AT_ONCE_FOR_A_TENANT = 64
+MAX_PARALLEL_TOOLS = 256
+MAX_PARALLEL_TOOLS_OF_TENANT = 64
 
 
 class Toolboxes:
@@ -23,12 +23,12 @@ class Toolboxes:
         timeout_s: how long a tool may take.
     """
 
-    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
+    def __init__(self, known: ToolgroupLookup, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
         self.known = known
         self.kinds = kinds
         self._answers = answers
         self.timeout_s = timeout_s
-        self.threads = DaemonThreads(AT_ONCE, "tool", AT_ONCE_FOR_A_TENANT)
+        self.threads = DaemonThreads(MAX_PARALLEL_TOOLS, "tool", MAX_PARALLEL_TOOLS_OF_TENANT)
 
     def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
         """Return what a turn of the session may use."""

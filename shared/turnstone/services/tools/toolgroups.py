@@ -28,7 +28,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.threads.pending import Awaited, GivenUp, awaiting
+from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 from turnstone.services.tools.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore
@@ -158,7 +158,7 @@ class Toolgroups:
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)
         key = _idempotency_key(caller, attempt)
-        awaited: Awaited[ToolResult] = Awaited()
+        awaited: Pending[ToolResult] = Pending()
         invocation = ToolInvocation(
             call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
             arguments={**arguments, **(group.args or {})},
@@ -177,7 +177,7 @@ class Toolgroups:
                 if failed.refusal is not None:
                     raise failed.refusal from failed
                 return group, ToolResult(str(failed)), True
-            except GivenUp:
+            except Unanswered:
                 return group, ToolResult(f"This tool gave no answer within {invocation.timeout_s:g} s."), True
 
     def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
@@ -210,7 +210,7 @@ class Toolgroups:
         self, tools: TenantTools, groups: Sequence[Toolgroup]
     ) -> Iterator[tuple[Toolgroup, tuple[ToolDef, ...] | TurnstoneError]]:
         """Yield the groups with their tools, asked for all at once, or with why they can't be had."""
-        asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
+        asked: list[Pending[tuple[ToolDef, ...]]] = [Pending() for _ in groups]
         with awaiting(asked, None):
             for group, one in zip(groups, asked, strict=True):
                 listing = partial(tools.listed, group)
@@ -220,7 +220,7 @@ class Toolgroups:
                     yield group, one.answer(LISTING_S)
                 except (ToolgroupUnavailable, InvalidRequest) as problem:
                     yield group, problem
-                except GivenUp as problem:
+                except Unanswered as problem:
                     yield group, ToolgroupUnavailable(group.identifier, str(problem))
 
 

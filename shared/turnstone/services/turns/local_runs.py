@@ -9,7 +9,7 @@ from turnstone.services.streams.replay import told_as_gone
 from turnstone.services.turns.leases import LeaseKeeper
 
 
-class RunsHere:
+class LocalRuns:
     """The turns that run in this process, or that somebody here listens to."""
 
     def __init__(self, leases: LeaseKeeper, broadcasts: Broadcasts) -> None:

@@ -63,7 +63,7 @@ class TurnReader:
         Raises:
             NotFound: there is no such turn, as far as those sessions are there.
         """
-        session_id = self._turns.session_of(tenant, agent_id, turn_id)
+        session_id = self._turns.find_session(tenant, agent_id, turn_id)
         if session_id is None:
             raise NotFound("turn", turn_id)
         return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)

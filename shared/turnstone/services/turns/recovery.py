@@ -18,7 +18,7 @@ from turnstone.services.streams.replay import numbered, told_as_gone
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.places import Waiter
-from turnstone.services.turns.run_request import Launch, RunnerDeps
+from turnstone.services.turns.run_request import RunnerDeps, RunRequest
 from turnstone.services.turns.running import TurnRunner
 from turnstone.services.turns.transitions import closed, given_up, taken_over
 from turnstone.services.turns.turn_failures import warn_of_failure
@@ -135,7 +135,7 @@ class Recovery:
             change = taken_over(session, state, now + self._deps.leases.duration)
             committed = self._deps.turns.commit(ref, change)
             going_on = committed.turns[0]
-            launch = Launch(
+            launch = RunRequest(
                 ref=ref,
                 session=committed.session,
                 state=going_on,

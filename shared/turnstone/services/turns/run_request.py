@@ -69,7 +69,7 @@ class Equipment(NamedTuple):
     offer: ToolOffer
 
 
-class Launch(NamedTuple):
+class RunRequest(NamedTuple):
     """A turn whose lock was just taken.
 
     Attributes:

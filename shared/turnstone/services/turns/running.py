@@ -45,7 +45,7 @@ from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, numbered, told_as_failed, told_as_gone
 from turnstone.services.threads.executor import Permit
 from turnstone.services.turns.leases import Lease
-from turnstone.services.turns.run_request import Equipment, Launch, RunnerDeps
+from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
 from turnstone.services.turns.transitions import closed, paused
 from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
 from turnstone.store.sessions.turns import Change
@@ -57,7 +57,7 @@ class TurnRunner:
     def __init__(self, deps: RunnerDeps) -> None:
         self._deps = deps
 
-    def launch(self, launch: Launch, permit: Permit) -> TurnBroadcast:
+    def launch(self, launch: RunRequest, permit: Permit) -> TurnBroadcast:
         """Run the turn by its permit, whether or not anybody listens, and return where its events are told."""
         runs_for_s = self._deps.limits.runs_for_s(launch.state)
         lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_for_s)
@@ -172,7 +172,7 @@ class TurnRunner:
 class _Run:
     """One run of one turn, from a taken lock to a released one."""
 
-    def __init__(self, deps: RunnerDeps, launch: Launch, lease: Lease, broadcast: TurnBroadcast) -> None:
+    def __init__(self, deps: RunnerDeps, launch: RunRequest, lease: Lease, broadcast: TurnBroadcast) -> None:
         self._deps = deps
         self.launch = launch
         self.lease = lease
@@ -335,6 +335,6 @@ def _kind_of(error: TurnstoneError) -> FailureKind:
     return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 
-def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
+def _told(launch: RunRequest, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
     failure = Failure(kind=kind, message=message)
     return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)

@@ -10,7 +10,7 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.streams.event_cursor import Excerpt
+from turnstone.services.streams.event_cursor import EventCursor
 from turnstone.services.streams.following import Following
 from turnstone.services.streams.replay import told_as_gone
 from turnstone.services.turns.supervision import attend_if_due
@@ -44,20 +44,20 @@ class TurnEvents:
         check_session(self._rules, caller, session, agent_stamp, self._clock.now())
         attend_if_due(self._supervisor, self._clock, ref, session)
         state.check_content()
-        excerpt = Excerpt(ref, after)
+        excerpt = EventCursor(ref, after)
         excerpt.broadcast.restore = restore
         if not self._try_attach(excerpt) and excerpt.tell_state(state):
             self._following.look(ref, partial(self._goes_on, excerpt), excerpt.broadcast.close)
         return excerpt.broadcast
 
-    def _try_attach(self, excerpt: Excerpt) -> bool:
+    def _try_attach(self, excerpt: EventCursor) -> bool:
         running = self._broadcasts.find(excerpt.broadcast.ref)
         if running is None or not running.is_run:
             return False
         excerpt.attach(running)
         return True
 
-    def _goes_on(self, excerpt: Excerpt) -> bool:
+    def _goes_on(self, excerpt: EventCursor) -> bool:
         """Look at the store; tell whether there is something to look at again, and somebody who wants to know."""
         ref = excerpt.broadcast.ref
         if excerpt.broadcast.is_left or excerpt.broadcast.is_over or self._try_attach(excerpt):

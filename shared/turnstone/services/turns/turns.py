@@ -28,7 +28,7 @@ from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered, told_before_resume
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.turns.joining import Joining
-from turnstone.services.turns.run_request import Equipment, Launch, RunnerDeps
+from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
 from turnstone.services.turns.running import TurnRunner
 from turnstone.services.turns.supervision import wake
 from turnstone.services.turns.transitions import (
@@ -147,7 +147,7 @@ class Turns:
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.permit(ref.tenant) as permit:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
-            launch = Launch(
+            launch = RunRequest(
                 ref=ref.turn(state.order),
                 session=committed.session,
                 state=committed.turns[-1],
@@ -204,7 +204,7 @@ class Turns:
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
         with self._executor.permit(ref.tenant, comes_first=True) as permit:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
-            launch = Launch(
+            launch = RunRequest(
                 ref=ref,
                 session=committed.session,
                 state=committed.turns[0],

@@ -29,7 +29,7 @@ class Known(NamedTuple):
     rev: int
 
 
-class Directory:
+class RegistrySnapshot:
     """What tenants registered, by kind and identifier, known for ten seconds before it is read again.
 
     Turns read it as they begin, direct questions before they are asked; what this process registers it knows at once.

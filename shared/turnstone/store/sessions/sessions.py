@@ -35,7 +35,7 @@ from turnstone.store.layout.listing import ENTRIES_AT_ONCE, Entry, entries_of, p
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
 from turnstone.store.sessions.session_records import put_session, session_of
-from turnstone.store.sessions.whole_turns import is_terminal, whole_state
+from turnstone.store.sessions.turn_records import is_terminal, whole_state
 from turnstone.store.sessions.wire_turns import WireTurn, wire_turn
 
 HELD_BYTES = 128 * 1024  # for each of many readers
