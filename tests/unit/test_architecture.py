@@ -46,6 +46,7 @@ MAX_PARAMETERS = 7
 SHORT = {
     "adapters.machine.system": "the clock and the ids of the machine, beside no other adapter's imports",
     "adapters.tools.mcp.mcp_trouble": "the one error that all modules of MCP raise",
+    "adapters.outgoing.failed_attempt": "what two providers' adapters return, beside no client's imports",
     "adapters.tools.none": "where no tools run, none of their adapters is loaded",
     "bootstrap.inferring": "a builder of its own is loaded by the routes that infer only",
     "bootstrap.usage": "a builder of its own is loaded by the routes of usage only",

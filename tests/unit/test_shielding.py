@@ -111,8 +111,8 @@ def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
 def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
     store: SqliteRangeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shielding, "AT_ONCE", 3)
-    monkeypatch.setattr(shielding, "AT_ONCE_FOR_A_TENANT", 2)
+    monkeypatch.setattr(shielding, "MAX_PARALLEL_SHIELDS", 3)
+    monkeypatch.setattr(shielding, "MAX_PARALLEL_SHIELDS_OF_TENANT", 2)
     gate, modest = Gate(), Caller(tenant="modest", principal="ann")
 
     def hang(_: ShieldQuestion) -> Verdict:

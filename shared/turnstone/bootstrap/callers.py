@@ -14,7 +14,7 @@ from turnstone.settings.config import InvalidSettings, load_settings
 if TYPE_CHECKING:
     from turnstone.ports.storage import RangeStore
     from turnstone.services.access.api_keys import ApiKeys
-    from turnstone.services.access.authentication import Authenticator, Tokens
+    from turnstone.services.access.authentication import Authenticator, TokenVerifier
 
 NO_CACHE = timedelta(0)
 
@@ -27,7 +27,7 @@ def build_authenticator(
         return None
     from turnstone.services.access.authentication import Authenticator
 
-    tokens: Tokens = _jwt_tokens(settings) if settings.auth == "jwt" else api_keys_in(store())
+    tokens: TokenVerifier = _jwt_tokens(settings) if settings.auth == "jwt" else api_keys_in(store())
     return Authenticator(tokens, SystemClock(), cached_for)
 
 
@@ -47,7 +47,7 @@ def api_keys_in(store: RangeStore) -> ApiKeys:
     return ApiKeys(ApiKeyStore(store), SystemClock(), RandomIds(), os.urandom)
 
 
-def _jwt_tokens(settings: AuthSettings) -> Tokens:
+def _jwt_tokens(settings: AuthSettings) -> TokenVerifier:
     from turnstone.adapters.tokens.issuer_keys import IssuerKeys  # with the cryptography they need: 70 ms
     from turnstone.adapters.tokens.jwt_tokens import Expected, JwtTokens
     from turnstone.domain.access.identity import MAX_TENANT_BYTES, is_usable_tenant

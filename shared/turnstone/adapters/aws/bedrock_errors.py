@@ -26,8 +26,9 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import ReadTimeoutError as SilentStream
 
+from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import REDACTED
-from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelRefused, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
 
 # everything that asking Bedrock, or reading what it answers, can raise: botocore passes some of urllib3's errors on
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
@@ -44,20 +45,6 @@ Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """An attempt without an answer, or with a part of one.
-
-    Attributes:
-        wait_s: the least to wait before the next attempt, None if there shall be none.
-        cause: None where its text repeats what was asked.
-    """
-
-    error: ModelError
-    wait_s: float | None = None
-    cause: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """Who was asked for what, and how what was said is made fit to be shown."""
 
@@ -70,55 +57,55 @@ class Asked:
         return f"Bedrock in {self.region}"
 
 
-def refusal_of(failure: Exception, asked: Asked) -> Refusal:
+def refusal_of(failure: Exception, asked: Asked) -> FailedAttempt:
     """Return what a failure means that came before the answer began."""
     match failure:
         case ClientError():
             return _refused(failure, asked)
         case ParamValidationError():
             error_text = "the question can't be put as Bedrock takes it; check the model's id and the tools"
-            return Refusal(ModelFailed(error_text))
+            return FailedAttempt(ModelFailed(error_text))
         case ConnectTimeoutError():
-            return Refusal(ModelTimedOut(f"no connection to {asked.place} in time"), None, failure)
+            return FailedAttempt(ModelTimedOut(f"no connection to {asked.place} in time"), None, failure)
         case ReadTimeoutError() | SilentStream():
-            return Refusal(ModelTimedOut(f"{asked.place} did not answer in time"), None, failure)
+            return FailedAttempt(ModelTimedOut(f"{asked.place} did not answer in time"), None, failure)
         case EndpointConnectionError():
             error_text = f"can't connect to {asked.place}; is there a way to it from here, and is it there at all?"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, failure)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0, failure)
         case ConnectionClosedError():
-            return Refusal(ModelFailed(f"{asked.place} hung up before it answered", is_outage=True), 0.0, failure)
+            return FailedAttempt(ModelFailed(f"{asked.place} hung up before it answered", is_outage=True), 0.0, failure)
         case NoCredentialsError() | PartialCredentialsError() | CredentialRetrievalError() | NoAuthTokenError():
             return _without_credentials(failure, asked)
         case SSOError() | TokenRetrievalError():
             return _without_credentials(failure, asked)
         case _:
             error_text = f"can't talk to {asked.place} ({type(failure).__name__})"
-            return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), None, failure)
 
 
-def broken_off(failure: Exception, asked: Asked) -> Refusal:
+def broken_off(failure: Exception, asked: Asked) -> FailedAttempt:
     """Return what a failure means that came when the answer had begun."""
     match failure:
         case ClientError():
             refused = _refused(failure, asked).error
             if isinstance(refused, ModelTimedOut):
-                return Refusal(refused)
+                return FailedAttempt(refused)
             error_text = f"{asked.place} failed while it answered: {refused}"
             broken = ModelFailed(error_text, is_outage=refused.is_outage, status=refused.status, code=refused.code)
-            return Refusal(broken)
+            return FailedAttempt(broken)
         case ReadTimeoutError() | SilentStream():
-            return Refusal(ModelTimedOut(f"{asked.place} fell silent while it answered"), None, failure)
+            return FailedAttempt(ModelTimedOut(f"{asked.place} fell silent while it answered"), None, failure)
         case _:
             error_text = f"the answer of {asked.place} broke off ({type(failure).__name__})"
-            return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), None, failure)
 
 
-def _without_credentials(failure: Exception, asked: Asked) -> Refusal:
+def _without_credentials(failure: Exception, asked: Asked) -> FailedAttempt:
     error_text = f"the server has no AWS credentials for {asked.place} ({type(failure).__name__})"
-    return Refusal(ModelFailed(error_text), None, failure)
+    return FailedAttempt(ModelFailed(error_text), None, failure)
 
 
-def _refused(failure: ClientError, asked: Asked) -> Refusal:
+def _refused(failure: ClientError, asked: Asked) -> FailedAttempt:
     told: dict[str, Any] = failure.response.get("Error", {})
     status = failure.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code = str(told.get("Code") or "unknown")
@@ -126,16 +113,18 @@ def _refused(failure: ClientError, asked: Asked) -> Refusal:
     said = asked.quote(IDENTITIES.sub(REDACTED, str(told.get("Message") or "")))
     error_text = f"{_meaning(code, status, asked)} ({code})"
     if code == TIMED_OUT:
-        return Refusal(ModelTimedOut(f"{error_text}: {said}" if said else error_text))
+        return FailedAttempt(ModelTimedOut(f"{error_text}: {said}" if said else error_text))
     wait_s = _retry_after_s(failure)
     soon_s = wait_s if wait_s <= LONGEST_WAIT_S else None
     named: dict[str, Any] = {"status": status or None, "code": code}
     if code == BUSY or status == 429:
         retry_after_s = math.ceil(wait_s) or None
-        return Refusal(ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=said, **named), soon_s)
+        return FailedAttempt(
+            ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=said, **named), soon_s
+        )
     may_pass = code in BROKEN or status >= 500
     kind = ModelRefused if code == INVALID else ModelFailed
-    return Refusal(kind(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
+    return FailedAttempt(kind(error_text, is_outage=may_pass, quote=said, **named), soon_s if may_pass else None)
 
 
 def _meaning(code: str, status: int, asked: Asked) -> str:

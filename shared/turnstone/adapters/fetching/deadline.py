@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.fetching.rules import Resolver
 
 
-class Asking:
+class Deadline:
     """Within the `with` block a fetch may wait; its end is forced by the time it has, or by the signal to stop.
 
     Every wait ends so, also for one who sends a byte now and then, which no timeout of a socket sees.

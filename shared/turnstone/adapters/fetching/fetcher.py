@@ -9,7 +9,7 @@ from http.client import HTTPException, HTTPResponse, IncompleteRead
 
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.bodies import Body
-from turnstone.adapters.fetching.deadline import Asking
+from turnstone.adapters.fetching.deadline import Deadline
 from turnstone.adapters.fetching.headers import callers_headers, headers_to_send
 from turnstone.adapters.fetching.messages import Fetched, FetchRequest, charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.pinned import PinnedConnection
@@ -51,7 +51,7 @@ class GuardedFetcher:
             FetchFailed: nothing came of it in time that can be used.
         """
         hop = self._first_hop(request)
-        with Asking(request.timeout_s, request.stop) as asking:
+        with Deadline(request.timeout_s, request.stop) as asking:
             for _ in range(request.max_redirects + 1):
                 answer = self._asked(hop, request, asking)
                 if isinstance(answer, Fetched):
@@ -73,7 +73,7 @@ class GuardedFetcher:
             raise FetchRefused(target.origin, f"the methods are {', '.join(METHODS)}")
         return Hop(request.method, target, callers_headers(request.headers, target), request.body)
 
-    def _asked(self, hop: Hop, request: FetchRequest, asking: Asking) -> Fetched | Hop:
+    def _asked(self, hop: Hop, request: FetchRequest, asking: Deadline) -> Fetched | Hop:
         """Return the answer, or what to ask instead. Raises FetchRefused, FetchFailed."""
         shown = hop.target.origin
         asking.left_s(shown)

@@ -9,8 +9,8 @@ from http.client import HTTPConnection
 from ipaddress import IPv6Address
 
 from turnstone.adapters.fetching.addresses import Address
-from turnstone.adapters.fetching.deadline import Asking
-from turnstone.adapters.fetching.targets import Target
+from turnstone.adapters.fetching.deadline import Deadline
+from turnstone.adapters.fetching.targets import FetchTarget
 
 CONNECT_TIMEOUT_S = 5.0  # for each address
 TRIED_ADDRESSES = 4
@@ -19,7 +19,7 @@ TRIED_ADDRESSES = 4
 class PinnedConnection(HTTPConnection):
     """A connection to one of the target's addresses, which proves by its certificate to be of the target's name."""
 
-    def __init__(self, target: Target, addresses: Sequence[Address], asking: Asking, tls: ssl.SSLContext | None):
+    def __init__(self, target: FetchTarget, addresses: Sequence[Address], asking: Deadline, tls: ssl.SSLContext | None):
         super().__init__(str(target.host), target.port)
         self._target = target
         self._addresses = addresses[:TRIED_ADDRESSES]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from turnstone.adapters.fetching.addresses import Address, is_of_one_machine, is_public, to_address
 from turnstone.adapters.fetching.allowing import Allowed
-from turnstone.adapters.fetching.targets import Target, to_target
+from turnstone.adapters.fetching.targets import FetchTarget, to_target
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
 FIRST_FREE_PORT = 1_024
@@ -16,7 +16,7 @@ HTTPS_PORT = 443
 Resolver = Callable[[str, int], Sequence[str]]
 
 
-def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
+def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]] | None = None) -> FetchTarget:
     """Return where the URL points if its text breaks no rule; names have not been looked up. Raises FetchRefused."""
     target = to_target(url, params)
     if allowed.has(target):
@@ -30,7 +30,7 @@ def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]
     return target
 
 
-def looked_up(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
+def looked_up(target: FetchTarget, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
     """Return the addresses to connect to, every one of which may be; the host is looked up once, here.
 
     Who reads the error can't tell a name of the private network from one that there is not.
@@ -64,10 +64,10 @@ def _may_be_asked_by_name(address: Address) -> bool:
     return not is_of_one_machine(address)
 
 
-def _not_public(target: Target) -> FetchRefused:
+def _not_public(target: FetchTarget) -> FetchRefused:
     return FetchRefused(target.origin, f"it has no public address; {_how_to_allow(target)}")
 
 
-def _how_to_allow(target: Target) -> str:
+def _how_to_allow(target: FetchTarget) -> str:
     host = target.authority.removesuffix(f":{target.port}")
     return f"the operator can allow it with TURNSTONE_FETCH_ALLOW={host}:{target.port}"

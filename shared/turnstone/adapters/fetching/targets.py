@@ -24,7 +24,7 @@ NO_CHARACTERS = "it holds characters that there aren't"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FetchTarget:
     """A place to ask, and what for.
 
     Attributes:
@@ -53,7 +53,7 @@ class Target:
         return self.origin + self.request_target
 
 
-def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
+def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None) -> FetchTarget:
     """Return where the URL points, with further parameters in its query. Raises FetchRefused."""
     if len(url) > MAX_URL_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_URL_CHARACTERS} characters")
@@ -71,7 +71,7 @@ def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None)
     request_target = (_quoted(path) or "/") + (f"?{asked}" if asked else "")
     if len(request_target) > MAX_SENT_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with its query")
-    return Target(scheme, host, port, request_target)
+    return FetchTarget(scheme, host, port, request_target)
 
 
 def _host_and_port(authority: str, usual_port: int) -> tuple[str | Address, int]:

@@ -23,7 +23,7 @@ OF_DATA = {
 }
 
 
-class Strict(NullMeansDefault):
+class StrictRequest(NullMeansDefault):
     """A value in which null means the default, and a field that is not known here is a mistake."""
 
     model_config = ConfigDict(extra="forbid")

@@ -11,16 +11,11 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.models.routing import DEFAULT_PROVIDER, KnownModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
-from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
+from turnstone.domain.registry.tool_settings import Text, ToolgroupEntry, ToolSettings, Url
 from turnstone.domain.usage.prices import Prices
 from turnstone.domain.values.frozen import Frozen, JsonObject, Strict
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-Url = Annotated[
-    str,
-    Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
-]
-Text = Annotated[str, Field(min_length=1, max_length=2_048)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import current_thread, main_thread
 from typing import Generic, TypeVar
 
 Result = TypeVar("Result")
@@ -30,11 +31,12 @@ Outcome = Returned[Result] | Raised
 def guarded(act: Callable[[], Result]) -> Outcome[Result]:
     """Return what the act returns or raises, so that its thread continues with other work.
 
-    That includes panics of a library's native code, which are no `Exception`. Only a person's interrupt is raised.
+    That includes panics of a library's native code, which are no `Exception`.
+    A person's interrupt, which the main thread gets, is raised.
     """
     try:
         return Returned(act())
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - it is the outcome
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+            raise
         return Raised(error)

@@ -17,7 +17,7 @@ from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import Listing
 from turnstone.store.layout.contention import ReadAgain, retried
-from turnstone.store.layout.listing import Entry
+from turnstone.store.layout.listing import ListEntry
 from turnstone.store.models.stored_completions import (
     KIND,
     LARGE_BYTES,
@@ -88,7 +88,7 @@ class StoredCompletions:
         """
         now = self._deps.clock.now()
 
-        def is_shown(entry: Entry) -> bool:
+        def is_shown(entry: ListEntry) -> bool:
             completion = completion_in(entry)
             is_wanted = not completion.is_over(now) and query.wants(completion)
             return is_wanted and self._deps.rules.may_see(caller, entry.stamp)

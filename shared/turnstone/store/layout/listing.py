@@ -14,7 +14,7 @@ from turnstone.store.layout.ranges import pages
 ENTRIES_AT_ONCE = 100
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """One entry: its place, what it shows, who may see it, and whether what it shows is gone."""
 
     order: str
@@ -31,7 +31,7 @@ def put_entry(key: Key, fields: dict[str, Any], stamp: Stamp) -> Put:
 
 def entries_of(
     store: RangeStore, pk: str, after: str | None, limit: int | None, *, is_reverse: bool = False
-) -> Iterator[Entry]:
+) -> Iterator[ListEntry]:
     """Yield the entries of a list behind that place, read as they are drained, hardly more than the limit at a time.
 
     An entry whose content is lost is left out.
@@ -44,7 +44,7 @@ def entries_of(
             yield entry_of(record)
 
 
-def entry_of(record: Record) -> Entry:
+def entry_of(record: Record) -> ListEntry:
     """Return the entry that the record holds."""
     fields: dict[str, Any] = from_json(record.body)
-    return Entry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))
+    return ListEntry(record.key.sk, fields, Stamp.model_validate(fields.pop("stamp", {})))

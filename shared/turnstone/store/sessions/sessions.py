@@ -31,7 +31,7 @@ from turnstone.store.layout.keys import (
     turn_key,
     turn_ref_of,
 )
-from turnstone.store.layout.listing import ENTRIES_AT_ONCE, Entry, entries_of, put_entry
+from turnstone.store.layout.listing import ENTRIES_AT_ONCE, ListEntry, entries_of, put_entry
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
 from turnstone.store.sessions.session_records import put_session, session_of
@@ -109,7 +109,9 @@ class SessionStore:
                 raise NotFound("agent", session.agent_id) from conflict
             raise
 
-    def entries(self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime) -> Iterator[Entry]:
+    def entries(
+        self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime
+    ) -> Iterator[ListEntry]:
         """Yield the entries of the list of the sessions of an agent, given by tenant and id, behind that place."""
         entries = entries_of(self._store, session_list(*agent), after, limit)
         at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
@@ -203,7 +205,7 @@ class SessionStore:
             return session_of(header), stamp, SessionTurns(self._store, ref, chained)
         return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 
-    def _told_gone(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
+    def _told_gone(self, agent: tuple[str, str], entries: list[ListEntry], now: datetime) -> Iterator[ListEntry]:
         """Yield the entries; of those that may be over, because they were to end before now, tell which are."""
         tenant, agent_id = agent
         doubtful = {

@@ -7,12 +7,13 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, Refusal, broken_off, refusal_of
+from turnstone.adapters.aws.bedrock_errors import FAILURES, Asked, broken_off, refusal_of
 from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, Event, events_of
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions, ConverseRequest, converse_request
 from turnstone.adapters.models.openai.model_responses import jittered
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
 from turnstone.adapters.outgoing.connections import Line, asking_over
+from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
@@ -97,7 +98,7 @@ class BedrockInference:
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, question: ConverseRequest, asked: Asked) -> Begun | Refusal:
+    def _attempt(self, question: ConverseRequest, asked: Asked) -> Begun | FailedAttempt:
         """Return the answer as soon as there is more of it than the word that it comes, or why there is none."""
         stream: Any = None
         try:

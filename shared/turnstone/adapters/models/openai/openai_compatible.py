@@ -40,6 +40,7 @@ from turnstone.adapters.models.openai.openai_completions import (
 )
 from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
 from turnstone.adapters.outgoing.connections import Line, asking_over, patient_pools
+from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
@@ -68,16 +69,7 @@ Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """An attempt without an answer. `wait_s` is the least to wait before the next, None if there shall be none."""
-
-    error: ModelError
-    wait_s: float | None = None
-    cause: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
+class ModelCall:
     """A question under way: who asks with which key, what may be quoted, and what can cut it."""
 
     model: str | None
@@ -168,12 +160,12 @@ class OpenAICompatibleInference:
         answer = AnswerReader(call_ids_of(request.messages), asking.quote, logprobs)
         yield from self._streamed(request_body(request, self._grammar_server), answer, asking, logprobs)
 
-    def _asking(self, request: InferenceRequest, line: Line) -> Asking:
+    def _asking(self, request: InferenceRequest, line: Line) -> ModelCall:
         key = self._access.key(request.provider_data)
-        return Asking(request.model, key, self._quote(key, request.messages), line)
+        return ModelCall(request.model, key, self._quote(key, request.messages), line)
 
     def _streamed(
-        self, body: Mapping[str, Any], answer: AnswerReader, asking: Asking, logprobs: "Logprobs | None" = None
+        self, body: Mapping[str, Any], answer: AnswerReader, asking: ModelCall, logprobs: "Logprobs | None" = None
     ) -> Iterator[TextChunk | Inferred]:
         response = self._opened(json.dumps(body).encode(), asking)
         try:
@@ -206,10 +198,10 @@ class OpenAICompatibleInference:
     def models(self) -> tuple[str, ...]:
         """Return the ids the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        asking = Asking(None, key, self._quote(key), Line(), "/models")
+        asking = ModelCall(None, key, self._quote(key), Line(), "/models")
         with self._failures_logged(asking.line):
             answer = self._attempt(None, asking)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, FailedAttempt):
                 raise answer.error from answer.cause
             try:
                 if answer.status != 200:
@@ -243,13 +235,13 @@ class OpenAICompatibleInference:
                 )
             raise
 
-    def _opened(self, body: bytes, asking: Asking) -> BaseHTTPResponse:
+    def _opened(self, body: bytes, asking: ModelCall) -> BaseHTTPResponse:
         """Return a response of status 200 whose body has not been read. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
             answer = self._attempt(body, asking)
-            if not isinstance(answer, Refusal):
+            if not isinstance(answer, FailedAttempt):
                 if answer.status == 200:
                     return answer
                 answer = self._refused(answer, asking)
@@ -260,7 +252,7 @@ class OpenAICompatibleInference:
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, body: bytes | None, asking: Asking) -> BaseHTTPResponse | Refusal:
+    def _attempt(self, body: bytes | None, asking: ModelCall) -> BaseHTTPResponse | FailedAttempt:
         """Return the response, of whatever status, or why there is none."""
         method = "GET" if body is None else "POST"
         headers = self._access.headers(asking.key, method, self._base_url + asking.path, body)
@@ -276,28 +268,30 @@ class OpenAICompatibleInference:
                 redirect=False,
             )
         except ReadTimeoutError as exc:
-            return Refusal(ModelTimedOut("the model server did not answer in time"), None, exc)
+            return FailedAttempt(ModelTimedOut("the model server did not answer in time"), None, exc)
         except NewConnectionError as exc:
             where = f"is it running, and is {self._access.names.url} its address?"
             error_text = f"can't connect to the model server; {where}"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0, exc)
         except ConnectTimeoutError as exc:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
-            return Refusal(error, None, exc)
+            return FailedAttempt(error, None, exc)
         except ProtocolError as exc:
             said_nothing = isinstance(exc.args[-1], ConnectionError)
             error_text = "the model server hung up before it answered"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0 if said_nothing else None, exc)
         except HTTPError as exc:
             error_text = f"can't talk to the model server ({type(exc).__name__})"
-            return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), None, exc)
 
-    def _refused(self, response: BaseHTTPResponse, asking: Asking) -> Refusal:
+    def _refused(self, response: BaseHTTPResponse, asking: ModelCall) -> FailedAttempt:
         """Return what a response of another status than 200 means."""
         status = response.status
         if asking.path == COMPLETIONS and status in MISSING_STATUSES:
             settle(response, may_be_kept=False)
-            return Refusal(NoCompletions(f"the model server has no completions with {asking.model!r} (HTTP {status})"))
+            return FailedAttempt(
+                NoCompletions(f"the model server has no completions with {asking.model!r} (HTTP {status})")
+            )
         wait_s, text = wait_before_retry(response), error_text_of(response)
         said = asking.quote(text)
         is_our_key = asking.key == self._access.key(NO_PROVIDER_DATA)
@@ -308,12 +302,12 @@ class OpenAICompatibleInference:
             retry_s = retry_after_s(response)
             whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
             busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=said, status=status)
-            return Refusal(busy, wait_s)
+            return FailedAttempt(busy, wait_s)
         if status == 404 and asking.model is not None and asking.model in text:  # else its address may be wrong
-            return Refusal(ModelNotFound(message, quote=said, status=status))
+            return FailedAttempt(ModelNotFound(message, quote=said, status=status))
         is_invalid = asking.model is not None and status in (400, 413, 422)  # a list of models is our own request
         kind = ModelRefused if is_invalid else ModelFailed
-        return Refusal(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
+        return FailedAttempt(kind(message, is_outage=is_outage, quote=said, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
         """Yield the data of each event, or the JSON text of a server that does not stream. Raises ModelError."""

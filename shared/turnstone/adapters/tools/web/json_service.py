@@ -32,7 +32,7 @@ class Fetcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ServiceRequest:
     """What a service is sent: a GET, unless there is something to post."""
 
     params: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Service:
         self._url = url
         self._fetcher = fetcher
 
-    def ask(self, question: Question, key: str, invocation: ToolInvocation) -> Json:
+    def ask(self, question: ServiceRequest, key: str, invocation: ToolInvocation) -> Json:
         """Return the JSON object it answers. Raises ToolFailed, which repeats neither the key nor what was asked."""
         body = None if question.posted is None else json.dumps(question.posted).encode()
         sent_as = {} if body is None else {"Content-Type": "application/json"}

@@ -13,9 +13,9 @@ from turnstone.adapters.tools.web.json_service import (
     Fetcher,
     Json,
     Keys,
-    Question,
     ServerKey,
     Service,
+    ServiceRequest,
     as_text,
     caller_key,
     entries_in,
@@ -64,7 +64,7 @@ class WolframToolbox:
             raise without_key("Wolfram|Alpha", CALLER_KEY, "tools.wolfram_alpha")
         told = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
         service = Service("Wolfram|Alpha", self._url or URL, self._fetcher(self._url))
-        answer = service.ask(Question(told), key, invocation)
+        answer = service.ask(ServiceRequest(told), key, invocation)
         return ToolResult(as_text(cleaned(answer, key)))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from turnstone.dialects.openai.strict import Open, Strict, refuse
+from turnstone.dialects.openai.strict import Open, StrictRequest, refuse
 from turnstone.domain.messages.messages import (
     CompletionMessage,
     Message,
@@ -150,11 +150,11 @@ class Tool(Open):
         return {**self.further, **({"function": function} if function else {})}
 
 
-class NamedFunction(Strict):
+class NamedFunction(StrictRequest):
     name: str
 
 
-class NamedTool(Strict):
+class NamedTool(StrictRequest):
     type: Literal["function"]
     function: NamedFunction
 
