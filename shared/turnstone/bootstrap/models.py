@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from turnstone.adapters.models.routed import RoutedInference
 from turnstone.domain.models.routing import MODELS
 from turnstone.settings.config import OFFLINE, InvalidFile, text_of_variable
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.aws.aws_clients import AwsClients
     from turnstone.adapters.models.openai.model_access import ModelAccess
     from turnstone.adapters.models.openai.openai_wire import GrammarServer
+    from turnstone.adapters.models.routed import RoutedInference
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
     from turnstone.ports.models import Inference
     from turnstone.settings.local_settings import LocalSettings
@@ -56,12 +56,15 @@ class Means(NamedTuple):
 
 def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
     """Return all providers of the catalogue as one."""
+    from turnstone.adapters.models.routed import RoutedInference  # only where models answer
+
     made = {name: partial(_build_provider, name, entry, means) for name, entry in catalogue.providers.items()}
     return RoutedInference(made, catalogue.known().default)
 
 
 def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:
     """Return the model at that address as the one provider, or the offline one if that is the name given."""
+    from turnstone.adapters.models.routed import RoutedInference  # as above
 
     def asked() -> Inference:
         from turnstone.adapters.models.openai.model_access import ModelAccess

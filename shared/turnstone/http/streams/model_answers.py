@@ -18,7 +18,7 @@ from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_r
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
-from turnstone.http.streams.sse import PING, PING_AFTER_S, Silence
+from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
 from turnstone.services.models.answering import Answering, Told
 
 WHOLE = (Inferred, Continuations)
