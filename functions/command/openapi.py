@@ -6,7 +6,7 @@ With `--bearer` as it stands where callers send keys or tokens, with `--sigv4` w
 import json
 import sys
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from turnstone.http.document.openapi import SCHEMES, openapi_document
 
 

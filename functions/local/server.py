@@ -16,28 +16,6 @@ from threading import Thread
 import uvicorn
 from starlette.types import ASGIApp
 
-from functions.agents import create_agent, delete_agent, get_agent, list_agents
-from functions.attachments import get_attachment
-from functions.inference import (
-    chat_completion,
-    create_chat_completion,
-    create_completion,
-    create_embedding,
-    embed_contents,
-    infer_completion,
-)
-from functions.llama_stack_2024 import (
-    create_agent_2024,
-    create_session_2024,
-    create_turn_2024,
-    delete_agent_2024,
-    delete_session_2024,
-    get_session_2024,
-    get_step_2024,
-    get_turn_2024,
-    read_step_2024,
-    read_turn_2024,
-)
 from functions.local.accepting import AcceptingServer
 from functions.local.connections import Connections
 from functions.local.descriptors import room_for_connections
@@ -46,42 +24,8 @@ from functions.local.http_limits import HttpLimits
 from functions.local.http_only import HttpOnly
 from functions.local.last_resort import MARGIN_S, LastResort
 from functions.local.processes import NotStarted, Processes
+from functions.local.routes import ROUTES, UNSERVED
 from functions.local.slow_readers import SlowReaders
-from functions.models import (
-    delete_openai_model,
-    get_model,
-    get_openai_model,
-    get_provider,
-    list_models,
-    list_openai_models,
-    list_providers,
-    register_model,
-    unregister_model,
-)
-from functions.server import get_docs, get_openapi, get_root, health, version
-from functions.sessions import create_session, delete_session, get_session, list_sessions
-from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
-from functions.steps import get_step
-from functions.stored_completions import (
-    delete_chat_completion,
-    get_chat_completion,
-    list_chat_completion_messages,
-    list_chat_completions,
-    update_chat_completion,
-)
-from functions.tools import (
-    get_tool,
-    get_toolgroup,
-    invoke_tool,
-    list_runtime_tools,
-    list_toolgroups,
-    list_tools,
-    register_toolgroup,
-    unregister_toolgroup,
-)
-from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
-from functions.unserved import methods as unserved
-from functions.usage import get_context, get_usage
 from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.logs import begin_logging
@@ -92,74 +36,6 @@ from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, loa
 from turnstone.settings.local_settings import LocalSettings
 
 NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
-MODULES = (
-    create_agent,
-    get_agent,
-    list_agents,
-    delete_agent,
-    create_session,
-    get_session,
-    get_attachment,
-    list_sessions,
-    delete_session,
-    create_turn,
-    resume_turn,
-    cancel_turn,
-    get_turn,
-    get_events,
-    get_step,
-    health,
-    version,
-    get_openapi,
-    get_docs,
-    get_root,
-    list_models,
-    get_model,
-    register_model,
-    unregister_model,
-    list_openai_models,
-    delete_openai_model,
-    get_openai_model,
-    list_providers,
-    get_provider,
-    list_toolgroups,
-    get_toolgroup,
-    register_toolgroup,
-    unregister_toolgroup,
-    list_tools,
-    get_tool,
-    invoke_tool,
-    list_runtime_tools,
-    list_shields,
-    get_shield,
-    register_shield,
-    unregister_shield,
-    run_shield,
-    get_usage,
-    get_context,
-    chat_completion,
-    create_chat_completion,
-    list_chat_completions,
-    get_chat_completion,
-    update_chat_completion,
-    delete_chat_completion,
-    list_chat_completion_messages,
-    infer_completion,
-    create_completion,
-    embed_contents,
-    create_embedding,
-    create_agent_2024,
-    delete_agent_2024,
-    create_session_2024,
-    get_session_2024,
-    delete_session_2024,
-    create_turn_2024,
-    read_turn_2024,
-    get_turn_2024,
-    read_step_2024,
-    get_step_2024,
-)
-ROUTES = tuple(module.ROUTE for module in MODULES)
 
 
 def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
@@ -172,7 +48,7 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
         await asyncio.to_thread(server.stop)
 
     surroundings = OneMachine(server.authenticator)
-    app = build_app((*ROUTES, *unserved.ROUTES), server.core, settings.max_body_bytes, surroundings, lifespan)
+    app = build_app((*ROUTES, *UNSERVED), server.core, settings.max_body_bytes, surroundings, lifespan)
     return app if server.authenticator or settings.allow_open else LocalOnly(app)
 
 

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.cases import generated
 from tests.contract.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.contract.tenant_world import attach

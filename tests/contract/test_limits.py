@@ -19,7 +19,7 @@ import httpx
 import pytest
 import uvicorn
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.contract.asgi_client import Answered, Raw, Served, served
 from tests.contract.test_bad_input import FULL_AGENT, FULL_TURN
 from turnstone.adapters.models.offline.offline import OfflineInference

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.cases import generated
 from tests.contract.asgi_client import Served, served

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from functions.llama_stack_2024.create_turn_2024 import create_turn_2024
+from functions.llama_stack_2024.create_turn import create_turn
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.dialects.llama_stack_2024.replies import turn_wire, wire_2024
@@ -206,7 +206,7 @@ def test_a_turn_that_is_answered_whole_tells_its_banks_as_a_list() -> None:
         base="",
         about={},
     )
-    reply = create_turn_2024(request)
+    reply = create_turn(request)
     assert isinstance(reply, TurnReply)
     (step,) = json.loads(asyncio.run(outcome(reply.broadcast, reply.encode)).body)["steps"]
     assert step["memory_bank_ids"] == ["bank-1", "bank-2"]

@@ -16,7 +16,7 @@ import pytest
 
 import turnstone.bootstrap.core
 import turnstone.bootstrap.places.aws
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.aws_events import Context
 from tests.contract.asgi_client import AsgiClient, Raw, scope_of
 from tests.fakes.scripted import Says, Scripted, call

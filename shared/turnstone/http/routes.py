@@ -218,6 +218,7 @@ class Route(NamedTuple):
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
         breaks_off: it heeds its request's `stop`: what it does is of no use once its client has left.
         is_rare: hardly anybody calls it: it is looked up in a table once no other route takes a request.
+        dialect: precedes its name in its operation id; empty for the dialects that share the unprefixed names.
     """
 
     method: str
@@ -236,6 +237,12 @@ class Route(NamedTuple):
     chunk: type[BaseModel] | None = None
     stores: bool = True
     is_rare: bool = False
+    dialect: str = ""
+
+    @property
+    def operation_id(self) -> str:
+        """Its name in the API's document: that of its function, after the dialect's where there is one."""
+        return f"{self.dialect}_{self.endpoint.__name__}".removeprefix("_")
 
     @property
     def paths(self) -> tuple[str, ...]:

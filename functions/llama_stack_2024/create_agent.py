@@ -6,12 +6,12 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 
-def create_agent_2024(request: Request) -> Reply:
+def create_agent(request: Request) -> Reply:
     body = parse(request, CreateAgent2024)
     agents = request.application.agents
     agent_id = agents.create(request.caller, body.agent_config.to_config(), request.attempt)
     return reply(AgentCreated(agent_id=agent_id))
 
 
-ROUTE = Route("POST", "/agents/create", create_agent_2024, AgentCreated, CreateAgent2024)
+ROUTE = Route("POST", "/agents/create", create_agent, AgentCreated, CreateAgent2024, dialect="llama_stack_2024")
 handler = LambdaHandler(__name__, ROUTE, loads="agents")

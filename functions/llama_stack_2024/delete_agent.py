@@ -6,10 +6,19 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Null, Reply, Request, Route, null, parse
 
 
-def delete_agent_2024(request: Request) -> Reply:
+def delete_agent(request: Request) -> Reply:
     request.application.deleting.delete_agent(request.caller, parse(request, AgentNamed).agent_id)
     return null()
 
 
-ROUTE = Route("POST", "/agents/delete", delete_agent_2024, Null, AgentNamed, raises=(NotFound,), stores=False)
+ROUTE = Route(
+    "POST",
+    "/agents/delete",
+    delete_agent,
+    Null,
+    AgentNamed,
+    raises=(NotFound,),
+    stores=False,
+    dialect="llama_stack_2024",
+)
 handler = LambdaHandler(__name__, ROUTE, loads="deleting")

@@ -8,7 +8,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import PiecesReply, Request, Route, checked, joined, json_of
 
 
-def get_session_2024(request: Request) -> PiecesReply:
+def get_session(request: Request) -> PiecesReply:
     body = json_of(request.body or b"{}")
     in_query = named_in_query(request.query, *QUERY)
     wanted = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
@@ -22,11 +22,12 @@ QUERY = query_of(optional=("agent_id", "session_id"))
 ROUTE = Route(
     "POST",
     "/agents/session/get",
-    get_session_2024,
+    get_session,
     Session2024,
     SessionWanted,
     query=QUERY,
     raises=(NotFound,),
     stores=False,
+    dialect="llama_stack_2024",
 )
 handler = LambdaHandler(__name__, ROUTE, loads="sessions")

@@ -7,7 +7,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 
-def create_session_2024(request: Request) -> Reply:
+def create_session(request: Request) -> Reply:
     body = parse(request, CreateSession2024)
     sessions = request.application.sessions
     session_id = sessions.create(request.caller, body.agent_id, body.session_name, request.attempt)
@@ -15,6 +15,12 @@ def create_session_2024(request: Request) -> Reply:
 
 
 ROUTE = Route(
-    "POST", "/agents/session/create", create_session_2024, SessionCreated, CreateSession2024, raises=(NotFound,)
+    "POST",
+    "/agents/session/create",
+    create_session,
+    SessionCreated,
+    CreateSession2024,
+    raises=(NotFound,),
+    dialect="llama_stack_2024",
 )
 handler = LambdaHandler(__name__, ROUTE, loads="sessions")

@@ -7,7 +7,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, reply, restored
 
 
-def read_step_2024(request: Request) -> Reply:
+def read_step(request: Request) -> Reply:
     asked = parse(request, StepNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
@@ -15,5 +15,14 @@ def read_step_2024(request: Request) -> Reply:
     return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
 
 
-ROUTE = Route("POST", "/agents/step/get", read_step_2024, StepReply2024, StepNamed, raises=(NotFound,), stores=False)
+ROUTE = Route(
+    "POST",
+    "/agents/step/get",
+    read_step,
+    StepReply2024,
+    StepNamed,
+    raises=(NotFound,),
+    stores=False,
+    dialect="llama_stack_2024",
+)
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

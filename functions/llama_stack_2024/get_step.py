@@ -8,7 +8,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, checked, reply, restored
 
 
-def get_step_2024(request: Request) -> Reply:
+def get_step(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), StepNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
@@ -17,5 +17,13 @@ def get_step_2024(request: Request) -> Reply:
 
 
 QUERY = query_of("agent_id", "turn_id", "step_id", optional=("session_id",))
-ROUTE = Route("GET", "/agents/step/get", get_step_2024, StepReply2024, query=QUERY, raises=(NotFound, StoreUnavailable))
+ROUTE = Route(
+    "GET",
+    "/agents/step/get",
+    get_step,
+    StepReply2024,
+    query=QUERY,
+    raises=(NotFound, StoreUnavailable),
+    dialect="llama_stack_2024",
+)
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -6,13 +6,20 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Null, Reply, Request, Route, null, parse
 
 
-def delete_session_2024(request: Request) -> Reply:
+def delete_session(request: Request) -> Reply:
     ref = parse(request, SessionNamed).ref(request.caller.tenant)
     request.application.deleting.delete_session(request.caller, ref)
     return null()
 
 
 ROUTE = Route(
-    "POST", "/agents/session/delete", delete_session_2024, Null, SessionNamed, raises=(NotFound,), stores=False
+    "POST",
+    "/agents/session/delete",
+    delete_session,
+    Null,
+    SessionNamed,
+    raises=(NotFound,),
+    stores=False,
+    dialect="llama_stack_2024",
 )
 handler = LambdaHandler(__name__, ROUTE, loads="deleting")

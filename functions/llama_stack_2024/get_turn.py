@@ -9,7 +9,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, checked, restored
 
 
-def get_turn_2024(request: Request) -> Reply:
+def get_turn(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
@@ -22,10 +22,11 @@ QUERY = query_of("agent_id", "turn_id", optional=("session_id",))
 ROUTE = Route(
     "GET",
     "/agents/turn/get",
-    get_turn_2024,
+    get_turn,
     Turn2024,
     query=QUERY,
     headers={"x-turn-status": TurnStatus},
     raises=(NotFound, StoreUnavailable),
+    dialect="llama_stack_2024",
 )
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

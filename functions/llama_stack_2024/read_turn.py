@@ -8,7 +8,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Reply, Request, Route, parse, restored
 
 
-def read_turn_2024(request: Request) -> Reply:
+def read_turn(request: Request) -> Reply:
     asked = parse(request, TurnNamed)
     reader = request.application.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
@@ -20,11 +20,12 @@ def read_turn_2024(request: Request) -> Reply:
 ROUTE = Route(
     "POST",
     "/agents/turn/get",
-    read_turn_2024,
+    read_turn,
     Turn2024,
     TurnNamed,
     headers={"x-turn-status": TurnStatus},
     raises=(NotFound,),
     stores=False,
+    dialect="llama_stack_2024",
 )
 handler = LambdaHandler(__name__, ROUTE, loads="reader")

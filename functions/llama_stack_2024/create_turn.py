@@ -9,7 +9,7 @@ from turnstone.edge.gateway import LambdaHandler
 from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, parse
 
 
-def create_turn_2024(request: Request) -> TurnReply | TurnStreamReply:
+def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateTurn2024)
     ref = body.ref(request.caller.tenant)
     broadcast = request.application.turns.start(request.caller, ref, body.to_new_turn(), request.attempt)
@@ -19,11 +19,12 @@ def create_turn_2024(request: Request) -> TurnReply | TurnStreamReply:
 ROUTE = Route(
     "POST",
     "/agents/turn/create",
-    create_turn_2024,
+    create_turn,
     Turn2024,
     CreateTurn2024,
     headers={"x-turn-status": TurnStatus},
     raises=(NotFound,),
     chunk=TurnChunk2024,
+    dialect="llama_stack_2024",
 )
 handler = LambdaHandler(__name__, ROUTE, loads="turns")
