@@ -126,7 +126,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], program: Program) -> Non
     while True:
         try:
             with Connection(program.port) as connection:
-                connection.get("/v1/health").json()
+                assert connection.get("/v1/health").status == 200
             return
         except ConnectionRefusedError:
             assert process.poll() is None, program.log.read_text()
