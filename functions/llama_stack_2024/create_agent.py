@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 def create_agent(request: Request) -> Reply:
     body = parse(request, CreateAgent2024)
-    agents = request.application.agents
+    agents = request.use_cases.agents
     agent_id = agents.create(request.caller, body.agent_config.to_config(), request.attempt)
     return reply(AgentCreated(agent_id=agent_id))
 

@@ -9,7 +9,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 def create_session(request: Request) -> Reply:
     body = parse(request, CreateSession2024)
-    sessions = request.application.sessions
+    sessions = request.use_cases.sessions
     session_id = sessions.create(request.caller, body.agent_id, body.session_name, request.attempt)
     return reply(SessionCreated(session_id=session_id))
 

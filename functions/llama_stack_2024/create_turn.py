@@ -12,7 +12,7 @@ from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, pa
 def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateTurn2024)
     ref = body.ref(request.caller.tenant)
-    broadcast = request.application.turns.start(request.caller, ref, body.to_new_turn(), request.attempt)
+    broadcast = request.use_cases.turns.start(request.caller, ref, body.to_new_turn(), request.attempt)
     return TurnStreamReply(broadcast, TurnStream2024().encode) if body.stream else TurnReply(broadcast, turn_wire)
 
 

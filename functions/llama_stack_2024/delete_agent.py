@@ -7,7 +7,7 @@ from turnstone.http.routes import Null, Reply, Request, Route, null, parse
 
 
 def delete_agent(request: Request) -> Reply:
-    request.application.deleting.delete_agent(request.caller, parse(request, AgentNamed).agent_id)
+    request.use_cases.deleting.delete_agent(request.caller, parse(request, AgentNamed).agent_id)
     return null()
 
 

@@ -8,7 +8,7 @@ from turnstone.http.routes import Null, Reply, Request, Route, null, parse
 
 def delete_session(request: Request) -> Reply:
     ref = parse(request, SessionNamed).ref(request.caller.tenant)
-    request.application.deleting.delete_session(request.caller, ref)
+    request.use_cases.deleting.delete_session(request.caller, ref)
     return null()
 
 

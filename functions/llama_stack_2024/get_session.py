@@ -13,7 +13,7 @@ def get_session(request: Request) -> PiecesReply:
     in_query = named_in_query(request.query, *QUERY)
     wanted = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
     ref = wanted.ref(request.caller.tenant)
-    session, turns = request.application.sessions.read(request.caller, ref, wanted.turn_ids)
+    session, turns = request.use_cases.sessions.read(request.caller, ref, wanted.turn_ids)
     wires = map(wire_2024, turns)
     return PiecesReply(joined(session_head(session), wires, lambda: session_tail(session, turns.lost)))
 

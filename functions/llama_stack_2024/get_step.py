@@ -10,7 +10,7 @@ from turnstone.http.routes import Reply, Request, Route, checked, reply, restore
 
 def get_step(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), StepNamed)
-    reader = request.application.reader
+    reader = request.use_cases.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
     read = reader.read(request.caller, ref)
     return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)

@@ -11,7 +11,7 @@ from turnstone.http.routes import Reply, Request, Route, checked, restored
 
 def get_turn(request: Request) -> Reply:
     asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
-    reader = request.application.reader
+    reader = request.use_cases.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
     read = reader.read(request.caller, ref)
     reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})

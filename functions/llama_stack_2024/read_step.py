@@ -9,7 +9,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply, restored
 
 def read_step(request: Request) -> Reply:
     asked = parse(request, StepNamed)
-    reader = request.application.reader
+    reader = request.use_cases.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
     read = reader.read(request.caller, ref)
     return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)

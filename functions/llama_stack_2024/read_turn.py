@@ -10,7 +10,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, restored
 
 def read_turn(request: Request) -> Reply:
     asked = parse(request, TurnNamed)
-    reader = request.application.reader
+    reader = request.use_cases.reader
     ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
     read = reader.read(request.caller, ref)
     reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})

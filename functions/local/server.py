@@ -30,8 +30,8 @@ from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.logs import begin_logging
 from turnstone.http.server.app import build_app
-from turnstone.http.server.local_only import LocalOnly
-from turnstone.http.server.surroundings import OneMachine
+from turnstone.http.server.hosting import OneMachine
+from turnstone.http.server.rebinding_guard import RebindingGuard
 from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
 from turnstone.settings.local_settings import LocalSettings
 
@@ -47,9 +47,9 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
         yield
         await asyncio.to_thread(server.stop)
 
-    surroundings = OneMachine(server.authenticator)
-    app = build_app((*ROUTES, *UNSERVED), server.core, settings.max_body_bytes, surroundings, lifespan)
-    return app if server.authenticator or settings.allow_open else LocalOnly(app)
+    hosting = OneMachine(server.authenticator)
+    app = build_app((*ROUTES, *UNSERVED), server.core, settings.max_body_bytes, hosting, lifespan)
+    return app if server.authenticator or settings.allow_open else RebindingGuard(app)
 
 
 class DrainingServer(AcceptingServer):

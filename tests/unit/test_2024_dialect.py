@@ -187,7 +187,7 @@ class Turns:
         return broadcast
 
 
-class Application:
+class UseCases:
     turns = Turns()
 
 
@@ -202,7 +202,7 @@ def test_a_turn_that_is_answered_whole_tells_its_banks_as_a_list() -> None:
         body=json.dumps(body).encode(),
         caller=LOCAL_CALLER,
         scheme=None,
-        application=Application(),  # type: ignore[arg-type] # all that the route uses of it
+        use_cases=UseCases(),  # type: ignore[arg-type] # all that the route uses of it
         base="",
         about={},
     )

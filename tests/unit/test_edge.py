@@ -34,7 +34,7 @@ from turnstone.edge.worker import TurnWorker
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.server.app import NO_PATH
-from turnstone.http.server.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
+from turnstone.http.server.hosting import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
 ANN = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/ann"}
 AMY = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/amy"}

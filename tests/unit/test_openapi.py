@@ -64,7 +64,7 @@ from turnstone.domain.turns.turns import (
 )
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
 from turnstone.domain.values.model import Frozen
-from turnstone.edge.catalogue import declared_routes
+from turnstone.edge.declared_routes import declared_routes
 from turnstone.http.document.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
 from turnstone.http.document.wire_schemas import build_wire_schemas
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply

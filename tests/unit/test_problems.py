@@ -10,7 +10,7 @@ from turnstone.dialects.llama_stack.requests import CreateAgent
 from turnstone.dialects.llama_stack.turns.requests import CreateTurn, ResumeTurn
 from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.domain.agents.agents import MAX_TOOLS
-from turnstone.domain.errors.problems import MOST_TOLD
+from turnstone.domain.errors.validation_messages import MOST_TOLD
 from turnstone.domain.values.model import Frozen, Many
 from turnstone.http.routes import InvalidBody, checked
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors.problems import problems_of
+from turnstone.domain.errors.validation_messages import problems_of
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.turns.turns import Turn
     from turnstone.domain.values.content import Restore
     from turnstone.domain.values.stopping import StopSignal
-    from turnstone.services.application import Application
     from turnstone.services.models.answering import Answering
     from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.services.use_cases import UseCases
 
 
 class Request(NamedTuple):
@@ -48,7 +48,7 @@ class Request(NamedTuple):
     body: bytes
     caller: Caller
     scheme: str | None
-    application: Application
+    use_cases: UseCases
     base: str
     about: dict[str, Any]
     stop: StopSignal | None = None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a function loads the services that its route uses, and no o
     from turnstone.services.usage.usage import Usage
 
 
-class Application(Protocol):
+class UseCases(Protocol):
     """Every use case of a server.
 
     Attributes:

@@ -29,7 +29,7 @@ REQUEST_ID_BYTES = 12
 LAMBDA_HEADER = b"x-amzn-lambda-context"
 
 
-class Surroundings(Protocol):
+class Hosting(Protocol):
     """The host of the server.
 
     Attributes:

@@ -18,7 +18,7 @@ PATIENCE_S = 0.05  # longer than it takes to read what is sent of a long session
 Result = TypeVar("Result")
 
 
-class Lane:
+class RouteThreads:
     """Does one piece of work after the other; a slow one is passed by, in another thread while there are any.
 
     Threads that read a database at the same time hand the interpreter's lock to and fro at each row: with eight
@@ -136,7 +136,7 @@ class Lane:
 
 
 class _Hand:
-    """A thread's place in the lane.
+    """A thread's position among those of the route.
 
     Attributes:
         taken: how many pieces of work it has begun.

@@ -20,7 +20,7 @@ REFUSAL = (
 )
 
 
-class LocalOnly:
+class RebindingGuard:
     """Refuses requests that a page of another site made, before anything of them is read."""
 
     def __init__(self, app: RoutedApp) -> None:
