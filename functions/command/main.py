@@ -13,8 +13,7 @@ from typing import TypeAlias
 
 from functions.command.backup import add_backup
 from functions.command.chat.command import add_chat
-from turnstone.bootstrap.places.operated import operated_keys, operated_turns
-from turnstone.bootstrap.places.operated_place import operated_place
+from turnstone.bootstrap.places.operator import operated_keys, operated_place, operated_turns
 from turnstone.domain.access.api_keys import ApiKey
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, StoreUnavailable

@@ -1,16 +1,12 @@
-"""The turns that an operator works on, beside running servers."""
+"""Records that the commands of an operator open beside running servers: a DynamoDB table, else the data directory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from turnstone.adapters.machine.system import SystemClock
-from turnstone.bootstrap.adapters import Ports
-from turnstone.bootstrap.callers import api_keys_in, table_named
-from turnstone.bootstrap.core import Core
-from turnstone.bootstrap.places.operated_place import operated_database
 from turnstone.settings.auth_settings import TableSettings
 from turnstone.settings.config import InvalidSettings, Settings, load_settings, names_a_table
 from turnstone.settings.local_settings import LocalSettings
@@ -20,6 +16,37 @@ if TYPE_CHECKING:
     from turnstone.ports.supervision import Supervisor
     from turnstone.services.access.api_keys import ApiKeys
     from turnstone.services.operations.operating import OpenTurns
+
+DATABASE = "turnstone.db"
+
+
+def operated_place() -> str:
+    """Return where that is, for a person. Raises InvalidSettings."""
+    if names_a_table():
+        return f"table {load_settings(TableSettings).table}"
+    return f"data directory {load_settings(LocalSettings).data_dir.absolute()}"
+
+
+def operated_database(data_dir: Path, *, may_begin: bool = False) -> Path:
+    """Return the database of that data directory, which is there already unless the command may begin it.
+
+    Raises InvalidSettings.
+    """
+    database = data_dir / DATABASE
+    if not may_begin and _is_missing(database):
+        looked = f"there is no server data in {data_dir.absolute()}"
+        raise InvalidSettings(f"{looked}; TURNSTONE_DATA_DIR names another directory")
+    return database
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # whatever else is the matter, opening it tells that
+    return False
 
 
 @contextmanager
@@ -33,6 +60,7 @@ def operated_turns() -> Iterator[OpenTurns]:
         yield _open_turns(*_on_aws(settings), settings)
         return
     from turnstone.adapters.machine.local_supervisor import LocalSupervisor
+    from turnstone.adapters.machine.system import SystemClock
     from turnstone.adapters.sqlite.files import FileBlobStore
     from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
     from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
@@ -49,10 +77,12 @@ def operated_turns() -> Iterator[OpenTurns]:
 
 def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -> OpenTurns:
     from turnstone.adapters.machine.local_jobs import LocalJobs
-    from turnstone.adapters.machine.system import RandomIds
+    from turnstone.adapters.machine.system import RandomIds, SystemClock
     from turnstone.adapters.models.offline.offline import OfflineInference
     from turnstone.adapters.models.offline.offline_embeddings import OfflineEmbeddings
     from turnstone.adapters.tools.none import NoTools
+    from turnstone.bootstrap.adapters import Ports
+    from turnstone.bootstrap.core import Core
     from turnstone.bootstrap.places.local_shields import local_shields
     from turnstone.services.operations.operating import OpenTurns
 
@@ -77,6 +107,8 @@ def _open_turns(store: RangeStore, supervisor: Supervisor, settings: Settings) -
 def _on_aws(settings: TableSettings) -> tuple[RangeStore, Supervisor]:
     if settings.bucket is None:
         raise InvalidSettings("TURNSTONE_BUCKET: must be set, a turn may be too large for the table")
+    from turnstone.adapters.machine.system import SystemClock
+
     try:
         from turnstone.adapters.aws.aws_clients import AwsClients
         from turnstone.adapters.aws.dynamodb import DynamoRangeStore
@@ -100,12 +132,12 @@ def operated_keys(*, may_begin: bool = False) -> Iterator[ApiKeys]:
 
     Only who `may_begin` may find no data there, and has it made. Raises InvalidSettings, StoreUnavailable.
     """
+    from turnstone.bootstrap.callers import api_keys_in, table_named
+
     if names_a_table():
         yield api_keys_in(table_named(load_settings(TableSettings).table))
         return
     from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
-    from turnstone.bootstrap.places.operated_place import operated_database
-    from turnstone.settings.local_settings import LocalSettings
 
     local = load_settings(LocalSettings)
     store = SqliteRangeStore(operated_database(local.data_dir, may_begin=may_begin), local.store_wait_seconds)
