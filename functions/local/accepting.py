@@ -10,8 +10,8 @@ import sys
 
 import uvicorn
 
-from functions.local.connections import Connections
-from functions.local.descriptors import TRY_AGAIN_S, RareWarning
+from .connections import Connections
+from .descriptors import TRY_AGAIN_S, RareWarning
 
 BACKLOG = 2_048
 AT_ONCE = 16  # accepted before others have their turn, so that there is room to be made before descriptors run out

@@ -8,10 +8,10 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
-from functions.local.descriptors import RareWarning
+from .descriptors import RareWarning
 
 if TYPE_CHECKING:
-    from functions.local.http_limits import HttpLimits
+    from .http_limits import HttpLimits
 
 LINGER_S = 2.0
 LONGEST_TICK_S = 1.0

@@ -12,11 +12,12 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from functions.local.connections import Connections, Phase
-from functions.local.http_limits import CHUNK_LINE_BYTES, MessageMeter
 from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.errors import refusal_reply
+
+from .connections import Connections, Phase
+from .http_limits import CHUNK_LINE_BYTES, MessageMeter
 
 PIECE_BYTES = 16_384  # parsed at once: the fields of an unfinished head are counted between two pieces
 MAX_AHEAD = 100  # requests of a connection that wait for the answers to those before them

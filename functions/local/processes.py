@@ -1,6 +1,6 @@
 """Several processes that serve at one address: this one takes the connections and hands them out in turns.
 
-`functions/local/handed.py` is the program of the workers. A channel leads to each: connections go one way, the
+`functions/local/worker.py` is the program of the workers. A channel leads to each: connections go one way, the
 worker's readiness or its error the other. Whichever of the two dies, the other hears the end of it.
 """
 
@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from functions.local.descriptors import SCARCE, TRY_AGAIN_S, RareWarning
-from functions.local.last_resort import MARGIN_S, LastResort
+from .descriptors import SCARCE, TRY_AGAIN_S, RareWarning
+from .last_resort import MARGIN_S, LastResort
 
+WORKER = "turnstone.functions.local.worker"
 SERVES = b"serves"
 HANDED = b"c"  # goes with each connection, because a descriptor alone can't be sent
 BACKLOG = 2_048
@@ -43,7 +44,7 @@ class _Child:
         self.channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHANNEL_BYTES)
         self.reason = ""
         self.has_served = False
-        command = [sys.executable, "-m", "functions.local.handed", str(theirs.fileno())]
+        command = [sys.executable, "-P", "-m", WORKER, str(theirs.fileno())]
         # Ctrl-C is told to all that a terminal has started, but it is for this process to say when the others end.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:

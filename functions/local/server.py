@@ -1,4 +1,4 @@
-"""The whole API in one process over SQLite: what `make run` starts."""
+"""The whole API in one process over SQLite: what `turnstone serve` starts."""
 
 import asyncio
 import gc
@@ -16,9 +16,18 @@ from threading import Thread
 import uvicorn
 from starlette.types import ASGIApp
 
-from functions.agents import create_agent, delete_agent, get_agent, list_agents
-from functions.attachments import get_attachment
-from functions.inference import (
+from turnstone.bootstrap.places.local import LocalServer
+from turnstone.domain.errors import StoreUnavailable
+from turnstone.edge.logs import begin_logging
+from turnstone.http.server.app import build_app
+from turnstone.http.server.local_only import LocalOnly
+from turnstone.http.server.surroundings import OneMachine
+from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
+from turnstone.settings.local_settings import LocalSettings
+
+from ..agents import create_agent, delete_agent, get_agent, list_agents
+from ..attachments import get_attachment
+from ..inference import (
     chat_completion,
     create_chat_completion,
     create_completion,
@@ -26,7 +35,7 @@ from functions.inference import (
     embed_contents,
     infer_completion,
 )
-from functions.llama_stack_2024 import (
+from ..llama_stack_2024 import (
     create_agent_2024,
     create_session_2024,
     create_turn_2024,
@@ -38,16 +47,7 @@ from functions.llama_stack_2024 import (
     read_step_2024,
     read_turn_2024,
 )
-from functions.local.accepting import AcceptingServer
-from functions.local.connections import Connections
-from functions.local.descriptors import room_for_connections
-from functions.local.greeting import greeting
-from functions.local.http_limits import HttpLimits
-from functions.local.http_only import HttpOnly
-from functions.local.last_resort import MARGIN_S, LastResort
-from functions.local.processes import NotStarted, Processes
-from functions.local.slow_readers import SlowReaders
-from functions.models import (
+from ..models import (
     delete_openai_model,
     get_model,
     get_openai_model,
@@ -58,18 +58,18 @@ from functions.models import (
     register_model,
     unregister_model,
 )
-from functions.server import get_docs, get_openapi, get_root, health, version
-from functions.sessions import create_session, delete_session, get_session, list_sessions
-from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
-from functions.steps import get_step
-from functions.stored_completions import (
+from ..server import get_docs, get_openapi, get_root, health, version
+from ..sessions import create_session, delete_session, get_session, list_sessions
+from ..shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
+from ..steps import get_step
+from ..stored_completions import (
     delete_chat_completion,
     get_chat_completion,
     list_chat_completion_messages,
     list_chat_completions,
     update_chat_completion,
 )
-from functions.tools import (
+from ..tools import (
     get_tool,
     get_toolgroup,
     invoke_tool,
@@ -79,17 +79,18 @@ from functions.tools import (
     register_toolgroup,
     unregister_toolgroup,
 )
-from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
-from functions.unserved import methods as unserved
-from functions.usage import get_context, get_usage
-from turnstone.bootstrap.places.local import LocalServer
-from turnstone.domain.errors import StoreUnavailable
-from turnstone.edge.logs import begin_logging
-from turnstone.http.server.app import build_app
-from turnstone.http.server.local_only import LocalOnly
-from turnstone.http.server.surroundings import OneMachine
-from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
-from turnstone.settings.local_settings import LocalSettings
+from ..turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
+from ..unserved import methods as unserved
+from ..usage import get_context, get_usage
+from .accepting import AcceptingServer
+from .connections import Connections
+from .descriptors import room_for_connections
+from .greeting import greeting
+from .http_limits import HttpLimits
+from .http_only import HttpOnly
+from .last_resort import MARGIN_S, LastResort
+from .processes import NotStarted, Processes
+from .slow_readers import SlowReaders
 
 NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
 MODULES = (
@@ -272,8 +273,8 @@ def check_models_meanwhile(settings: LocalSettings) -> None:
         Thread(target=check, name="models", daemon=True).start()
 
 
-def main() -> None:
-    """Serve until interrupted."""
+def serve() -> None:
+    """Serve until interrupted, as the settings in the environment say."""
     try:
         settings = load_settings(LocalSettings)
         settings.refuse_unused_key()
@@ -301,7 +302,3 @@ def main() -> None:
     with suppress(KeyboardInterrupt):
         DrainingServer(settings, server, listening, partial(check_models_meanwhile, settings)).run(sockets=[])
     os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
-
-
-if __name__ == "__main__":
-    main()

@@ -41,7 +41,7 @@ def browsing(folder: Path, **settings: object) -> Iterator[tuple[Browser, Server
 
 
 def key_of(server: ServerProcess) -> str:
-    command = [sys.executable, "-m", "functions.command.main", "keys", "create", "ann"]
+    command = [sys.executable, "-m", "turnstone", "keys", "create", "ann"]
     made = subprocess.run(command, env=server.key_environment(), capture_output=True, text=True, check=True)
     return made.stdout.strip()
 

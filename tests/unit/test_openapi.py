@@ -771,7 +771,7 @@ def test_document_and_server_agree_on_bodies_that_are_wrong_in_several_places(ro
 
 def test_the_document_is_printed_the_same_in_every_process() -> None:
     for arguments, document in (([], DOCUMENT), (["--sigv4"], SIGNED)):
-        printed = run("-m", "functions.command.openapi", *arguments, PYTHONHASHSEED="7")
+        printed = run("-m", "turnstone", "openapi", *arguments, PYTHONHASHSEED="7")
         assert printed == json.dumps(document, indent=2) + "\n"
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from functions.command.chat.exhibit import plain_json, plain_name
-from functions.command.chat.screen import Screen
-from functions.command.chat.wire import Json
+from .exhibit import plain_json, plain_name
+from .screen import Screen
+from .wire import Json
 
 if TYPE_CHECKING:
-    from functions.command.chat.tools import ClientTool
+    from .tools import ClientTool
 
 CHOICES = "[y]es, [n]o, [a]lways: "
 DECLINED = "Not executed: the user declined this call."

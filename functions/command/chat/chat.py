@@ -6,12 +6,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
-from functions.command.chat.answering import Answering
-from functions.command.chat.exhibit import plain_name
-from functions.command.chat.interrupts import INTERRUPTS
-from functions.command.chat.screen import Screen
-from functions.command.chat.session import AWAITING, ChatSession, TurnState
-from functions.command.chat.wire import Event, Json
+from .answering import Answering
+from .exhibit import plain_name
+from .interrupts import INTERRUPTS
+from .screen import Screen
+from .session import AWAITING, ChatSession, TurnState
+from .wire import Event, Json
 
 
 @dataclass

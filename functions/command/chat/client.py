@@ -17,9 +17,10 @@ from uuid import uuid4
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, SSLError
 
-from functions.command.chat.wire import Event, Json, events_in
 from turnstone.domain.errors.places import sentence_of
 from turnstone.settings.client_settings import ClientSettings
+
+from .wire import Event, Json, events_in
 
 CONNECT_TIMEOUT_S = 10.0
 READ_TIMEOUT_S = 60.0  # the server says a word every 15 s, however long the model takes

@@ -10,11 +10,12 @@ from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
-from functions.command.chat.client import ChatError, Client, Refused
-from functions.command.chat.machine_secret import machine_secret
-from functions.command.chat.session import open_session
-from functions.command.chat.wire import Json
 from turnstone.domain.agents.agents import AgentConfig
+
+from .client import ChatError, Client, Refused
+from .machine_secret import machine_secret
+from .session import open_session
+from .wire import Json
 
 SHOWN_MODELS = 20
 MOST_PAGES = 50  # of a list of agents, each of which the server reads a thousand entries for

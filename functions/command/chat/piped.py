@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TextIO
 
-from functions.command.chat.client import ChatError
+from .client import ChatError
 
 MOST_BYTES = 100_000_000  # the highest limit that a server can be set to
 READ_BYTES = 1024 * 1024

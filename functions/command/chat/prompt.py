@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from functions.command.chat.chat import Chat
-from functions.command.chat.client import ChatError
-from functions.command.chat.interrupts import INTERRUPTS
-from functions.command.chat.wire import Json, text_of
+from .chat import Chat
+from .client import ChatError
+from .interrupts import INTERRUPTS
+from .wire import Json, text_of
 
 SHOWN_TURNS = 3
 SHOWN_CHARACTERS = 2_000

@@ -6,8 +6,8 @@ import re
 from contextlib import suppress
 from typing import Protocol, TextIO
 
-from functions.command.chat.exhibit import exhibited, plain_json, plain_name
-from functions.command.chat.wire import Event, Json, text_of
+from .exhibit import exhibited, plain_json, plain_name
+from .wire import Event, Json, text_of
 
 # C0 and C1 but line feed and tab, what turns the direction of writing or ends lines, halves of surrogate pairs
 TAKES_OVER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from functions.command.chat.client import ChatError, Client, ConnectionLost, NoServer, Refused
-from functions.command.chat.wire import Event, Json
+from .client import ChatError, Client, ConnectionLost, NoServer, Refused
+from .wire import Event, Json
 
 REJOIN_S = 120.0  # longer than a server takes to come back, and a lease until somebody takes its turns over
 FIRST_WAIT_S = 0.1

@@ -11,21 +11,22 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from functions.command.chat.answering import Answering
-from functions.command.chat.chat import Chat
-from functions.command.chat.client import ChatError, Client
-from functions.command.chat.interrupts import INTERRUPTS
-from functions.command.chat.own_agent import open_own_session
-from functions.command.chat.piped import with_piped
-from functions.command.chat.prompt import Prompt, ask_now, show_turns
-from functions.command.chat.screen import JsonScreen, Screen, TextScreen, visible
-from functions.command.chat.session import ChatSession, open_session
-from functions.command.chat.wire import Json
 from turnstone.settings.client_settings import load_client_settings
 from turnstone.settings.config import InvalidSettings, wants_plain_text
 
+from .answering import Answering
+from .chat import Chat
+from .client import ChatError, Client
+from .interrupts import INTERRUPTS
+from .own_agent import open_own_session
+from .piped import with_piped
+from .prompt import Prompt, ask_now, show_turns
+from .screen import JsonScreen, Screen, TextScreen, visible
+from .session import ChatSession, open_session
+from .wire import Json
+
 if TYPE_CHECKING:
-    from functions.command.chat.tools import ClientTool
+    from .tools import ClientTool
 
 FAILED, INTERRUPTED = 1, 130
 Misuse = Callable[[str], NoReturn]
@@ -97,7 +98,7 @@ def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:
 def _tools(path: Path | None, screen: Screen) -> Mapping[str, "ClientTool"]:
     if path is None:
         return {}
-    from functions.command.chat.tools import load_tools  # half of what a chat takes to load
+    from .tools import load_tools  # half of what a chat takes to load
 
     return load_tools(path, screen.note)
 

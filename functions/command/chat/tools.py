@@ -16,10 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ArgsKwargs, PydanticSerializationError, to_json
 
-from functions.command.chat.client import ChatError
-from functions.command.chat.docstrings import described
-from functions.command.chat.wire import Json
 from turnstone.http.errors import outcome_of
+
+from .client import ChatError
+from .docstrings import described
+from .wire import Json
 
 MODULE = "turnstone_chat_tools"
 INTERRUPTED = object()

@@ -6,12 +6,13 @@ import socket
 import sys
 from contextlib import suppress
 
-from functions.local.processes import SERVES
-from functions.local.server import DrainingServer, begin_local_logging, spare_the_collector
 from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.settings.config import InvalidFile, InvalidSettings, load_settings
 from turnstone.settings.local_settings import LocalSettings
+
+from .processes import SERVES
+from .server import DrainingServer, begin_local_logging, spare_the_collector
 
 
 class HandedServer(DrainingServer):
