@@ -214,7 +214,11 @@ def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
     family = socket.AF_INET if host.version == 4 else socket.AF_INET6
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((str(host), port))
+    try:
+        listening.bind((str(host), port))
+    except OSError:
+        listening.close()
+        raise
     return listening
 
 
