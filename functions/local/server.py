@@ -92,7 +92,7 @@ from .last_resort import MARGIN_S, LastResort
 from .processes import NotStarted, Processes
 from .slow_readers import SlowReaders
 
-NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
+NEW_OBJECTS = 20_000  # between two collections of the youngest; a turn makes thousands, and hardly a cycle
 MODULES = (
     create_agent,
     get_agent,
@@ -164,7 +164,7 @@ ROUTES = tuple(module.ROUTE for module in MODULES)
 
 
 def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
-    """Return the ASGI app of the server, which it starts and stops with itself."""
+    """Return the ASGI app of the server; its lifespan starts and stops the server."""
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -178,7 +178,7 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
 
 
 class DrainingServer(AcceptingServer):
-    """A uvicorn that tells our server when it begins to stop, so that both share the time there is for it."""
+    """A uvicorn server that stops together with the API's background work, within one drain time."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class DrainingServer(AcceptingServer):
         source: socket.socket,
         serves: Callable[[], None] | None = None,
     ) -> None:
-        """Prepare to serve connections that come over the source; `serves` is called once they are served."""
+        """Prepare to serve the connections of the source; `serves` is called once the server does."""
         connections = Connections(http_limits(settings))
         super().__init__(server_config(settings, server, connections), connections, source)
         self._server = server
@@ -209,8 +209,8 @@ class DrainingServer(AcceptingServer):
 
 
 def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
-    """Return a socket that takes connections, on a free port for 0. Raises OSError."""
-    # the protocol must be named: asyncio turns Nagle's algorithm off, 40 ms an answer, only for sockets that say TCP
+    """Return a bound socket, on a free port for 0. Raises OSError."""
+    # the protocol must be named: asyncio turns Nagle's algorithm off, 40 ms a response, only for sockets that name TCP
     family = socket.AF_INET if host.version == 4 else socket.AF_INET6
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -223,24 +223,24 @@ def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
 
 
 def begin_local_logging(settings: LocalSettings) -> None:
-    """Have the log written as the settings say, by records without what no line shows, which takes time.
+    """Configure the log by the settings; records lack the fields that no line shows, which take time.
 
     Source: the part on optimization of the standard library's guide to logging.
     """
-    logging._srcfile = None  # documented there, for want of a public name
+    logging._srcfile = None  # documented there; it has no public name
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     begin_logging(settings.log_level, settings.log_format, os.getpid() if settings.processes > 1 else None)
 
 
 def spare_the_collector() -> None:
-    """Leave what the start has made out of every garbage collection, and have fewer of them."""
+    """Exclude the objects of the start from garbage collections, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
 
 
 def http_limits(settings: LocalSettings) -> HttpLimits:
-    """Return the limits of connections, of which there are no more than the descriptors of this process suffice for."""
+    """Return the limits of connections; descriptors of this process may allow fewer than the settings."""
     return HttpLimits(
         head_bytes=settings.max_head_bytes,
         head_fields=settings.max_head_fields,
@@ -252,10 +252,10 @@ def http_limits(settings: LocalSettings) -> HttpLimits:
 
 
 def server_config(settings: LocalSettings, server: LocalServer, connections: Connections) -> uvicorn.Config:
-    """Return how uvicorn serves the server."""
+    """Return the settings of uvicorn."""
     return uvicorn.Config(
         build_local_app(settings, server),
-        log_config=None,  # its lines are written as ours are
+        log_config=None,  # its lines have the format of ours
         log_level="warning",
         http=partial(HttpOnly, connections),  # type: ignore[arg-type]
         access_log=False,
@@ -265,11 +265,11 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
     )
 
 
-def check_models_meanwhile(settings: LocalSettings) -> None:
-    """Have a thread ask the model servers, which may take its time and fail, and return at once."""
+def check_models_in_background(settings: LocalSettings) -> None:
+    """Check the model servers in a thread, and return at once."""
 
     def check() -> None:
-        from turnstone.bootstrap.places.model_check import check_models  # what it loads takes time, too
+        from turnstone.bootstrap.places.model_check import check_models  # its imports take time, too
 
         check_models(settings)
 
@@ -278,7 +278,7 @@ def check_models_meanwhile(settings: LocalSettings) -> None:
 
 
 def serve() -> None:
-    """Serve until interrupted, as the settings in the environment say."""
+    """Serve until interrupted, by the settings in the environment."""
     try:
         settings = load_settings(LocalSettings)
         settings.refuse_unused_key()
@@ -289,7 +289,7 @@ def serve() -> None:
 
             def announce() -> None:
                 print(hello, flush=True)
-                check_models_meanwhile(settings)
+                check_models_in_background(settings)
 
             Processes(listening, settings.processes, announce, settings.drain_seconds).serve()
             return
@@ -304,5 +304,5 @@ def serve() -> None:
     print(hello, flush=True)
     spare_the_collector()
     with suppress(KeyboardInterrupt):
-        DrainingServer(settings, server, listening, partial(check_models_meanwhile, settings)).run(sockets=[])
-    os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
+        DrainingServer(settings, server, listening, partial(check_models_in_background, settings)).run(sockets=[])
+    os._exit(0)  # without a wait for threads: turns that did not end in time keep their leases until these expire

@@ -15,8 +15,8 @@ from .processes import SERVES
 from .server import DrainingServer, begin_local_logging, spare_the_collector
 
 
-class HandedServer(DrainingServer):
-    """A uvicorn that serves the connections that come over a channel, until told to end or the channel's other end."""
+class WorkerServer(DrainingServer):
+    """A uvicorn server for the connections from a channel, until a signal to stop or the end of the channel."""
 
     def _open(self) -> None:
         self._source.setblocking(False)
@@ -24,14 +24,14 @@ class HandedServer(DrainingServer):
 
     def _close(self) -> None:
         with suppress(OSError):
-            self._source.shutdown(socket.SHUT_RD)  # so that connections go to another process
+            self._source.shutdown(socket.SHUT_RD)  # so that connections go to another worker
 
     def _accept(self) -> None:
         try:
             word, descriptors, _, _ = socket.recv_fds(self._source, 1, 1)
         except (BlockingIOError, InterruptedError):
             return
-        if not word:  # nobody is there any more to tell this process when to end
+        if not word:  # the parent process is gone, and would not stop this one
             self._pause()
             self.should_exit = True
         elif not descriptors:  # the kernel has closed it
@@ -41,7 +41,7 @@ class HandedServer(DrainingServer):
 
 
 def main(channel: socket.socket) -> None:
-    """Serve what comes over the channel; tell over it why that can't be done."""
+    """Serve the connections from the channel; send the reason through it if that is not possible."""
     try:
         settings = load_settings(LocalSettings)
         begin_local_logging(settings)
@@ -53,8 +53,8 @@ def main(channel: socket.socket) -> None:
         channel.sendall(str(problem).encode())
         os._exit(1)
     spare_the_collector()
-    HandedServer(settings, server, channel).run(sockets=[])
-    os._exit(0)  # as the server of one process does
+    WorkerServer(settings, server, channel).run(sockets=[])
+    os._exit(0)  # as in `serve`
 
 
 if __name__ == "__main__":

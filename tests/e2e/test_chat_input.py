@@ -101,7 +101,7 @@ def test_without_message_and_standard_input_there_is_nothing_to_send(server: Ser
     null = piped(server.url, subprocess.DEVNULL)
     for done in (closed, null):
         assert done.returncode == 2
-        assert "there is nothing to say" in done.stderr
+        assert "there is nothing to send" in done.stderr
         assert "Traceback" not in done.stderr
 
 

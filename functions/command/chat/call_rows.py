@@ -1,4 +1,4 @@
-"""A call of a tool as rows of a terminal, in which each character is the one that it looks like."""
+"""A tool call as rows of a terminal, in which no character can pass for another one."""
 
 import json
 import re
@@ -20,10 +20,10 @@ UNSEEN = re.compile(
 
 
 def plain_json(value: object) -> str:
-    """Return the value as JSON on one line, with an escape for each character that is not what it looks like.
+    """Return the value as JSON on one line, with escapes for characters that could mislead.
 
-    Escaped are characters that a terminal obeys or does not show, white space other than the space, piled up accents,
-    and, in a word with Latin letters, characters of other alphabets.
+    Escaped are characters that a terminal interprets or does not show, white space other than the space, piles of
+    accents, and, in a word with Latin letters, characters of other alphabets.
     """
     return re.sub("[^ ]+", lambda word: "".join(_plain(word[0])), json.dumps(value, ensure_ascii=False))
 
@@ -33,10 +33,10 @@ def plain_name(name: str) -> str:
     return plain_json(name)[1:-1]
 
 
-def exhibited(call: Json, columns: int) -> list[str]:
+def call_rows(call: Json, columns: int) -> list[str]:
     """Return rows that show the whole call on a terminal of that many columns.
 
-    Rows of arguments begin with a bar, and none is wider than the terminal, so no argument can look like another row.
+    Rows of arguments begin with a bar, and none is wider than the terminal, so no argument can pass for another row.
     """
     arguments = call["arguments"]
     fields = [plain_json(arguments)]
@@ -79,10 +79,10 @@ def _escape(char: str) -> str:
 def _broken(text: str, cells: int) -> Iterator[str]:
     """Yield the parts of a text that fit as many cells of a terminal; each character beyond ASCII may take two."""
     begin = used = 0
-    for place, char in enumerate(text):
+    for index, char in enumerate(text):
         width = 1 if char.isascii() else 2
         if used + width > cells:
-            yield text[begin:place]
-            begin, used = place, 0
+            yield text[begin:index]
+            begin, used = index, 0
         used += width
     yield text[begin:]
