@@ -252,7 +252,7 @@ def test_ctrl_c_cancels_the_turn_and_twice_it_leaves(server: ServerProcess) -> N
         terminal.say("")
         terminal.expect("> ")
         terminal.interrupt()
-        terminal.expect("once more")
+        terminal.expect("a second Ctrl-C")
         terminal.expect("> ")
         terminal.interrupt()
         assert terminal.ended() == 0
