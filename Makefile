@@ -61,7 +61,7 @@ PEER_PYTHON ?= $(PYTHON)
 .PHONY: run test check docs rights golden build smoke bench bench-load bench-peer side-by-side torture lost-power guards mutants attack clients explore nightly clean
 
 run: $(READY)
-	@$(BIN)/python -m functions.local.server
+	@$(BIN)/python -m turnstone serve
 
 test: $(DEV_READY) $(CLIENTS_READY)
 	$(PYTEST) -m "not alone and not nightly" $(ARGS)
@@ -141,7 +141,7 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(READY): $(BIN)/python pyproject.toml constraints.txt
-	@$(PIP) install --constraint constraints.txt setuptools
+	@$(PIP) install --constraint constraints.txt hatchling
 	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable .
 	@touch $@
 

@@ -3,12 +3,12 @@
 import sys
 from importlib import import_module
 
-from turnstone.edge.loading import for_good
+from turnstone.edge.cold_start import for_good
 
 with for_good():
     import uvicorn
 
-    from turnstone.http.server.surroundings import BehindAdapter
+    from turnstone.http.server.hosting import BehindAdapter
     from turnstone.settings.config import LambdaSettings, load_settings
 
 HOST = "127.0.0.1"

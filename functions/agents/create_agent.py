@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 def create_agent(request: Request) -> Reply:
     body = parse(request, CreateAgent)
-    agents = request.application.agents
+    agents = request.use_cases.agents
     return reply(AgentCreated(agent_id=agents.create(request.caller, body.agent_config, request.attempt)))
 
 

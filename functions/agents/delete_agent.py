@@ -5,7 +5,7 @@ from turnstone.http.routes import NoContent, Reply, Request, Route, done
 
 
 def delete_agent(request: Request) -> Reply:
-    request.application.deleting.delete_agent(request.caller, request.path_params["agent_id"])
+    request.use_cases.deleting.delete_agent(request.caller, request.path_params["agent_id"])
     return done()
 
 

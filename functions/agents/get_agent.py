@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route
 
 
 def get_agent(request: Request) -> Reply:
-    return Reply(request.application.agents.wire(request.caller, request.path_params["agent_id"]))
+    return Reply(request.use_cases.agents.wire(request.caller, request.path_params["agent_id"]))
 
 
 ROUTE = Route("GET", "/v1/agents/{agent_id}", get_agent, Agent, is_brief=True)

@@ -8,7 +8,7 @@ PATH = "/v1/agents"
 
 
 def list_agents(request: Request) -> PiecesReply:
-    listing, agents = request.application.agents.list(request.caller, list_query(request.query, by_name=True))
+    listing, agents = request.use_cases.agents.list(request.caller, list_query(request.query, by_name=True))
     return PiecesReply(joined(HEAD, agents, lambda: page_tail(PATH, listing.cursor, has_more=listing.has_more)))
 
 

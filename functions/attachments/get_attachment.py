@@ -7,7 +7,7 @@ from turnstone.http.routes import FileBytes, FileReply, Request, Route
 
 
 def get_attachment(request: Request) -> FileReply:
-    attachments = request.application.attachments
+    attachments = request.use_cases.attachments
     file = attachments.read(request.caller, request.session_ref, request.path_params["attachment_id"])
     # a browser that is led here must neither run what a model had written nor guess what it is
     headers = {

@@ -1,20 +1,25 @@
-"""Print the OpenAPI document of the whole API: `python -m functions.command.openapi`.
+"""`turnstone openapi`: the OpenAPI document of the whole API."""
 
-With `--bearer` as it stands where callers send keys or tokens, with `--sigv4` where they sign their requests.
-"""
+import argparse
 
-import json
-import sys
+from .options import Commands, print_json
 
-from functions.local.server import ROUTES
-from turnstone.http.document.openapi import SCHEMES, openapi_document
+DESCRIPTION = "Print the API as an OpenAPI 3.1 document in JSON, generated from the routes."
 
 
-def main() -> None:
-    """Print the document as JSON."""
-    asked = [schemes for name, schemes in SCHEMES.items() if f"--{name}" in sys.argv[1:]]
-    print(json.dumps(openapi_document(ROUTES, asked[0] if asked else None), indent=2))
+def add_openapi(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("openapi", help="print the OpenAPI document of the API", description=DESCRIPTION)
+    schemes = parser.add_mutually_exclusive_group()
+    schemes.add_argument("--bearer", action="store_true", help="with the authentication by API keys or tokens")
+    schemes.add_argument("--sigv4", action="store_true", help="with the authentication by signed requests, on AWS")
+    parser.set_defaults(run=_print_document)
 
 
-if __name__ == "__main__":
-    main()
+def _print_document(options: argparse.Namespace) -> None:
+    from turnstone.http.document.openapi import SCHEMES, openapi_document
+
+    from ..local.routes import ROUTES
+
+    scheme = next((scheme for name, scheme in SCHEMES.items() if getattr(options, name)), None)
+    print_json(openapi_document(ROUTES, scheme))

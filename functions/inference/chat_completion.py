@@ -13,7 +13,7 @@ from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, 
 
 def chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, InferChatCompletion)
-    answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data)
+    answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data)
     kind = ModelStreamReply if body.stream else ModelReply
     return kind(answering, ChatCompletionEncoder())
 

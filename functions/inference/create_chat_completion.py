@@ -19,11 +19,11 @@ def create_chat_completion(request: Request) -> ModelReply | ModelStreamReply:
     def keep(answer_id: str, asked_at: datetime, answer: Inferred) -> None:
         encoder = ChatCompletionEncoder(body.model, answer_id, asked_at)
         wire = stored_wire(encoder.whole(answer), body.messages, body.metadata)
-        stored = request.application.stored_completions
+        stored = request.use_cases.stored_completions
         stored.keep(request.caller, encoder.completion_id, body.model, body.metadata or {}, wire)
 
     kept = keep if body.store else None
-    answering = request.application.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
+    answering = request.use_cases.inferring.chat(request.caller, body.to_question(), request.provider_data, kept)
     told = {"includes_usage": body.includes_usage, "ends_with_done": not is_llama_stack_client(request.headers)}
     encoder = ChatCompletionEncoder(body.model, answering.answer_id, answering.asked_at, **told)
     return ModelStreamReply(answering, encoder) if body.stream else ModelReply(answering, encoder)

@@ -9,7 +9,7 @@ from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
 def create_embedding(request: Request) -> PiecesReply:
     body = parse(request, CreateEmbedding)
-    embedded = request.application.inferring.embed(request.caller, body.to_texts(), request.provider_data)
+    embedded = request.use_cases.inferring.embed(request.caller, body.to_texts(), request.provider_data)
     head, entries, tail = embeddings_frame(embedded, body)
     return PiecesReply(joined(head, entries, lambda: tail))
 

@@ -9,7 +9,7 @@ from turnstone.http.routes import PiecesReply, Request, Route, joined, parse
 
 def embed_contents(request: Request) -> PiecesReply:
     texts = parse(request, EmbedContents).to_texts()
-    embedded = request.application.inferring.embed(request.caller, texts, request.provider_data)
+    embedded = request.use_cases.inferring.embed(request.caller, texts, request.provider_data)
     head, vectors, tail = embeddings_frame(embedded)
     return PiecesReply(joined(head, vectors, lambda: tail))
 

@@ -13,7 +13,7 @@ from turnstone.http.routes import ModelReply, ModelStreamReply, Request, Route, 
 
 def infer_completion(request: Request) -> ModelReply | ModelStreamReply:
     body = parse(request, InferCompletion)
-    answering = request.application.inferring.complete(request.caller, body.to_texts(), request.provider_data)
+    answering = request.use_cases.inferring.complete(request.caller, body.to_texts(), request.provider_data)
     kind = ModelStreamReply if body.stream else ModelReply
     return kind(answering, CompletionEncoder())
 

@@ -1,11 +1,11 @@
 """The routes of September 2024 that read turns as one function: they are asked for rarely, and share a warm one."""
 
+from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.edge.loading import for_good
 
 with for_good():
     # relative: in a function this family is a package of its own, here a part of functions
-    from . import get_step_2024, get_turn_2024, read_step_2024, read_turn_2024
+    from . import get_step, get_turn, read_step, read_turn
 
-ROUTES = tuple(module.ROUTE for module in (get_step_2024, get_turn_2024, read_step_2024, read_turn_2024))
+ROUTES = tuple(module.ROUTE for module in (get_step, get_turn, read_step, read_turn))
 handler = LambdaHandler(__name__, *ROUTES, loads="reader")

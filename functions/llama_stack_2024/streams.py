@@ -3,7 +3,7 @@
 from turnstone.edge.gateway import LambdaHandler
 
 # relative: in a function this family is a package of its own, here a part of functions
-from . import create_turn_2024, get_session_2024
+from . import create_turn, get_session
 
-ROUTES = (create_turn_2024.ROUTE, get_session_2024.ROUTE)
+ROUTES = (create_turn.ROUTE, get_session.ROUTE)
 handler = LambdaHandler(__name__, *ROUTES, loads=("turns", "sessions"))

@@ -10,27 +10,27 @@ import sys
 
 import uvicorn
 
-from functions.local.connections import Connections
-from functions.local.descriptors import TRY_AGAIN_S, RareWarning
+from .connections import Connections
+from .descriptors import TRY_AGAIN_S, RareWarning
 
 BACKLOG = 2_048
-AT_ONCE = 16  # accepted before others have their turn, so that there is room to be made before descriptors run out
+ACCEPTED_PER_TURN = 16  # before other callbacks run: they close connections before descriptors run out
 log = logging.getLogger(__name__)
 
 
 class AcceptingServer(uvicorn.Server):
-    """A uvicorn that accepts the connections of a socket itself.
+    """A uvicorn server that accepts the connections of a socket itself.
 
-    uvloop would accept all that wait before it serves one of them, and reset those that it has no descriptor for.
+    uvloop would accept all pending connections before it serves one, and reset those without a descriptor.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections, source: socket.socket) -> None:
-        """Prepare it.
+        """Prepare the server.
 
         Args:
-            config: how uvicorn serves.
-            connections: the supervised connections, among which there may be one to close for another.
-            source: bound, and not listened on before the server can serve.
+            config: settings of uvicorn.
+            connections: the supervised connections; an idle one is closed when descriptors run out.
+            source: a bound socket; the server begins to listen at its start.
         """
         super().__init__(config)
         self._connections = connections
@@ -51,12 +51,12 @@ class AcceptingServer(uvicorn.Server):
         await super().shutdown(sockets or [])
 
     def _open(self) -> None:
-        """Begin to listen."""
+        """Start to listen."""
         self._source.setblocking(False)
         self._source.listen(BACKLOG)
 
     def _close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._source.close()
 
     def _resume(self) -> None:
@@ -68,7 +68,7 @@ class AcceptingServer(uvicorn.Server):
             self._again.cancel()
 
     def _accept(self) -> None:
-        for _ in range(AT_ONCE):
+        for _ in range(ACCEPTED_PER_TURN):
             try:
                 connection, _ = self._source.accept()
             except (BlockingIOError, InterruptedError):
@@ -81,7 +81,7 @@ class AcceptingServer(uvicorn.Server):
             self._begin(connection)
 
     def _wait_for_room(self, problem: OSError) -> None:
-        """Leave new connections where the system keeps them, for a moment, and close an idle one."""
+        """Close an idle connection, and leave new ones in the backlog for a moment."""
         self._warning.count(problem.strerror)
         self._connections.make_room()
         self._pause()
@@ -90,7 +90,7 @@ class AcceptingServer(uvicorn.Server):
     def _begin(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         if sys.platform == "linux":
-            # for what the system has taken, which may be megabytes, also after the connection was closed here
+            # covers the system's send buffer, which may hold megabytes after the connection was closed here
             unread_ms = math.ceil(self._connections.limits.unread_s * 1_000)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The connections of one process: the time each may take, and the one that makes room for a new one."""
+"""The connections of one process: their time limits, and which one is closed for a new one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
-from functions.local.descriptors import RareWarning
+from .descriptors import RareWarning
 
 if TYPE_CHECKING:
-    from functions.local.http_limits import HttpLimits
+    from .http_limits import HttpLimits
 
 LINGER_S = 2.0
 LONGEST_TICK_S = 1.0
@@ -21,46 +21,46 @@ log = logging.getLogger(__name__)
 
 
 class Connection(Protocol):
-    """A connection, as far as it is supervised here.
+    """A supervised connection.
 
     Attributes:
-        phase: the phase of `Connections` that holds it.
+        phase: the phase of `Connections` that contains it.
     """
 
     phase: Phase
 
     def is_sending(self) -> bool:
-        """Return whether some of what it was answered is not sent yet."""
+        """Return whether a part of its response is not sent yet."""
 
-    def has_kept_pace(self) -> bool:
-        """Return whether enough of a body came since the last call."""
+    def check_pace(self) -> bool:
+        """Return whether enough bytes of a body arrived since the last call."""
 
     def time_out(self) -> None:
-        """End it: the time of its phase is over."""
+        """End it: the time limit of its phase has passed."""
 
     def make_room(self) -> None:
-        """End it at once, for another one."""
+        """End it at once, for a new connection."""
 
 
-Phase = dict[Connection, float]  # in the order in which they entered it, with the time of the clock below
+Phase = dict[Connection, float]  # in order of entry, with the time of entry by the clock of `Connections`
 
 
 class Connections:
     """Supervises connections; each is in one phase at a time.
 
-    A connection has a time limit in every phase but `answered`. When there are too many, one in `leaving` is closed for
-    a new one, else the longest idle one (`heads`, `kept`: bytes of an unfinished head do not renew it), else the one
-    whose body is the longest under way. A connection whose whole request was received is never closed for another one,
-    nor one that did not take its whole answer yet.
+    Every phase but `answered` has a time limit. Beyond the most connections, a new one closes one in `leaving`, else
+    the longest idle one (`heads`, `kept`: bytes of an unfinished head do not renew it), else the one with the longest
+    unfinished body. A connection is not closed for another one after its whole request was received, nor before its
+    whole response was sent.
 
-    The clock moves only while the event loop does, so that a process that stands still cuts nobody short.
+    The clock moves only while the event loop runs, so a suspended process closes no connection too early.
 
     Attributes:
         heads: new connections, and those with an unfinished head.
         kept: connections between two requests.
         bodies: connections with an unfinished body.
-        answered: connections whose request was received as a whole and has no whole answer yet.
-        leaving: connections that were sent their last answer, and may still send what nobody reads.
+        answered: connections with a whole request and no whole response yet.
+        leaving: connections after their last response; further input is discarded.
     """
 
     def __init__(self, limits: HttpLimits) -> None:
@@ -79,7 +79,7 @@ class Connections:
         self._refused_warning = RareWarning(log, f"%d connections were refused, all others have requests: {LIMIT}")
 
     def admit(self, connection: Connection) -> bool:
-        """Take a new connection, perhaps in the place of another one; return whether there is room for it."""
+        """Add a new connection, if necessary instead of another one; return whether there is room for it."""
         if sum(map(len, self._phases)) >= self.limits.connections:
             if not self.make_room():
                 self._refused_warning.count(self.limits.connections)
@@ -94,7 +94,7 @@ class Connections:
         return True
 
     def move(self, connection: Connection, phase: Phase) -> None:
-        """Put the connection into that phase, from now on; nothing happens if it is there."""
+        """Move the connection into the phase; no effect if it is there already."""
         before = connection.phase
         if before is not phase:
             del before[connection]
@@ -102,11 +102,11 @@ class Connections:
             phase[connection] = self._now_s
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection that was lost, or is about to be."""
+        """Remove a connection that was lost, or is about to be."""
         connection.phase.pop(connection, None)
 
     def make_room(self) -> bool:
-        """Close the connection that can best be spared; return whether there was one."""
+        """Close the least useful connection; return whether there was one."""
         longest = self._longest_of(self.leaving) or self._longest_of(self.heads, self.kept)
         longest = longest or self._longest_of(self.bodies)
         if longest is not None:
@@ -132,12 +132,12 @@ class Connections:
     def _end_overdue(self, phase: Phase, limit_s: float) -> None:
         due_s = self._now_s - limit_s
         for connection in list(takewhile(lambda connection: phase[connection] <= due_s, phase)):
-            if connection.is_sending() or (phase is self.bodies and connection.has_kept_pace()):
+            if connection.is_sending() or (phase is self.bodies and connection.check_pace()):
                 self._renew(connection)
             else:
                 connection.time_out()
 
     def _renew(self, connection: Connection) -> None:
-        """Have the time of the connection's phase begin anew."""
+        """Restart the time limit of the connection's phase."""
         del connection.phase[connection]
         connection.phase[connection] = self._now_s

@@ -1,27 +1,27 @@
-"""The descriptors of a process: how many connections they suffice for, and errors for want of them."""
+"""File descriptors of a process: the connections they suffice for, and errors when they run out."""
 
 import errno
 import logging
 import resource
 import time
 
-SPARE = 128  # for the database, the log, modules, and connections that are being taken or closed
+SPARE = 128  # for the database, the log, modules, and connections being accepted or closed
 SPARE_PER_TURN = 8  # for a turn's model, tool and database
 WARN_EVERY_S = 60.0
-# ETOOMANYREFS: too many descriptors are under way to other processes
+# ETOOMANYREFS: too many descriptors are in transit to other processes
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ETOOMANYREFS})
 TRY_AGAIN_S = 0.1
 log = logging.getLogger(__name__)
 
 
 class RareWarning:
-    """A warning of what may happen often: logged at once, and then once a minute at most, with the number of times."""
+    """A warning of a frequent event: logged at once, then at most once a minute, with the number of times."""
 
     def __init__(self, log: logging.Logger, message: str) -> None:
-        """Prepare it.
+        """Prepare the warning.
 
         Args:
-            log: takes the warning.
+            log: the logger of the warning.
             message: its format; the first argument is the number of times since the last warning.
         """
         self._log = log
@@ -30,7 +30,7 @@ class RareWarning:
         self._next_at_s = 0.0
 
     def count(self, *arguments: object) -> None:
-        """Count one more time, and log it if the last warning is old enough."""
+        """Count the event, and log it if the last warning is old enough."""
         self._times += 1
         now_s = time.monotonic()
         if now_s >= self._next_at_s:
@@ -39,21 +39,21 @@ class RareWarning:
             self._times = 0
 
 
-def room_for_connections(wanted: int, running_turns: int) -> int:
-    """Return how many connections the descriptors of this process suffice for, `wanted` at most.
+def room_for_connections(most: int, running_turns: int) -> int:
+    """Return the number of connections for which the descriptors of this process suffice, at most `most`.
 
-    The soft limit of descriptors is raised as far as needed and possible. Connections get at least half of it.
+    Raises the soft limit of descriptors as far as necessary and possible. Connections get at least half of it.
     """
     spare = SPARE + SPARE_PER_TURN * running_turns
     soft, hard = (_unless_infinite(limit) for limit in resource.getrlimit(resource.RLIMIT_NOFILE))
-    if soft is None or soft >= wanted + spare:
-        return wanted
-    possible = wanted + spare if hard is None else min(wanted + spare, hard)
+    if soft is None or soft >= most + spare:
+        return most
+    possible = most + spare if hard is None else min(most + spare, hard)
     if possible > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (possible, resource.RLIM_INFINITY if hard is None else hard))
-    room = min(wanted, max(possible - spare, possible // 2))
-    if room < wanted:
-        log.warning("at most %d connections at a time, %d were wanted: raise `ulimit -n` (%d)", room, wanted, possible)
+    room = min(most, max(possible - spare, possible // 2))
+    if room < most:
+        log.warning("at most %d connections at a time instead of %d: raise `ulimit -n` (%d)", room, most, possible)
     return room
 
 

@@ -1,4 +1,4 @@
-"""What a server on one machine prints once it can be used: its address, who can use it, and requests to try."""
+"""Text that a server on one machine prints once it serves: its address, its access, and requests to try."""
 
 import os
 
@@ -6,7 +6,7 @@ from turnstone.bootstrap.places.local_models import model_to_try
 from turnstone.settings.config import OFFLINE, shown_url
 from turnstone.settings.local_settings import LocalSettings
 
-GREETING = """Turnstone serves on {url} (process {who}, {provider}).
+GREETING = """Turnstone serves on {url} (process {process}, {provider}).
 {access} Try, in another terminal:
 
   {curl} {url}/v1/agents -d '{{"agent_config": {{"model": "{model}", "instructions": "Be brief."}}}}'
@@ -19,7 +19,7 @@ docs/guide/first-turn.md shows a turn that pauses for a tool of yours. Stop with
 
 
 def greeting(settings: LocalSettings, port: int) -> str:
-    """Return the text for a server at that port. Raises InvalidSettings if the operator's file is wrong."""
+    """Return the text for a server at the port. Raises InvalidSettings for an operator's file that is not valid."""
     host = f"[{settings.host}]" if settings.host.version == 6 else str(settings.host)
     url = f"http://{host}:{port}"
     model, providers, is_of_file = model_to_try(settings)
@@ -28,7 +28,7 @@ def greeting(settings: LocalSettings, port: int) -> str:
         source += f" (providers {', '.join(providers)})"
     return GREETING.format(
         url=url,
-        who=str(os.getpid()) if settings.processes == 1 else f"{os.getpid()}, {settings.processes} that it started",
+        process=str(os.getpid()) if settings.processes == 1 else f"{os.getpid()}, {settings.processes} that it started",
         provider="offline model" if model == OFFLINE and not is_of_file else f"models of {source}, see {url}/v1/models",
         access=_access(settings, port),
         curl="curl" if settings.auth == "off" else 'curl -H "Authorization: Bearer $KEY"',
@@ -38,13 +38,13 @@ def greeting(settings: LocalSettings, port: int) -> str:
 
 
 def _access(settings: LocalSettings, port: int) -> str:
-    """Return who can use the server, as sentences."""
+    """Return sentences about the access to the server."""
     if settings.auth == "api_keys":
-        return "Callers need an API key: `turnstone keys create NAME` makes one."
+        return "Callers need an API key: `turnstone keys create NAME` creates one."
     if settings.auth == "jwt":
         return f"Callers need a token of {settings.jwt_issuer}."
-    who = "all users and programs of this machine can use the server, and no other machine"
+    users = "all users and programs of this machine can use the server, and no other machine"
     if settings.allow_open:
         where = "this machine, and web pages in its browsers," if settings.host.is_loopback else f"port {port}"
-        who = f"everybody who reaches {where} can use the server and read what is in it"
-    return f"Nobody has to log in: {who}. TURNSTONE_AUTH=api_keys has callers send keys."
+        users = f"every client that reaches {where} can use the server and read its data"
+    return f"No authentication: {users}. TURNSTONE_AUTH=api_keys requires API keys."

@@ -1,4 +1,4 @@
-"""Limits on what a client may send, and for how long, before its request is answered."""
+"""Limits of size and time for requests."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ class HttpLimits(NamedTuple):
     """Limits of one connection, and of all connections of a process.
 
     Attributes:
-        head_bytes: size of a request's line and fields, and of all of a body that is not data: trailer and extensions.
-        head_fields: fields of a head, and of a trailer.
+        head_bytes: size of a request's line and fields, and of the trailer and the extensions of a body.
+        head_fields: number of fields of a head, and of a trailer.
         head_s: time for a head, from its first byte, or from the start of the connection.
-        body_s: period in which a body brings at least `BODY_BYTES_PER_S` for each second.
-        keep_alive_s: time between an answer and the next request.
-        unread_s: time for which a client may read nothing of what waits for it.
-        connections: open at the same time in one process.
+        body_s: period in which at least `BODY_BYTES_PER_S` of a body must arrive for each second.
+        keep_alive_s: time between a response and the next request.
+        unread_s: time for which a client may read nothing of a pending response.
+        connections: number open at the same time in one process.
     """
 
     head_bytes: int = 65_536
@@ -29,20 +29,20 @@ class HttpLimits(NamedTuple):
 
     @property
     def body_bytes_per_period(self) -> float:
-        """The bytes without which a body is too slow."""
+        """Bytes of a body that must arrive in a period."""
         return BODY_BYTES_PER_S * self.body_s
 
 
 class MessageMeter:
-    """Count of the bytes that a message has beside the data of its body.
+    """Count of the bytes of a message without the data of its body.
 
-    The parser names no positions. After a piece of input in which a head or a message ends, the count starts at zero,
-    not at the number of bytes behind that end. A pipelined head may exceed the limit by one piece.
+    The parser reports no positions. After a piece of input in which a head or a message ends, the count starts at zero,
+    not at the number of bytes after that end. A pipelined head may exceed the limit by one piece.
 
     Attributes:
         spent_bytes: the count.
-        has_ended: whether a head or a message ended in the present piece.
-        free_bytes: what the present piece has of data, and of lines around it.
+        has_ended: whether a head or a message ended in the current piece.
+        free_bytes: bytes of the current piece that are data or lines around them.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -53,7 +53,7 @@ class MessageMeter:
 
     @property
     def room_bytes(self) -> int:
-        """The bytes left. None are left only where the message is too large: it would have ended."""
+        """Bytes left; 0 only for a message that is too large, because others have ended by then."""
         return self._limit_bytes - self.spent_bytes
 
     def count(self, size_bytes: int) -> int:

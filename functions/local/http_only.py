@@ -1,4 +1,4 @@
-"""HTTP without upgrades, within limits: of heads and trailers, of time, and of requests sent ahead of their answers."""
+"""HTTP/1.1 without upgrades, with limits of heads and trailers, of time, and of pipelined requests."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from functions.local.connections import Connections, Phase
-from functions.local.http_limits import CHUNK_LINE_BYTES, MessageMeter
 from turnstone.dialects.openai.errors import SHARED
 from turnstone.domain.errors.codes import ErrorCode
 from turnstone.http.errors import refusal_reply
 
+from .connections import Connections, Phase
+from .http_limits import CHUNK_LINE_BYTES, MessageMeter
+
 PIECE_BYTES = 16_384  # parsed at once: the fields of an unfinished head are counted between two pieces
-MAX_AHEAD = 100  # requests of a connection that wait for the answers to those before them
-MAX_DISCARDED_BYTES = 8_000_000  # read after a refusal, so that a client that sends before it listens gets its answer
+MAX_AHEAD = 100  # pipelined requests of a connection
+MAX_DISCARDED_BYTES = (
+    8_000_000  # read after a refusal, so that a client that sends first and reads later gets the response
+)
 INVALID = "this is not a valid HTTP request"
 NO_TUNNEL = "this server is no proxy: CONNECT is not supported"
 TOO_FAR_AHEAD = (
@@ -32,13 +35,13 @@ log = logging.getLogger(__name__)
 
 
 class _Refused(Exception):
-    """Stops the parser. Arguments: code and message of the answer."""
+    """Stops the parser. Arguments: code and message of the response."""
 
 
 class HttpOnly(HttpToolsProtocol):
-    """uvicorn's quick protocol within limits; a request that offers an upgrade is read like any other.
+    """uvicorn's fast protocol with limits; a request that offers an upgrade is parsed like any other.
 
-    A refusal is sent in its turn, after the answers to the requests before it; then the connection ends.
+    A refusal is sent after the responses to the requests before it; then the connection ends.
     """
 
     def __init__(
@@ -66,15 +69,17 @@ class HttpOnly(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if not self._supervised.admit(self):
-            self._refusal = self._last_answer(ErrorCode.TOO_MANY_CONNECTIONS, TOO_MANY)
+            self._refusal = self._last_response(ErrorCode.TOO_MANY_CONNECTIONS, TOO_MANY)
             transport.write(self._refusal)
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._supervised.leave(self)
-        if isinstance(exc, TimeoutError):  # the system's own limit, which may be over before `SlowReaders` looks
-            log.info("a connection ended: its client read none of what was sent for %g s", self._limits.unread_s)
-        # uvicorn marks the newest request only, which waits for its turn where requests are sent ahead
+        if isinstance(
+            exc, TimeoutError
+        ):  # the system's own limit, which may pass before the next check of `SlowReaders`
+            log.info("a connection ended: its client read none of the response for %g s", self._limits.unread_s)
+        # uvicorn marks the newest request only, which is still queued if requests are pipelined
         for cycle in (self._answering, *(cycle for cycle, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
@@ -84,8 +89,8 @@ class HttpOnly(HttpToolsProtocol):
     def is_sending(self) -> bool:
         return self.transport.get_write_buffer_size() > 0
 
-    def has_kept_pace(self) -> bool:
-        # a period does not count in which the server did not read, or did not ask for the body yet
+    def check_pace(self) -> bool:
+        # a period does not count while the server does not read, or has not requested the body yet
         is_excused = self._has_paused or self.flow.read_paused or self.cycle.waiting_for_100_continue
         has_kept_pace = is_excused or self._received_bytes >= self._limits.body_bytes_per_period
         self._received_bytes = 0
@@ -102,7 +107,7 @@ class HttpOnly(HttpToolsProtocol):
     def make_room(self) -> None:
         self.transport.abort()
 
-    # ── what is received ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def data_received(self, data: bytes) -> None:
         self._received_bytes += len(data)
@@ -149,7 +154,7 @@ class HttpOnly(HttpToolsProtocol):
             except httptools.HttpParserUpgrade as upgrade:
                 self._parse_without_upgrade(piece, upgrade.args[0])
         except (httptools.HttpParserError, _Refused) as error:
-            refused = error if isinstance(error, _Refused) else error.__context__  # where a callback raised it
+            refused = error if isinstance(error, _Refused) else error.__context__  # for one raised in a callback
             code, message = refused.args if isinstance(refused, _Refused) else (ErrorCode.MALFORMED_HTTP, INVALID)
             self._refuse(code, message)
             return
@@ -160,7 +165,7 @@ class HttpOnly(HttpToolsProtocol):
         return self._meter.room_bytes > 0 and len(self.headers or ()) <= self._limits.head_fields
 
     def _parse_without_upgrade(self, piece: bytes | memoryview, head_end: int) -> None:
-        """Parse a head that offers an upgrade once more, as if it did not, and what follows it.
+        """Parse a head again without its offer of an upgrade, and the input after it.
 
         The parser ends such a request with its head, and would take the body for the next request. Some clients offer
         HTTP/2 with every first request, by `Upgrade: h2c`.
@@ -189,7 +194,7 @@ class HttpOnly(HttpToolsProtocol):
             raise _Refused(ErrorCode.TOO_MANY_REQUESTS, TOO_FAR_AHEAD)
         super().on_headers_complete()
         self._is_in_body = True
-        self.headers = []  # for a trailer: its fields are none of the request's
+        self.headers = []  # for a trailer, whose fields are not part of the request
 
     def on_chunk_header(self) -> None:
         self._meter.free_bytes += CHUNK_LINE_BYTES
@@ -206,13 +211,13 @@ class HttpOnly(HttpToolsProtocol):
         super().on_message_complete()
 
     def _should_upgrade(self) -> bool:
-        return True  # and so uvicorn leaves such a request alone
+        return True  # uvicorn leaves such a request alone then
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
-    # ── what is answered ─────────────────────────────────────────────────────────────────────────────────────────
+    # ── responses ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
@@ -227,9 +232,9 @@ class HttpOnly(HttpToolsProtocol):
             self._supervised.move(self, self._current_phase())
 
     def _refuse(self, code: ErrorCode, message: str) -> None:
-        """Answer in the place of the request that is being received, once those before it are answered."""
+        """Respond to the unfinished request, after the responses to those before it."""
         log.info("a request was refused: %s: %s", code, message)
-        self._refusal = self._last_answer(code, message)
+        self._refusal = self._last_response(code, message)
         self._received_bytes = 0
         if self._is_in_body:
             is_answering = self._take_back()
@@ -241,12 +246,12 @@ class HttpOnly(HttpToolsProtocol):
             self._hang_up()
 
     def _take_back(self) -> bool:
-        """End the request whose body is being received; return whether others wait for their answers."""
+        """End the request with the unfinished body; return whether others have no response yet."""
         if self.pipeline:
             self.pipeline.popleft()
             return True
         if self.cycle.response_started:
-            self._refusal = b""  # the answer there is can only be broken off
+            self._refusal = b""  # a response that has begun can only be cut
         if not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -261,8 +266,8 @@ class HttpOnly(HttpToolsProtocol):
         self.transport.write_eof()
         self.flow.resume_reading()
 
-    def _last_answer(self, code: ErrorCode, message: str) -> bytes:
-        reply = refusal_reply(code, message, None, SHARED)  # no route is known yet
+    def _last_response(self, code: ErrorCode, message: str) -> bytes:
+        reply = refusal_reply(code, message, None, SHARED)  # before routing
         fields = [
             *self.server_state.default_headers,
             (b"content-type", b"application/json"),

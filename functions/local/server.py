@@ -1,4 +1,4 @@
-"""The whole API in one process over SQLite: what `make run` starts."""
+"""The whole API in one process over SQLite: what `turnstone serve` starts."""
 
 import asyncio
 import gc
@@ -16,154 +16,31 @@ from threading import Thread
 import uvicorn
 from starlette.types import ASGIApp
 
-from functions.agents import create_agent, delete_agent, get_agent, list_agents
-from functions.attachments import get_attachment
-from functions.inference import (
-    chat_completion,
-    create_chat_completion,
-    create_completion,
-    create_embedding,
-    embed_contents,
-    infer_completion,
-)
-from functions.llama_stack_2024 import (
-    create_agent_2024,
-    create_session_2024,
-    create_turn_2024,
-    delete_agent_2024,
-    delete_session_2024,
-    get_session_2024,
-    get_step_2024,
-    get_turn_2024,
-    read_step_2024,
-    read_turn_2024,
-)
-from functions.local.accepting import AcceptingServer
-from functions.local.connections import Connections
-from functions.local.descriptors import room_for_connections
-from functions.local.greeting import greeting
-from functions.local.http_limits import HttpLimits
-from functions.local.http_only import HttpOnly
-from functions.local.last_resort import MARGIN_S, LastResort
-from functions.local.processes import NotStarted, Processes
-from functions.local.slow_readers import SlowReaders
-from functions.models import (
-    delete_openai_model,
-    get_model,
-    get_openai_model,
-    get_provider,
-    list_models,
-    list_openai_models,
-    list_providers,
-    register_model,
-    unregister_model,
-)
-from functions.server import get_docs, get_openapi, get_root, health, version
-from functions.sessions import create_session, delete_session, get_session, list_sessions
-from functions.shields import get_shield, list_shields, register_shield, run_shield, unregister_shield
-from functions.steps import get_step
-from functions.stored_completions import (
-    delete_chat_completion,
-    get_chat_completion,
-    list_chat_completion_messages,
-    list_chat_completions,
-    update_chat_completion,
-)
-from functions.tools import (
-    get_tool,
-    get_toolgroup,
-    invoke_tool,
-    list_runtime_tools,
-    list_toolgroups,
-    list_tools,
-    register_toolgroup,
-    unregister_toolgroup,
-)
-from functions.turns import cancel_turn, create_turn, get_events, get_turn, resume_turn
-from functions.unserved import methods as unserved
-from functions.usage import get_context, get_usage
 from turnstone.bootstrap.places.local import LocalServer
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.edge.logs import begin_logging
 from turnstone.http.server.app import build_app
-from turnstone.http.server.local_only import LocalOnly
-from turnstone.http.server.surroundings import OneMachine
+from turnstone.http.server.hosting import OneMachine
+from turnstone.http.server.rebinding_guard import RebindingGuard
 from turnstone.settings.config import OFFLINE, InvalidFile, InvalidSettings, load_settings
 from turnstone.settings.local_settings import LocalSettings
 
-NEW_OBJECTS = 20_000  # until the youngest are looked through; a turn makes thousands, and hardly a cycle
-MODULES = (
-    create_agent,
-    get_agent,
-    list_agents,
-    delete_agent,
-    create_session,
-    get_session,
-    get_attachment,
-    list_sessions,
-    delete_session,
-    create_turn,
-    resume_turn,
-    cancel_turn,
-    get_turn,
-    get_events,
-    get_step,
-    health,
-    version,
-    get_openapi,
-    get_docs,
-    get_root,
-    list_models,
-    get_model,
-    register_model,
-    unregister_model,
-    list_openai_models,
-    delete_openai_model,
-    get_openai_model,
-    list_providers,
-    get_provider,
-    list_toolgroups,
-    get_toolgroup,
-    register_toolgroup,
-    unregister_toolgroup,
-    list_tools,
-    get_tool,
-    invoke_tool,
-    list_runtime_tools,
-    list_shields,
-    get_shield,
-    register_shield,
-    unregister_shield,
-    run_shield,
-    get_usage,
-    get_context,
-    chat_completion,
-    create_chat_completion,
-    list_chat_completions,
-    get_chat_completion,
-    update_chat_completion,
-    delete_chat_completion,
-    list_chat_completion_messages,
-    infer_completion,
-    create_completion,
-    embed_contents,
-    create_embedding,
-    create_agent_2024,
-    delete_agent_2024,
-    create_session_2024,
-    get_session_2024,
-    delete_session_2024,
-    create_turn_2024,
-    read_turn_2024,
-    get_turn_2024,
-    read_step_2024,
-    get_step_2024,
-)
-ROUTES = tuple(module.ROUTE for module in MODULES)
+from .accepting import AcceptingServer
+from .connections import Connections
+from .descriptors import room_for_connections
+from .greeting import greeting
+from .http_limits import HttpLimits
+from .http_only import HttpOnly
+from .last_resort import MARGIN_S, LastResort
+from .processes import NotStarted, Processes
+from .routes import ROUTES, UNSERVED
+from .slow_readers import SlowReaders
+
+NEW_OBJECTS = 20_000  # between two collections of the youngest; a turn makes thousands, and hardly a cycle
 
 
 def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
-    """Return the ASGI app of the server, which it starts and stops with itself."""
+    """Return the ASGI app of the server; its lifespan starts and stops the server."""
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -171,13 +48,13 @@ def build_local_app(settings: LocalSettings, server: LocalServer) -> ASGIApp:
         yield
         await asyncio.to_thread(server.stop)
 
-    surroundings = OneMachine(server.authenticator)
-    app = build_app((*ROUTES, *unserved.ROUTES), server.core, settings.max_body_bytes, surroundings, lifespan)
-    return app if server.authenticator or settings.allow_open else LocalOnly(app)
+    hosting = OneMachine(server.authenticator)
+    app = build_app((*ROUTES, *UNSERVED), server.core, settings.max_body_bytes, hosting, lifespan)
+    return app if server.authenticator or settings.allow_open else RebindingGuard(app)
 
 
 class DrainingServer(AcceptingServer):
-    """A uvicorn that tells our server when it begins to stop, so that both share the time there is for it."""
+    """A uvicorn server that stops together with the API's background work, within one drain time."""
 
     def __init__(
         self,
@@ -186,7 +63,7 @@ class DrainingServer(AcceptingServer):
         source: socket.socket,
         serves: Callable[[], None] | None = None,
     ) -> None:
-        """Prepare to serve connections that come over the source; `serves` is called once they are served."""
+        """Prepare to serve the connections of the source; `serves` is called once the server does."""
         connections = Connections(http_limits(settings))
         super().__init__(server_config(settings, server, connections), connections, source)
         self._server = server
@@ -208,34 +85,38 @@ class DrainingServer(AcceptingServer):
 
 
 def listen(host: IPv4Address | IPv6Address, port: int) -> socket.socket:
-    """Return a socket that takes connections, on a free port for 0. Raises OSError."""
-    # the protocol must be named: asyncio turns Nagle's algorithm off, 40 ms an answer, only for sockets that say TCP
+    """Return a bound socket, on a free port for 0. Raises OSError."""
+    # the protocol must be named: asyncio turns Nagle's algorithm off, 40 ms a response, only for sockets that name TCP
     family = socket.AF_INET if host.version == 4 else socket.AF_INET6
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((str(host), port))
+    try:
+        listening.bind((str(host), port))
+    except OSError:
+        listening.close()
+        raise
     return listening
 
 
 def begin_local_logging(settings: LocalSettings) -> None:
-    """Have the log written as the settings say, by records without what no line shows, which takes time.
+    """Configure the log by the settings; records lack the fields that no line shows, which take time.
 
     Source: the part on optimization of the standard library's guide to logging.
     """
-    logging._srcfile = None  # documented there, for want of a public name
+    logging._srcfile = None  # documented there; it has no public name
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     begin_logging(settings.log_level, settings.log_format, os.getpid() if settings.processes > 1 else None)
 
 
 def spare_the_collector() -> None:
-    """Leave what the start has made out of every garbage collection, and have fewer of them."""
+    """Exclude the objects of the start from garbage collections, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(NEW_OBJECTS)
 
 
 def http_limits(settings: LocalSettings) -> HttpLimits:
-    """Return the limits of connections, of which there are no more than the descriptors of this process suffice for."""
+    """Return the limits of connections; descriptors of this process may allow fewer than the settings."""
     return HttpLimits(
         head_bytes=settings.max_head_bytes,
         head_fields=settings.max_head_fields,
@@ -247,10 +128,10 @@ def http_limits(settings: LocalSettings) -> HttpLimits:
 
 
 def server_config(settings: LocalSettings, server: LocalServer, connections: Connections) -> uvicorn.Config:
-    """Return how uvicorn serves the server."""
+    """Return the settings of uvicorn."""
     return uvicorn.Config(
         build_local_app(settings, server),
-        log_config=None,  # its lines are written as ours are
+        log_config=None,  # its lines have the format of ours
         log_level="warning",
         http=partial(HttpOnly, connections),  # type: ignore[arg-type]
         access_log=False,
@@ -260,11 +141,11 @@ def server_config(settings: LocalSettings, server: LocalServer, connections: Con
     )
 
 
-def check_models_meanwhile(settings: LocalSettings) -> None:
-    """Have a thread ask the model servers, which may take its time and fail, and return at once."""
+def check_models_in_background(settings: LocalSettings) -> None:
+    """Check the model servers in a thread, and return at once."""
 
     def check() -> None:
-        from turnstone.bootstrap.places.model_check import check_models  # what it loads takes time, too
+        from turnstone.bootstrap.places.model_check import check_models  # its imports take time, too
 
         check_models(settings)
 
@@ -272,8 +153,8 @@ def check_models_meanwhile(settings: LocalSettings) -> None:
         Thread(target=check, name="models", daemon=True).start()
 
 
-def main() -> None:
-    """Serve until interrupted."""
+def serve() -> None:
+    """Serve until interrupted, by the settings in the environment."""
     try:
         settings = load_settings(LocalSettings)
         settings.refuse_unused_key()
@@ -284,7 +165,7 @@ def main() -> None:
 
             def announce() -> None:
                 print(hello, flush=True)
-                check_models_meanwhile(settings)
+                check_models_in_background(settings)
 
             Processes(listening, settings.processes, announce, settings.drain_seconds).serve()
             return
@@ -299,9 +180,5 @@ def main() -> None:
     print(hello, flush=True)
     spare_the_collector()
     with suppress(KeyboardInterrupt):
-        DrainingServer(settings, server, listening, partial(check_models_meanwhile, settings)).run(sockets=[])
-    os._exit(0)  # turns that did not end in time are left to their leases, their threads are not waited for
-
-
-if __name__ == "__main__":
-    main()
+        DrainingServer(settings, server, listening, partial(check_models_in_background, settings)).run(sockets=[])
+    os._exit(0)  # without a wait for threads: turns that did not end in time keep their leases until these expire

@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 def delete_openai_model(request: Request) -> Reply:
     model_id = request.path_params["model_id"]
-    request.application.models.unregister(request.caller, model_id)
+    request.use_cases.models.unregister(request.caller, model_id)
     return reply(OpenAIModelDeleted(id=model_id))
 
 

@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_openai_model(request: Request) -> Reply:
-    return reply(OpenAIModel.of(request.application.models.get(request.caller, request.path_params["model_id"])))
+    return reply(OpenAIModel.of(request.use_cases.models.get(request.caller, request.path_params["model_id"])))
 
 
 ROUTE = Route(

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_provider(request: Request) -> Reply:
-    return reply(request.application.providers.get(request.path_params["provider_id"]))
+    return reply(request.use_cases.providers.get(request.path_params["provider_id"]))
 
 
 ROUTE = Route("GET", "/v1/providers/{provider_id}", get_provider, Provider)

@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_models(request: Request) -> Reply:
-    return reply(ModelList.of(request.application.models.list(request.caller)))
+    return reply(ModelList.of(request.use_cases.models.list(request.caller)))
 
 
 RAISES = (ModelBusy, ModelError, ModelTimedOut, StoreUnavailable)

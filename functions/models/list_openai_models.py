@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_openai_models(request: Request) -> Reply:
-    return reply(OpenAIModelList.of(request.application.models.list(request.caller)))
+    return reply(OpenAIModelList.of(request.use_cases.models.list(request.caller)))
 
 
 ROUTE = Route(

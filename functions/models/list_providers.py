@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_providers(request: Request) -> Reply:
-    return reply(ProviderList(data=request.application.providers.list()))
+    return reply(ProviderList(data=request.use_cases.providers.list()))
 
 
 ROUTE = Route("GET", "/v1/providers", list_providers, ProviderList)

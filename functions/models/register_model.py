@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 def register_model(request: Request) -> Reply:
     body = parse(request, RegisterModel)
-    models = request.application.models
+    models = request.use_cases.models
     return reply(ListedModel.of(models.register(request.caller, body.to_model(), request.attempt, body.given)))
 
 

@@ -5,7 +5,7 @@ from turnstone.http.routes import Null, Reply, Request, Route, null
 
 
 def unregister_model(request: Request) -> Reply:
-    request.application.models.unregister(request.caller, request.path_params["model_id"])
+    request.use_cases.models.unregister(request.caller, request.path_params["model_id"])
     return null()
 
 

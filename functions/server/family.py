@@ -1,7 +1,7 @@
 """The routes of this family as one function: they are asked for rarely, and share a warm one."""
 
+from turnstone.edge.cold_start import for_good
 from turnstone.edge.gateway import LambdaHandler
-from turnstone.edge.loading import for_good
 
 with for_good():
     # relative: in a function this family is a package of its own, here a part of functions

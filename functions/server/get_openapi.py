@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route
 def get_openapi(request: Request) -> Reply:
     from turnstone.edge.documents import Described, document_reply  # it takes longer to load than all that serves
 
-    described = Described(__name__.rpartition(".")[0], request.scheme, request.application.max_infer_iters)
+    described = Described(__name__.rpartition(".")[0], request.scheme, request.use_cases.max_infer_iters)
     return document_reply(described)
 
 

@@ -9,7 +9,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 def create_session(request: Request) -> Reply:
     body = parse(request, CreateSession)
     body.refuse_unsupported()
-    sessions = request.application.sessions
+    sessions = request.use_cases.sessions
     agent_id = request.path_params["agent_id"]
     return reply(
         SessionCreated(session_id=sessions.create(request.caller, agent_id, body.session_name, request.attempt))

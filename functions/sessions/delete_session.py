@@ -5,7 +5,7 @@ from turnstone.http.routes import NoContent, Reply, Request, Route, done
 
 
 def delete_session(request: Request) -> Reply:
-    request.application.deleting.delete_session(request.caller, request.session_ref)
+    request.use_cases.deleting.delete_session(request.caller, request.session_ref)
     return done()
 
 

@@ -10,7 +10,7 @@ def get_session(request: Request) -> PiecesReply:
     turn_ids = parse(request, WantedTurns).turn_ids if request.body else None
     if "turn_ids" in request.query:
         turn_ids = turn_ids_in_query(request.query["turn_ids"])
-    session, turns = request.application.sessions.read(request.caller, request.session_ref, turn_ids)
+    session, turns = request.use_cases.sessions.read(request.caller, request.session_ref, turn_ids)
     return PiecesReply(joined(session_head(session), iter(turns), lambda: session_tail(session, turns.lost)))
 
 

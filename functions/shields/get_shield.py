@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_shield(request: Request) -> Reply:
-    return reply(request.application.shields.get(request.caller, request.path_params["identifier"]))
+    return reply(request.use_cases.shields.get(request.caller, request.path_params["identifier"]))
 
 
 ROUTE = Route("GET", "/v1/shields/{identifier}", get_shield, Shield, takes_slashes=True)

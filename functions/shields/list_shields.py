@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_shields(request: Request) -> Reply:
-    return reply(ShieldList(data=request.application.shields.list(request.caller)))
+    return reply(ShieldList(data=request.use_cases.shields.list(request.caller)))
 
 
 ROUTE = Route("GET", "/v1/shields", list_shields, ShieldList, raises=(StoreUnavailable,))

@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 
 def register_shield(request: Request) -> Reply:
     body = parse(request, RegisterShield)
-    shields = request.application.shields
+    shields = request.use_cases.shields
     return reply(shields.register(request.caller, body.to_shield(), request.attempt, body.given))
 
 

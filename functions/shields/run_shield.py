@@ -10,7 +10,7 @@ def run_shield(request: Request) -> Reply:
     body = parse(request, RunShield)
     body.refuse_unsupported()
     keys = request.attempt.provider_data
-    violation = request.application.shields.run(request.caller, body.shield_id, body.messages, keys)
+    violation = request.use_cases.shields.run(request.caller, body.shield_id, body.messages, keys)
     return reply(ShieldRun(violation=violation))
 
 

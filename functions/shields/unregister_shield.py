@@ -5,7 +5,7 @@ from turnstone.http.routes import Null, Reply, Request, Route, null
 
 
 def unregister_shield(request: Request) -> Reply:
-    request.application.shields.unregister(request.caller, request.path_params["identifier"])
+    request.use_cases.shields.unregister(request.caller, request.path_params["identifier"])
     return null()
 
 

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply, restored
 
 
 def get_step(request: Request) -> Reply:
-    read = request.application.reader.read(request.caller, request.turn_ref)
+    read = request.use_cases.reader.read(request.caller, request.turn_ref)
     return restored(reply(StepReply(step=read.step(request.path_params["step_id"]))), read.restore)
 
 

@@ -8,7 +8,7 @@ from turnstone.http.routes import FileReply, Request, Route, wire_json
 
 def delete_chat_completion(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
-    request.application.stored_completions.delete(request.caller, completion_id)
+    request.use_cases.stored_completions.delete(request.caller, completion_id)
     return FileReply(wire_json(ChatCompletionDeleted(id=completion_id)))
 
 

@@ -8,7 +8,7 @@ from turnstone.http.routes import FileReply, Request, Route, json_reply
 
 def get_chat_completion(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
-    return json_reply(request.application.stored_completions.wire(request.caller, completion_id))
+    return json_reply(request.use_cases.stored_completions.wire(request.caller, completion_id))
 
 
 PATH = "/v1/openai/v1/chat/completions/{completion_id}"

@@ -13,7 +13,7 @@ from turnstone.http.routes import FileReply, Request, Route, restored, wire_json
 
 def list_chat_completion_messages(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
-    stored = request.application.stored_completions
+    stored = request.use_cases.stored_completions
     wire, restore = stored.without_long_texts(request.caller, completion_id)
     return restored(FileReply(wire_json(messages_in(wire, request.query))), restore)
 

@@ -16,7 +16,7 @@ from turnstone.http.routes import PiecesReply, Request, Route, joined
 
 def list_chat_completions(request: Request) -> PiecesReply:
     query = completions_in_query(request.query)
-    listing, completions = request.application.stored_completions.list(request.caller, query)
+    listing, completions = request.use_cases.stored_completions.list(request.caller, query)
     ids = ListedIds()
     return PiecesReply(
         joined(LIST_HEAD, ids.noted(completions), lambda: list_tail(ids, listing.cursor, query, listing.has_more))

@@ -14,7 +14,7 @@ from turnstone.http.routes import FileReply, Request, Route, json_reply, parse
 def update_chat_completion(request: Request) -> FileReply:
     completion_id = completion_id_in(request.path_params["completion_id"])
     metadata = parse(request, UpdateChatCompletion).metadata or {}
-    stored = request.application.stored_completions
+    stored = request.use_cases.stored_completions
     return json_reply(stored.update(request.caller, completion_id, metadata, with_metadata))
 
 

@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_tool(request: Request) -> Reply:
-    return reply(tool_reply(*request.application.toolgroups.tool(request.caller, request.path_params["tool_name"])))
+    return reply(tool_reply(*request.use_cases.toolgroups.tool(request.caller, request.path_params["tool_name"])))
 
 
 RAISES = (CredentialsMissing, CredentialsRefused, ToolgroupUnavailable)

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_toolgroup(request: Request) -> Reply:
-    return reply(request.application.toolgroups.get(request.caller, request.path_params["toolgroup_id"]))
+    return reply(request.use_cases.toolgroups.get(request.caller, request.path_params["toolgroup_id"]))
 
 
 ROUTE = Route("GET", "/v1/toolgroups/{toolgroup_id}", get_toolgroup, Toolgroup)

@@ -10,7 +10,7 @@ from turnstone.http.routes import Reply, Request, Route, parse, reply
 def invoke_tool(request: Request) -> Reply:
     body = parse(request, InvokeTool)
     called = body.tool_name, body.arguments, request.attempt, request.stop
-    group, result, has_failed = request.application.toolgroups.invoke(request.caller, *called)
+    group, result, has_failed = request.use_cases.toolgroups.invoke(request.caller, *called)
     return reply(tool_run_reply(group, result, has_failed=has_failed))
 
 

@@ -10,7 +10,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_runtime_tools(request: Request) -> Reply:
-    toolgroups, caller, keys = request.application.toolgroups, request.caller, request.provider_data
+    toolgroups, caller, keys = request.use_cases.toolgroups, request.caller, request.provider_data
     uri = mcp_endpoint_in(request.query)
     there = toolgroups.tools_at(caller, keys, uri) if uri else ()
     if uri is None or GROUP in request.query:

@@ -7,7 +7,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def list_toolgroups(request: Request) -> Reply:
-    return reply(ToolgroupList(data=request.application.toolgroups.list(request.caller)))
+    return reply(ToolgroupList(data=request.use_cases.toolgroups.list(request.caller)))
 
 
 ROUTE = Route("GET", "/v1/toolgroups", list_toolgroups, ToolgroupList, raises=(StoreUnavailable,))

@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 def list_tools(request: Request) -> Reply:
     groups = request.query.get(GROUP, ())
-    there = request.application.toolgroups.tools(request.caller, request.provider_data, groups, GROUP)
+    there = request.use_cases.toolgroups.tools(request.caller, request.provider_data, groups, GROUP)
     return reply(tool_list(there))
 
 

@@ -7,7 +7,7 @@ from turnstone.http.routes import Null, Reply, Request, Route, null, parse
 
 def register_toolgroup(request: Request) -> Reply:
     body = parse(request, RegisterToolgroup)
-    toolgroups = request.application.toolgroups
+    toolgroups = request.use_cases.toolgroups
     toolgroups.register(request.caller, body.to_toolgroup(), request.attempt, may_be_off=body.is_of_a_set_up_script)
     return null()
 

@@ -6,7 +6,7 @@ from turnstone.http.routes import Null, Reply, Request, Route, null
 
 
 def unregister_toolgroup(request: Request) -> Reply:
-    request.application.toolgroups.unregister(request.caller, request.path_params["toolgroup_id"])
+    request.use_cases.toolgroups.unregister(request.caller, request.path_params["toolgroup_id"])
     return null()
 
 

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def cancel_turn(request: Request) -> Reply:
-    state = request.application.cancelling.cancel(request.caller, request.turn_ref, request.attempt)
+    state = request.use_cases.cancelling.cancel(request.caller, request.turn_ref, request.attempt)
     return reply(state.turn, x_turn_status=state.status.value)
 
 

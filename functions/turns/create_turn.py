@@ -9,9 +9,7 @@ from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, pa
 
 def create_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, CreateTurn)
-    broadcast = request.application.turns.start(
-        request.caller, request.session_ref, body.to_new_turn(), request.attempt
-    )
+    broadcast = request.use_cases.turns.start(request.caller, request.session_ref, body.to_new_turn(), request.attempt)
     return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
 
 

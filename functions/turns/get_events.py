@@ -9,7 +9,7 @@ from turnstone.http.routes import Request, Route, TurnStreamReply
 
 def get_events(request: Request) -> TurnStreamReply:
     after = last_event_received(request.query, request.headers)
-    broadcast = request.application.events.follow(request.caller, request.turn_ref, after)
+    broadcast = request.use_cases.events.follow(request.caller, request.turn_ref, after)
     return TurnStreamReply(broadcast, encode, has_ids=True)
 
 

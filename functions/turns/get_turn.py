@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply, restored
 
 
 def get_turn(request: Request) -> Reply:
-    state, restore = request.application.reader.read(request.caller, request.turn_ref)
+    state, restore = request.use_cases.reader.read(request.caller, request.turn_ref)
     spent = sum(tokens.total_tokens for tokens in state.spent.values())
     return restored(reply(state.turn, x_turn_status=state.status.value, x_turn_tokens=str(spent)), restore)
 

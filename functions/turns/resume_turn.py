@@ -9,7 +9,7 @@ from turnstone.http.routes import Request, Route, TurnReply, TurnStreamReply, pa
 
 def resume_turn(request: Request) -> TurnReply | TurnStreamReply:
     body = parse(request, ResumeTurn)
-    broadcast = request.application.turns.resume(request.caller, request.turn_ref, body.tool_responses, request.attempt)
+    broadcast = request.use_cases.turns.resume(request.caller, request.turn_ref, body.tool_responses, request.attempt)
     return TurnStreamReply(broadcast, encode) if body.stream else TurnReply(broadcast)
 
 

@@ -6,7 +6,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_context(request: Request) -> Reply:
-    return reply(request.application.contexts.read(request.caller, request.session_ref))
+    return reply(request.use_cases.contexts.read(request.caller, request.session_ref))
 
 
 ROUTE = Route("GET", "/v1/agents/{agent_id}/session/{session_id}/context", get_context, SessionContext)

@@ -8,7 +8,7 @@ from turnstone.http.routes import Reply, Request, Route, reply
 
 
 def get_usage(request: Request) -> Reply:
-    return reply(request.application.usage.report(request.caller, usage_in_query(request.query)))
+    return reply(request.use_cases.usage.report(request.caller, usage_in_query(request.query)))
 
 
 ROUTE = Route("GET", "/v1/usage", get_usage, UsageReport, query=QUERY, raises=(NotFound, StoreUnavailable))

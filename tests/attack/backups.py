@@ -84,7 +84,7 @@ def load(server: ServerProcess) -> Iterator[None]:
 def ended(what: str, exit_code: int, words: str, data_dir: Path, *command: object) -> Finding:
     """Run a command on the data directory."""
     end = subprocess.run(
-        [sys.executable, "-m", "functions.command.main", *map(str, command)],
+        [sys.executable, "-m", "turnstone", *map(str, command)],
         cwd=ROOT,
         env=server_environment({"data_dir": data_dir}),
         capture_output=True,

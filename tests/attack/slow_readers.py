@@ -21,7 +21,7 @@ from tests.support.server.servers import HOST, ServerProcess, wait_until
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS
-from turnstone.bootstrap.places.operated_place import DATABASE
+from turnstone.bootstrap.places.operator import DATABASE
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.refs import SessionRef
 from turnstone.ports.records import Put

@@ -93,7 +93,7 @@ def answered_in_time(what: str, client: PlainClient, session: str) -> Finding:
 def command_ended(server: ServerProcess) -> Finding:
     began = time.monotonic()
     environment = server_environment({"data_dir": server.data_dir, "store_wait_seconds": WAIT_S})
-    command = [sys.executable, "-m", "functions.command.main", "keys", "create", "ann"]
+    command = [sys.executable, "-m", "turnstone", "keys", "create", "ann"]
     what, bar = "a key is made behind a stopped process", f"1 line within {COMMAND_S:g} s"
     try:
         ended = subprocess.run(

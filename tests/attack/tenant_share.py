@@ -209,7 +209,7 @@ def silent_server() -> Iterator[int]:
 
 def made_key(data_dir: Path, tenant: str) -> str:
     """Return a new key of the tenant."""
-    command = [sys.executable, "-m", "functions.command.main", "keys", "create", "ann", "--tenant", tenant]
+    command = [sys.executable, "-m", "turnstone", "keys", "create", "ann", "--tenant", tenant]
     environment = server_environment({"data_dir": data_dir})
     made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=30, check=True)
     return made.stdout.strip()

@@ -15,6 +15,7 @@ from tests.benchmarks.counts import counts_of_operations
 from tests.benchmarks.crowd import crowd
 from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.first_token import first_tokens
+from tests.benchmarks.floor import turns_beside_the_floor
 from tests.benchmarks.imports import starts_of_functions
 from tests.benchmarks.load import gets_while_turns_wait, throughput
 from tests.benchmarks.machine import state_of_machine, told
@@ -28,6 +29,7 @@ ON_DISK = Path("/var/tmp")
 MEASUREMENTS: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "counts": counts_of_operations,
     "turn": first_turns,
+    "floor": turns_beside_the_floor,
     "first token": first_tokens,
     "history": turns_after_history,
     "context": turns_with_full_context,

@@ -11,7 +11,7 @@ from tests.benchmarks.capacity import (
     units_of_range,
     units_of_write,
 )
-from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record
+from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Put, Range, Record, RecordPage
 from turnstone.ports.storage import RangeStore
 
 BATCH_KEYS = 100
@@ -73,12 +73,12 @@ class CountedStore:
         self._round_trips.append((_get_item(record),))
         return record
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         page = _as_paged(self._store.range(_unheeded(query)))
         self._round_trips.append((_query(page),))
         return page
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         records, uncut = self._store.gather(gets, [_unheeded(query) for query in ranges])
         pages = [_as_paged(page) for page in uncut]
         batches = [_get_item(records[0])] if len(gets) == 1 else list(_batches(gets, records))
@@ -97,7 +97,7 @@ class CountedStore:
         return page
 
     def clear(self, pk: str, limit: int, sk: str | None = None) -> bool:
-        page = self._store.range(Range(pk, limit=limit)) if sk is None else Page(())
+        page = self._store.range(Range(pk, limit=limit)) if sk is None else RecordPage(())
         deletes = [(Delete(record.key), record) for record in page.records]
         self._round_trips.append((_query(page) if sk is None else Call("DeleteItem", write_units=1),))
         for first in range(0, len(deletes), BATCH_DELETES):
@@ -110,7 +110,7 @@ def _get_item(record: Record | None) -> Call:
     return Call("GetItem", read_units=units_of_get(record))
 
 
-def _query(page: Page) -> Call:
+def _query(page: RecordPage) -> Call:
     return Call("Query", read_units=units_of_range(page.records))
 
 
@@ -137,10 +137,10 @@ def _unheeded(query: Range) -> Range:
     return query._replace(held_bytes=None)
 
 
-def _as_paged(page: Page) -> Page:
+def _as_paged(page: RecordPage) -> RecordPage:
     size_bytes = 0
     for count, record in enumerate(page.records, start=1):
         size_bytes += size_of_record(record)
         if size_bytes >= PAGE_BYTES:
-            return Page(page.records[:count], record.key.sk)
+            return RecordPage(page.records[:count], record.key.sk)
     return page

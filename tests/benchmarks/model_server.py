@@ -48,7 +48,9 @@ def prepared(body: Mapping[str, Any]) -> Answer:
         case model if model in NAMED:
             _forget_all_but_last()
             said = said_last(body["messages"])
-            return built_in_answer({**body, "model": said}) if said.startswith("tool:") else _built_in(said)
+            if said.startswith("tool:"):
+                return built_in_answer({**body, "model": said})
+            return _built_in(said) if "stream_options" in body else _without_usage(said)
         case model:
             return _built_in(model)
 
@@ -77,6 +79,15 @@ def _prose(number: int) -> Sequence[Item]:
 def _built_in(model: str) -> Answer:
     spoken = built_in_answer({"model": model})
     return _encoded(spoken) if isinstance(spoken, Sequence) else spoken
+
+
+@cache
+def _without_usage(model: str) -> Answer:
+    """Return the answer for a client that did not request its usage, as servers of OpenAI's API give it."""
+    spoken = built_in_answer({"model": model})
+    if not isinstance(spoken, Sequence):
+        return spoken
+    return _encoded([item for item in spoken if not (isinstance(item, Mapping) and item.get("choices") == [])])
 
 
 def _encoded(items: Sequence[Item]) -> Sequence[Item]:

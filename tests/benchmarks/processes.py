@@ -103,7 +103,7 @@ def turnstone(folder: Path, model_port: int | None = None, **settings: object) -
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TURNSTONE_")}
     environment |= {f"TURNSTONE_{name.upper()}": str(value) for name, value in given.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "functions.local.server"]
+    command = [sys.executable, "-m", "turnstone", "serve"]
     with started(Program(command, environment, REPOSITORY, folder / "server.log", port)) as server:
         yield server
 
@@ -126,7 +126,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], program: Program) -> Non
     while True:
         try:
             with Connection(program.port) as connection:
-                connection.get("/v1/health").json()
+                assert connection.get("/v1/health").status == 200
             return
         except ConnectionRefusedError:
             assert process.poll() is None, program.log.read_text()

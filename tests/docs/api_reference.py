@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from turnstone.http.document.openapi import openapi_document
 from turnstone.http.routes import Route
 

@@ -98,7 +98,11 @@ CRASHES = (
     Guard(
         Race.CRASH_BEFORE_EVENT,
         "who goes on with a turn knows the steps that are stored beside it",
-        (ours("store/sessions/whole_turns.py", "return turn_state_of(record, steps)", "return turn_state_of(record)"),),
+        (
+            ours(
+                "store/sessions/turn_records.py", "return turn_state_of(record, steps)", "return turn_state_of(record)"
+            ),
+        ),
         (f"{TAKEN_OVER}[after]",),
     ),
     Guard(
@@ -121,7 +125,7 @@ CRASHES = (
         "who reads a turn whose lease is over has it attended to",
         (
             ours(
-                "services/turns/attention.py",
+                "services/turns/supervision.py",
                 "(lock.is_abandoned(now) or lock.is_overdue(now))",
                 "lock.is_overdue(now)",
             ),
@@ -174,7 +178,7 @@ CRASHES = (
     Guard(
         Race.READ_DURING_WRITE,
         "a turn that ended while its steps were read is read again",
-        (ours("store/sessions/whole_turns.py", "if again.rev == record.rev:", "if True:"),),
+        (ours("store/sessions/turn_records.py", "if again.rev == record.rev:", "if True:"),),
         (f"{LIFECYCLE}test_a_reader_never_sees_fewer_steps_than_were_told",),
     ),
     Guard(

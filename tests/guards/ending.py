@@ -103,8 +103,8 @@ CANCELLATIONS = (
         (
             ours(
                 "services/turns/cancelling.py",
-                "            except Conflict:\n                continue\n",
-                "            except Conflict:\n                raise\n",
+                'return retried(act, "the turn changes too fast, try again", TRIES_OF_TURNS)',
+                "return act()",
             ),
         ),
         (f"{CANCEL}test_a_pause_that_comes_first_is_cancelled_all_the_same[sqlite]",),
@@ -156,8 +156,8 @@ HAND_OVERS = (
         (
             ours(
                 "services/turns/running.py",
-                "            with lease.in_hand:\n                if self._is_left(",
-                "            if lease.in_hand:\n                if self._is_left(",
+                "            with lease.in_hand:\n                if self._try_hand_off(",
+                "            if lease.in_hand:\n                if self._try_hand_off(",
             ),
         ),
         (f"{HAND_OVER}test_the_lease_is_not_prolonged_by_a_renewal_that_was_under_way",),

@@ -41,8 +41,8 @@ QUEUEING = (
         (
             ours(
                 "services/threads/executor.py",
-                "            del self._of_request.place\n            place.give_back_if_unused()\n",
-                "            del self._of_request.place\n",
+                "            del self._of_request.permit\n            permit.give_back_if_unused()\n",
+                "            del self._of_request.permit\n",
             ),
         ),
         (

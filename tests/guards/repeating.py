@@ -152,7 +152,7 @@ RETRIES = (
             ours("services/turns/turns.py", "if was_refused or not (attempt.is_retry or attempt.key):", "if True:"),
             ours(
                 "services/turns/turns.py",
-                "        if earlier := self._earlier(waiting, view, attempt, is_resume=True):\n"
+                "        if earlier := self._earlier(waiting, view, attempt, now, is_resume=True):\n"
                 "            return earlier\n",
             ),
         ),

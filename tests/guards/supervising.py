@@ -34,7 +34,7 @@ NOT_STARTED = (
         "who reads a turn whose deadline is over has it attended to",
         (
             ours(
-                "services/turns/attention.py",
+                "services/turns/supervision.py",
                 "(lock.is_abandoned(now) or lock.is_overdue(now))",
                 "lock.is_abandoned(now)",
             ),
@@ -46,7 +46,7 @@ NOT_STARTED = (
         "who reads it then is answered though the machine can't be started for him either",
         (
             ours(
-                "services/turns/attention.py",
+                "services/turns/supervision.py",
                 '        log.warning("turn %s is left to whoever comes next: %s", lock.order, unavailable)\n',
                 "        raise\n",
             ),
@@ -113,8 +113,8 @@ TOKENS = (
         (
             ours(
                 "services/turns/turns.py",
-                "        except Conflict:\n            continue\n",
-                "        except Conflict:\n            raise\n",
+                'return retried(act_on_both, "the session changes too fast, try again", TRIES_OF_TURNS)',
+                "return act()",
             ),
         ),
         (f"{FOLLOWING}test_a_token_stored_between_read_and_write_is_found_by_a_second_try",),
@@ -164,7 +164,7 @@ TOKENS = (
         "a machine that can't be woken is no failure of the resume",
         (
             ours(
-                "services/turns/attention.py",
+                "services/turns/supervision.py",
                 '        log.warning("a supervisor was not woken: %s", unavailable)\n',
                 "        raise\n",
             ),

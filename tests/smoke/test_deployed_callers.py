@@ -38,7 +38,7 @@ def stack(cloud: EmulatorProcess) -> Stack:
 
 def turnstone(cloud: EmulatorProcess, stack: Stack, *arguments: str) -> str:
     """Return what the command prints, working on the stack's table."""
-    command = [sys.executable, "-m", "functions.command.main", *arguments]
+    command = [sys.executable, "-m", "turnstone", *arguments]
     environment = {**cloud.environment, "TURNSTONE_TABLE": stack.resources["Table"]}
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

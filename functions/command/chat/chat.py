@@ -1,4 +1,4 @@
-"""A chat: turns of one session, each from what is said until it has ended, with the tools run that it waits for."""
+"""A chat: turns of one session, each from its message to its end, with runs of the tools that it waits for."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -6,21 +6,21 @@ from contextlib import closing
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
-from functions.command.chat.answering import Answering
-from functions.command.chat.exhibit import plain_name
-from functions.command.chat.interrupts import INTERRUPTS
-from functions.command.chat.screen import Screen
-from functions.command.chat.session import AWAITING, ChatSession, TurnState
-from functions.command.chat.wire import Event, Json
+from .answering import Answering
+from .call_rows import plain_name
+from .interrupts import INTERRUPTS
+from .screen import Screen
+from .session import AWAITING, ChatSession, TurnState
+from .wire import Event, Json
 
 
 @dataclass
 class Chat:
-    """Turns of one session, and where they are shown.
+    """Turns of one session, and the screen that shows them.
 
     Attributes:
-        options: what the command that goes on with the session has to be told beside it.
-        last: the newest turn that was talked through here, as it stood then.
+        options: further options of the command that continues the session.
+        last: state of the newest turn of this chat, at its end.
     """
 
     session: ChatSession
@@ -31,28 +31,28 @@ class Chat:
 
     @property
     def how_to_return(self) -> str:
-        """The command that goes on with the session."""
+        """The command that continues the session."""
         named = shlex.quote(f"{self.session.agent_id}/{self.session.session_id}")
         return f"turnstone chat --session {named}{self.options}"
 
-    def say(self, text: str) -> TurnState:
-        """Return how the turn stands that this opened, once it has ended or waits for a tool that is not here.
+    def send(self, text: str) -> TurnState:
+        """Run a new turn until it ends or waits for a tool that the chat does not have; return its state.
 
         Raises ChatError, and EOFError or KeyboardInterrupt as `Answering` does.
         """
         self.screen.begin_turn()
-        return self._talk(self.session.begin(text))
+        return self._run(self.session.begin(text))
 
-    def go_on(self, turn_id: str) -> TurnState:
-        """Return how a turn stands that was open already, once it has ended or waits; it is shown from its start."""
+    def continue_turn(self, turn_id: str) -> TurnState:
+        """Follow an open turn until it ends or waits, and show it from its start; return its state."""
         self.screen.begin_turn()
-        return self._talk(self.session.follow(turn_id))
+        return self._run(self.session.follow(turn_id))
 
     def cancel(self) -> None:
-        """End the turn that runs or waits."""
+        """Cancel the running or waiting turn."""
         self.screen.note("· cancelled" if self.session.cancel() else "· nothing is running")
 
-    def _talk(self, events: Iterator[Event]) -> TurnState:
+    def _run(self, events: Iterator[Event]) -> TurnState:
         while True:
             calls = self._shown(events)
             if not calls:
@@ -60,8 +60,8 @@ class Chat:
             if missing := self.answering.missing(calls):
                 names = ", ".join(map(plain_name, missing))
                 self.screen.note(
-                    f"· the turn waits for {names}, which is not here. Come back with a file that has it, "
-                    f"{self.how_to_return} --tools FILE.py, or say something else: that ends its waiting."
+                    f"· the turn waits for {names}, which this chat does not have. Continue with a file that has it, "
+                    f"{self.how_to_return} --tools FILE.py, or send another message: that cancels the turn."
                 )
                 break
             events = self.session.resume(self._answers(calls))
@@ -77,14 +77,14 @@ class Chat:
         try:
             return self.answering.answers(calls)
         except EOFError:
-            self.screen.note(f"· the turn waits for its tools. Come back with: {self.how_to_return}")
+            self.screen.note(f"· the turn waits for its tools. Continue with: {self.how_to_return}")
             raise
 
     def _shown(self, events: Iterator[Event]) -> Sequence[Json]:
-        """Show events to their end; return the calls that the turn waits for, none if it has ended."""
+        """Show all events; return the calls that the turn waits for, none if it has ended."""
         calls: Sequence[Json] = ()
         pressed = INTERRUPTS.count
-        with closing(events):  # type: ignore[type-var] # a generator: what is left unread hangs up
+        with closing(events):  # type: ignore[type-var] # a generator: closing it closes the connection
             for event in events:
                 INTERRUPTS.raise_since(pressed)
                 self.screen.event(event)

@@ -1,4 +1,4 @@
-"""`turnstone chat`: what may be said on the command line."""
+"""`turnstone chat`: its arguments."""
 
 import argparse
 import json
@@ -6,41 +6,44 @@ import sys
 from pathlib import Path
 from typing import Any
 
-EPILOG = """With MESSAGE, or with standard input that is no terminal, it is one turn; with both, the text of standard
-input is sent before the message, and `< /dev/null` sends the message alone. The answer goes to standard output,
-everything else to standard error, and the exit status is 1 if the turn did not complete. TURNSTONE_URL and
-TURNSTONE_API_KEY stand in for --url and --api-key."""
+from ..options import Commands
+
+DESCRIPTION = "Talk with an agent of a running server, at a terminal or in a pipe."
+EPILOG = """MESSAGE, or standard input that is no terminal, is one turn; with both, the text of standard input precedes
+MESSAGE, and `< /dev/null` sends MESSAGE alone. The answer goes to standard output, everything else to standard error.
+Exit status: 0 if the turn completed, 1 if not. TURNSTONE_URL and TURNSTONE_API_KEY are the defaults of --url and
+--api-key."""
+REPEATABLE: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
 
 
-def add_chat(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
+def add_chat(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser("chat", help="talk with an agent of a server", description=DESCRIPTION, epilog=EPILOG)
     add = parser.add_argument
-    parser.epilog = EPILOG
-    add("message", nargs="?", metavar="MESSAGE", help="what to say; without it you are asked")
-    add("--agent", metavar="ID", help="agent to use (default: one of the chat's own, made if there is none)")
-    add("--session", metavar="[AGENT/]ID", help="go on with this session")
-    add("--model", help="of the agent that is made; may be left out where the server has one only")
-    add("--instructions", help="of the agent that is made, or for these turns")
-    told = "may be given several times"
-    add("--toolgroup", dest="toolgroups", action="append", default=[], metavar="NAME", help=f"server's tools; {told}")
-    add("--shield", dest="shields", action="append", default=[], metavar="NAME", help=f"judges both sides; {told}")
-    add("--tools", type=Path, metavar="FILE.py", help="functions that the model may call, and that run here")
-    add("--yes", action="store_true", help="run them without asking")
-    add("--json", action="store_true", help="print the server's events, a line each, and a last line about the turn")
+    add("message", nargs="?", metavar="MESSAGE", help="text to send (default: a prompt)")
+    add("--agent", metavar="ID", help="agent to use (default: one of the chat's own, created if necessary)")
+    add("--session", metavar="[AGENT/]ID", help="session to continue (default: a new one)")
+    add("--model", help="model of the created agent (default: the only model of the server)")
+    add("--instructions", help="instructions of the created agent, or of these turns")
+    add("--toolgroup", dest="toolgroups", **REPEATABLE, help="toolgroup of the server; repeatable")
+    add("--shield", dest="shields", **REPEATABLE, help="shield for input and output; repeatable")
+    add("--tools", type=Path, metavar="FILE.py", help="Python file whose functions the model may call; they run here")
+    add("--yes", action="store_true", help="run tools without a question")
+    add("--json", action="store_true", help="print JSON: an event of the server on each line, then the turn")
     add("--provider-data", type=_provider_data, metavar="JSON|@FILE", help="keys of your own for models and tools")
-    add("--url", help="where the server is, http://127.0.0.1:8321 unless told")
-    add("--api-key", metavar="KEY", help="which the server wants of its callers")
+    add("--url", help="server (default: http://127.0.0.1:8321)")
+    add("--api-key", metavar="KEY", help="API key for the server")
 
-    def run(asked: argparse.Namespace) -> None:
-        from functions.command.chat.start import run_chat  # what operates a server needs nothing of this
+    def run(options: argparse.Namespace) -> None:
+        from .start import run_chat  # no other command needs its modules
 
-        sys.exit(run_chat(asked, parser.error))
+        sys.exit(run_chat(options, parser.error))
 
     parser.set_defaults(run=run)
 
 
 def _provider_data(text: str) -> dict[str, Any]:
-    """Return the object that the text is, or the file it names. What is wrong is said without a word of it."""
+    """Return the JSON object in the text, or in the file that it names. Errors contain nothing of it: it holds keys."""
     try:
         found = json.loads(Path(text[1:]).read_text() if text.startswith("@") else text)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""What a function's docstring says of it and of its parameters, in Sphinx's style or in Google's."""
+"""Descriptions of a function and of its parameters in its docstring, in Sphinx's style or in Google's."""
 
 import re
 from inspect import cleandoc
@@ -10,7 +10,7 @@ OF_ARGUMENTS = ("Args", "Arguments", "Parameters")
 
 
 def described(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return the description, and the parameters' by their names; what else there is, is left out."""
+    """Return the description, and those of the parameters by name; other sections are left out."""
     about: list[str] = []
     parameters: dict[str, list[str]] = {}
     into: list[str] = about
@@ -30,5 +30,5 @@ def described(docstring: str) -> tuple[str, dict[str, str]]:
             into.append(found["text"])
         else:
             into.append(line)
-    told = {name: " ".join(" ".join(lines).split()) for name, lines in parameters.items()}
-    return "\n".join(about).strip(), told
+    texts = {name: " ".join(" ".join(lines).split()) for name, lines in parameters.items()}
+    return "\n".join(about).strip(), texts

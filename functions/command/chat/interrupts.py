@@ -1,20 +1,20 @@
-"""Ctrl-C, also where Python loses it: an interrupt that is raised within a finalizer or a callback is dropped there."""
+"""Ctrl-C, even if Python drops it: an interrupt raised within a finalizer or a callback is lost there."""
 
 import signal
 
 
 class Interrupts:
-    """Counts how often Ctrl-C was pressed, so that whoever works on notices one that was dropped."""
+    """Counts presses of Ctrl-C, so that later code can notice one that was dropped."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def listen(self) -> None:
-        """Have each press counted, and raised as ever, from now on. For the main thread."""
+    def install(self) -> None:
+        """Count each press from now on, and raise KeyboardInterrupt as usual. For the main thread."""
         signal.signal(signal.SIGINT, self._note)
 
     def raise_since(self, count: int) -> None:
-        """Raise KeyboardInterrupt if it was pressed since there were so many presses."""
+        """Raise KeyboardInterrupt if there were presses since that count."""
         if self.count > count:
             raise KeyboardInterrupt
 

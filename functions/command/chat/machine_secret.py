@@ -1,4 +1,4 @@
-"""A secret of this user on this machine, from which a name can be made that nobody else can foresee."""
+"""A secret of this user on this machine, for names that other users can't predict."""
 
 import os
 from contextlib import suppress
@@ -10,9 +10,9 @@ SECRET_BYTES = 16
 
 
 def machine_secret() -> str:
-    """Return the secret, made the first time; one for this call alone where none can be kept."""
+    """Return the secret, created at the first call; a new one for each call if it can't be stored."""
     secret = token_hex(SECRET_BYTES)
-    with suppress(OSError, RuntimeError, UnicodeDecodeError):  # no home, no right to write there, or no text of ours
+    with suppress(OSError, RuntimeError, UnicodeDecodeError):  # no home, no permission, or another content
         folder = Path.home() / ".local" / "state" / "turnstone"
         kept = folder / "chat-secret"
         if not kept.exists():

@@ -1,4 +1,4 @@
-"""The agent that a chat makes for itself: later chats of the same caller that want the same one use it again."""
+"""The agent that a chat creates for itself; later chats of the same caller and configuration use it again."""
 
 import json
 from base64 import urlsafe_b64decode
@@ -10,14 +10,15 @@ from urllib.parse import urlencode
 
 from pydantic import ValidationError
 
-from functions.command.chat.client import ChatError, Client, Refused
-from functions.command.chat.machine_secret import machine_secret
-from functions.command.chat.session import open_session
-from functions.command.chat.wire import Json
 from turnstone.domain.agents.agents import AgentConfig
 
+from .client import ChatError, Client, Refused
+from .machine_secret import machine_secret
+from .session import open_session
+from .wire import Json
+
 SHOWN_MODELS = 20
-MOST_PAGES = 50  # of a list of agents, each of which the server reads a thousand entries for
+MOST_PAGES = 50  # of a list of agents; the server reads a thousand entries for each
 USUAL = {"instructions": "You are a helpful assistant.", "enable_session_persistence": True}
 NEXT_WAY = (404, 409)  # the agent has been deleted; the key belongs to a request of another form
 
@@ -31,19 +32,19 @@ class OwnSession(NamedTuple):
 
 
 def open_own_session(client: Client, model: str | None, config: Json) -> OwnSession:
-    """Return a new session of an agent of this configuration, found by its name, or else made.
+    """Return a new session of an agent of this configuration, found by its name or created.
 
-    Chats that start at the same moment make one agent, because the name is also the key of the request. Without a
-    model it is the one that the server has. Raises ChatError.
+    Chats that start at the same moment create one agent, because the name is also the idempotency key. Without `model`
+    it is the only model of the server. Raises ChatError.
     """
     model = model or _only_model(client)
-    wanted = {**USUAL, **config, "model": model}
-    name = _name(wanted, identity_of(client.api_key))
-    wanted["name"] = name
+    expected = {**USUAL, **config, "model": model}
+    name = _name(expected, identity_of(client.api_key))
+    expected["name"] = name
     ways: tuple[Callable[[], str | None], ...] = (
-        lambda: _found(client, wanted),
-        lambda: _made(client, wanted, name),
-        lambda: _made(client, wanted, None),  # where the one that the key stands for has been deleted
+        lambda: _found(client, expected),
+        lambda: _made(client, expected, name),
+        lambda: _made(client, expected, None),  # if the agent of that key was deleted
     )
     for agent_of in ways:
         try:
@@ -52,14 +53,14 @@ def open_own_session(client: Client, model: str | None, config: Json) -> OwnSess
         except Refused as refusal:
             if refusal.status not in NEXT_WAY or agent_of is ways[-1]:
                 raise
-    raise ChatError("an agent for this chat can't be made.")
+    raise ChatError("an agent for this chat can't be created.")
 
 
 def identity_of(api_key: str | None) -> str:
-    """Return what stays the same of a caller, and that nobody else knows.
+    """Return a lasting and secret identity of a caller.
 
-    It is the key; or, of a token, each of which is used once, issuer and subject with a secret of this machine: who
-    knows those two must not be able to make the agent in which the caller's chats would then be.
+    It is the API key; of a short-lived token, issuer and subject with a secret of this machine, so that others who have
+    those two can't create the agent that the caller's chats would use.
     """
     parts = (api_key or "").split(".")
     with suppress(ValueError, RecursionError, IndexError):
@@ -70,21 +71,21 @@ def identity_of(api_key: str | None) -> str:
 
 
 def _name(config: Json, identity: str) -> str:
-    """Return a name that tells this caller's agent of this configuration from all others, and nothing of either.
+    """Return the unique name of this caller's agent of this configuration; it reveals nothing of either.
 
-    Callers of a tenant have agents of their own: whoever made an agent may delete it with everybody's sessions.
+    Callers of a tenant have agents of their own: the creator of an agent may delete it with all sessions.
     """
-    told = json.dumps([identity, config], sort_keys=True)
-    return f"chat-{sha256(told.encode()).hexdigest()[:16]}"
+    text = json.dumps([identity, config], sort_keys=True)
+    return f"chat-{sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _found(client: Client, wanted: Json) -> str | None:
-    """Return the oldest agent of this name whose configuration is the same in every field, if there is one."""
+def _found(client: Client, expected: Json) -> str | None:
+    """Return the oldest agent of this name with exactly this configuration, None if there is none."""
     try:
-        config = AgentConfig.model_validate(wanted)
-    except ValidationError:  # for the server to refuse, in its words
+        config = AgentConfig.model_validate(expected)
+    except ValidationError:  # the server refuses it, with its own message
         return None
-    for agent in _agents_named(client, wanted["name"]):
+    for agent in _agents_named(client, expected["name"]):
         with suppress(ValidationError):
             if AgentConfig.model_validate(agent["agent_config"]) == config:
                 return str(agent["agent_id"])
@@ -95,23 +96,23 @@ def _agents_named(client: Client, name: str) -> Iterator[Json]:
     query = {"name": name, "limit": "20"}
     for _ in range(MOST_PAGES):
         page = client.get(f"/agents?{urlencode(query)}")[0]
-        yield from page.get("data") or ()  # none where what answers is no server of agents
+        yield from page.get("data") or ()  # missing in the response of another kind of server
         if not page.get("has_more") or not page.get("cursor"):
             return
         query["cursor"] = page["cursor"]
 
 
-def _made(client: Client, wanted: Json, key: str | None) -> str:
-    return str(client.post("/agents", {"agent_config": wanted}, key)["agent_id"])
+def _made(client: Client, expected: Json, key: str | None) -> str:
+    return str(client.post("/agents", {"agent_config": expected}, key)["agent_id"])
 
 
 def _only_model(client: Client) -> str:
-    """Return the one model that answers. Raises ChatError if there is none, or a choice."""
+    """Return the only model of the server. Raises ChatError if there is none, or several."""
     found = client.get("/models")[0]["data"]
     names = [str(model["identifier"]) for model in found if model["model_type"] == "llm"]
     if len(names) == 1:
         return names[0]
     if not names:
-        raise ChatError("the server has no model that answers; its log may say why. Name one with --model.")
-    told = ", ".join(names[:SHOWN_MODELS]) + (", …" if len(names) > SHOWN_MODELS else "")
-    raise ChatError(f"the server has several models; name one with --model: {told}")
+        raise ChatError("the server has no model; its log may have the reason. Name one with --model.")
+    listed = ", ".join(names[:SHOWN_MODELS]) + (", …" if len(names) > SHOWN_MODELS else "")
+    raise ChatError(f"the server has several models; name one with --model: {listed}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TextIO
 
-from functions.command.chat.client import ChatError
+from .client import ChatError
 
 MOST_BYTES = 100_000_000  # the highest limit that a server can be set to
 READ_BYTES = 1024 * 1024
@@ -19,18 +19,18 @@ ALONE = "`< /dev/null` sends the message without it"
 
 
 class UnusableInput(ChatError):
-    """Standard input can't be sent; the message says why, and what to do."""
+    """Standard input can't be sent; the message has the reason and the remedy."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"standard input {reason}")
 
 
 def with_piped(message: str | None, stdin: TextIO | None, note: Callable[[str], None]) -> str:
-    """Return the message behind the text of standard input, or the one of both that is there; it may be empty.
+    """Return the text of standard input followed by the message, or the one that exists; it may be empty.
 
-    The message comes last, because servers of small models that shorten what is too long for them drop its beginning.
-    `note` receives what a person should know. Raises UnusableInput: the text has too many bytes, is none, or nothing
-    comes for two minutes.
+    The message comes last, because servers of small models cut the beginning of a text that is too long. `note`
+    receives hints for the user. Raises UnusableInput: the input is too large, is no text, or brings nothing for two
+    minutes.
     """
     if stdin is None or stdin.isatty():
         return message or ""
@@ -70,10 +70,10 @@ def _pieces(descriptor: int, note: Callable[[str], None]) -> Iterator[bytes]:
     silent_since = time.monotonic()
     while True:
         left_s = silent_since + (SILENT_S if is_noted else NOTE_AFTER_S) - time.monotonic()
-        if not _is_ready(descriptor, max(0.0, left_s)):
+        if not _wait_until_ready(descriptor, max(0.0, left_s)):
             if is_noted:
                 raise UnusableInput(f"is open, but brought nothing for {SILENT_S:g} s: {ALONE}.")
-            note(f"· waiting for standard input, which is sent, too; {ALONE}")
+            note(f"· waiting for standard input, which precedes the message; {ALONE}")
             is_noted = True
             continue
         with suppress(BlockingIOError):
@@ -84,10 +84,10 @@ def _pieces(descriptor: int, note: Callable[[str], None]) -> Iterator[bytes]:
         silent_since = time.monotonic()
 
 
-def _is_ready(descriptor: int, wait_s: float) -> bool:
+def _wait_until_ready(descriptor: int, wait_s: float) -> bool:
     try:
         return bool(select.select([descriptor], [], [], wait_s)[0])
-    except (OSError, ValueError):  # only sockets can be waited for on Windows
+    except (OSError, ValueError):  # Windows supports sockets only
         return True
 
 
@@ -101,6 +101,6 @@ def _text(body: bytes, encoding: str) -> str:
         except (UnicodeDecodeError, LookupError):
             hint = "convert it first, for example with `iconv -f latin1 -t utf-8`"
             raise UnusableInput(f"is not UTF-8 text (at byte {problem.start}): {hint}.") from None
-    if (place := text.find("\0")) >= 0:
-        raise UnusableInput(f"is not text: character {place} is a zero byte.")
+    if (index := text.find("\0")) >= 0:
+        raise UnusableInput(f"is not text: character {index} is a zero byte.")
     return text

@@ -1,4 +1,4 @@
-"""The prompt: what a person types is said to the agent, or is a command of the few there are."""
+"""The prompt of a chat: lines are messages to the agent, or commands."""
 
 import json
 import select
@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from functions.command.chat.chat import Chat
-from functions.command.chat.client import ChatError
-from functions.command.chat.interrupts import INTERRUPTS
-from functions.command.chat.wire import Json, text_of
+from .chat import Chat
+from .client import ChatError
+from .interrupts import INTERRUPTS
+from .wire import Json, text_of
 
 SHOWN_TURNS = 3
 SHOWN_CHARACTERS = 2_000
 PROMPT = "> "
-PASTE_PAUSE_S = 0.05  # between lines of a paste at most; no person types a line in so little time
-HELP = """/new     begin another session with this agent
+PASTE_PAUSE_S = 0.05  # longest pause between lines of a paste; typing is never that fast
+HELP = """/new     start another session of this agent
 /steps   show the steps of the last turn in full
-/usage   show what this session spent today
-/agent   show the agent, and how to come back
-/quit    leave; Ctrl-D does so, too
-Ctrl-C ends the turn that runs; twice, it leaves. Everything else you type is said to the agent."""
+/usage   show the tokens and the cost of this session today
+/agent   show the agent, and the command that continues this session
+/quit    leave, as Ctrl-D does
+Ctrl-C cancels the running turn; twice, it leaves. Any other input is a message to the agent."""
 
 
 def read_line(question: str, err: TextIO) -> str:
-    """Return the line that is typed. Raises EOFError if there is none, and KeyboardInterrupt."""
+    """Return the next line of input. Raises EOFError at its end, and KeyboardInterrupt."""
     print(question, end="", file=err, flush=True)
     line = sys.stdin.readline()
     if not line:
@@ -34,10 +34,10 @@ def read_line(question: str, err: TextIO) -> str:
     return line
 
 
-def ask_now(question: str, err: TextIO) -> str:
-    """Return the line that is typed after the question is there; what was typed before it is dropped.
+def read_answer(question: str, err: TextIO) -> str:
+    """Print the question and return the line typed after it; earlier input is discarded.
 
-    Raises EOFError if no whole line comes, and KeyboardInterrupt.
+    Raises EOFError without a whole line, and KeyboardInterrupt.
     """
     pressed = INTERRUPTS.count
     typed = ""
@@ -46,7 +46,7 @@ def ask_now(question: str, err: TextIO) -> str:
 
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
     print(question, end="", file=err, flush=True)
-    # not through sys.stdin, whose buffer may hold earlier lines
+    # not sys.stdin, whose buffer may hold earlier lines
     with suppress(OSError), open(sys.stdin.fileno(), errors="replace", closefd=False) as terminal:
         typed = terminal.readline()
     INTERRUPTS.raise_since(pressed)
@@ -57,17 +57,17 @@ def ask_now(question: str, err: TextIO) -> str:
 
 
 class Prompt:
-    """Reads lines and has them answered until somebody leaves."""
+    """Reads messages and commands until the user leaves."""
 
     def __init__(self, chat: Chat) -> None:
         self._chat = chat
-        self._is_leaving = False  # the last thing that was done is Ctrl-C
-        self._has_left = False  # the end of the input followed what was typed last
+        self._is_leaving = False  # Ctrl-C was the last input
+        self._has_left = False  # the input has ended
         with suppress(ImportError):
-            import readline  # noqa: F401 - edits lines and knows earlier ones, where Python has it
+            import readline  # noqa: F401 - adds editing and history, if available
 
     def run(self) -> None:
-        """Return when whoever types has left."""
+        """Return when the user leaves."""
         note = self._chat.screen.note
         while not self._has_left:
             try:
@@ -84,10 +84,10 @@ class Prompt:
                 if self._is_leaving:
                     return
                 self._is_leaving = True
-                note("  Ctrl-C once more, Ctrl-D or /quit leaves")
+                note("  a second Ctrl-C, Ctrl-D or /quit leaves")
 
-    def attend(self, turn_id: str) -> bool:
-        """Go on with a turn that is open; return whether somebody still sits here afterwards."""
+    def continue_turn(self, turn_id: str) -> bool:
+        """Continue an open turn; return False if the input ended."""
         try:
             self._in_turn(turn_id=turn_id)
         except ChatError as problem:
@@ -97,14 +97,14 @@ class Prompt:
         return True
 
     def _typed(self) -> str:
-        """Return what is typed, or pasted, as one text. Raises EOFError, KeyboardInterrupt.
+        """Return typed or pasted input as one text. Raises EOFError, KeyboardInterrupt.
 
-        Where the terminal marks pastes, readline returns one as a line with line feeds in it. Elsewhere the lines of
-        one follow each other at once. What was typed before the prompt was there is read line by line.
+        If the terminal marks pastes, readline returns one as a line that contains line feeds. Otherwise the lines of a
+        paste follow each other at once. Input typed before the prompt is read line by line.
         """
-        is_ahead = _has_more(0.0)
+        is_ahead = _wait_for_more(0.0)
         lines = [_line(PROMPT)]
-        while not is_ahead and _has_more(PASTE_PAUSE_S):
+        while not is_ahead and _wait_for_more(PASTE_PAUSE_S):
             try:
                 lines.append(_line(""))
             except EOFError:
@@ -121,17 +121,17 @@ class Prompt:
         elif name == "/help":
             self._chat.screen.note(HELP)
         elif name.startswith("/") and "/" not in name[1:]:
-            self._chat.screen.note(f"there is no command {name}; /help tells which there are")
+            self._chat.screen.note(f"there is no command {name}; /help lists the commands")
         elif line:
             self._in_turn(text=line)
 
     def _in_turn(self, *, text: str = "", turn_id: str = "") -> None:
-        """Talk a turn through; Ctrl-C ends it."""
+        """Run a turn to its end; Ctrl-C cancels it."""
         try:
             if turn_id:
-                self._chat.go_on(turn_id)
+                self._chat.continue_turn(turn_id)
             else:
-                self._chat.say(text)
+                self._chat.send(text)
         except KeyboardInterrupt:
             self._chat.screen.note("")
             self._is_leaving = True
@@ -140,11 +140,11 @@ class Prompt:
     def _new(self) -> None:
         self._chat.session.renew()
         self._chat.last = None
-        self._chat.screen.note(f"come back with: {self._chat.how_to_return}")
+        self._chat.screen.note(f"continue with: {self._chat.how_to_return}")
 
     def _steps(self) -> None:
         if self._chat.last is None:
-            self._chat.screen.note("there was no turn yet")
+            self._chat.screen.note("this chat has no turn yet")
             return
         for step in self._chat.last.turn["steps"]:
             self._chat.screen.note(json.dumps(step, indent=2, ensure_ascii=False))
@@ -153,32 +153,30 @@ class Prompt:
         report = self._chat.session.usage()
         total: Json = report["total"]
         cost = "" if total["cost_usd"] is None else f", {total['cost_usd']:.6f} US dollars"
-        told = f"{total['total_tokens']} tokens of {total['inferences']} inferences{cost}"
-        self._chat.screen.note(
-            f"this session, {report['last_day']} (UTC): {told}; a turn that runs or waits is not in it"
-        )
+        spent = f"{total['total_tokens']} tokens of {total['inferences']} inferences{cost}"
+        self._chat.screen.note(f"this session, {report['last_day']} (UTC): {spent}; without running and waiting turns")
 
     def _agent(self) -> None:
         config = self._chat.session.agent()["agent_config"]
-        told = {name: value for name, value in config.items() if value not in (None, [], {})}
-        self._chat.screen.note(json.dumps(told, indent=2, ensure_ascii=False))
-        self._chat.screen.note(f"come back with: {self._chat.how_to_return}")
+        shown = {name: value for name, value in config.items() if value not in (None, [], {})}
+        self._chat.screen.note(json.dumps(shown, indent=2, ensure_ascii=False))
+        self._chat.screen.note(f"continue with: {self._chat.how_to_return}")
 
 
 def _line(question: str) -> str:
-    # on standard output readline edits it
+    # readline edits on standard output only
     return input(question) if sys.stdout.isatty() else read_line(question, sys.stderr)
 
 
-def _has_more(wait_s: float) -> bool:
-    """Tell whether something else was typed, or is within that time; False where that can't be found out."""
+def _wait_for_more(wait_s: float) -> bool:
+    """Return whether there is more input within that time; False if that can't be determined."""
     with suppress(OSError, ValueError):
         return bool(select.select([sys.stdin], [], [], wait_s)[0])
     return False
 
 
 def _excerpt(text: str) -> str:
-    """Return the text, without its middle if it is long."""
+    """Return the text, without the middle of a long one."""
     left_out = len(text) - SHOWN_CHARACTERS
     if left_out <= 0:
         return text
@@ -187,7 +185,7 @@ def _excerpt(text: str) -> str:
 
 
 def show_turns(chat: Chat, turns: Sequence[Json]) -> None:
-    """Show the last of these turns: what was said, and what was answered."""
+    """Show the messages and the answers of the last of these turns."""
     for turn in turns[-SHOWN_TURNS:]:
         for message in turn["input_messages"]:
             chat.screen.note(f"{PROMPT}{_excerpt(text_of(message['content']))}")

@@ -1,4 +1,4 @@
-"""A session of an agent as a client uses it: opens turns, answers them, cancels them, and stays with them."""
+"""A session of an agent as a client uses it: opens, resumes, cancels and follows turns across lost connections."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -6,24 +6,24 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
-from functions.command.chat.client import ChatError, Client, ConnectionLost, NoServer, Refused
-from functions.command.chat.wire import Event, Json
+from .client import ChatError, Client, ConnectionLost, NoServer, Refused
+from .wire import Event, Json
 
-REJOIN_S = 120.0  # longer than a server takes to come back, and a lease until somebody takes its turns over
+REJOIN_S = 120.0  # longer than the restart of a server, and than a lease until another process takes its turns over
 FIRST_WAIT_S = 0.1
 LONGEST_WAIT_S = 2.0
-BUSY = 503  # such as a server that has just come back
+BUSY = 503  # such as from a server that has just started
 RUNNING = "in_progress"
 AWAITING = "awaiting_input"
 
 
 @dataclass(frozen=True)
 class TurnState:
-    """A turn as it stands.
+    """State of a turn.
 
     Attributes:
         status: in_progress, awaiting_input, completed, failed, expired or cancelled.
-        tokens: how many it has taken.
+        tokens: used so far.
     """
 
     turn: Json
@@ -32,17 +32,17 @@ class TurnState:
 
 
 @dataclass
-class Heard:
-    """What was heard of a turn.
+class Received:
+    """Progress of receiving a turn.
 
     Attributes:
-        said: what it was begun with, if it was begun here.
-        turn_id: empty until it is known.
-        number: of its last event.
-        is_counted: the stream tells no numbers, and no event twice.
+        text: message of the turn, if it was opened here.
+        turn_id: empty until the first event.
+        number: number of its last event.
+        is_counted: the stream has no event numbers, and repeats no event.
     """
 
-    said: str = ""
+    text: str = ""
     turn_id: str = ""
     number: int = 0
     is_counted: bool = True
@@ -60,9 +60,9 @@ class ChatSession:
     """One session.
 
     Attributes:
-        overrides: what each turn changes of its agent.
-        on_loss: called when the connection broke and is to be had again.
-        heard: of the turn that was begun or followed last.
+        overrides: changes of the agent's configuration for each turn.
+        on_loss: called when the connection is lost, before it is restored.
+        received: progress of the turn that was opened or followed last.
     """
 
     client: Client
@@ -70,7 +70,7 @@ class ChatSession:
     session_id: str
     overrides: Json
     on_loss: Callable[[], None]
-    heard: Heard = field(default_factory=Heard)
+    received: Received = field(default_factory=Received)
 
     @property
     def path(self) -> str:
@@ -79,14 +79,14 @@ class ChatSession:
     def renew(self) -> None:
         """Open another session of the agent. Raises ChatError."""
         self.session_id = open_session(self.client, self.agent_id)
-        self.heard = Heard()
+        self.received = Received()
 
     def agent(self) -> Json:
         """Return the agent. Raises ChatError."""
         return self.client.get(f"/agents/{quote(self.agent_id, safe='')}")[0]
 
     def usage(self) -> Json:
-        """Return what this session spent today. Raises ChatError."""
+        """Return the usage of this session today. Raises ChatError."""
         query = urlencode({"agent_id": self.agent_id, "session_id": self.session_id})
         return self.client.get(f"/usage?{query}")[0]
 
@@ -97,32 +97,32 @@ class ChatSession:
 
     def begin(self, text: str) -> Iterator[Event]:
         """Yield the events of a new turn, until it ends or waits for answers. Raises ChatError."""
-        self.heard = Heard(said=text)
+        self.received = Received(text=text)
         body = {**self.overrides, "messages": [{"role": "user", "content": text}]}
         return self._posted(f"{self.path}/turn", body)
 
     def resume(self, responses: Sequence[Json]) -> Iterator[Event]:
-        """Yield what comes of the answers to the calls that the turn waits for. Raises ChatError."""
+        """Answer the calls that the turn waits for, and yield its events. Raises ChatError."""
         return self._posted(f"{self._turn_path}/resume", {"tool_responses": list(responses)}, is_kept=True)
 
     def follow(self, turn_id: str) -> Iterator[Event]:
-        """Yield the events of a turn from its first one on. Raises ChatError."""
-        self.heard = Heard(turn_id=turn_id)
-        return self._stayed(self._followed)
+        """Yield all events of a turn. Raises ChatError."""
+        self.received = Received(turn_id=turn_id)
+        return self._rejoined(self._followed)
 
     def state(self) -> TurnState:
-        """Return how the turn that was heard last stands. Raises ChatError."""
+        """Return the state of the last turn. Raises ChatError."""
         turn, headers = self.client.get(self._turn_path)
         return TurnState(turn, headers.get("x-turn-status", ""), int(headers.get("x-turn-tokens", "0")))
 
     def cancel(self) -> bool:
-        """End the turn that was begun or followed last; return whether there was something to end. Raises ChatError."""
-        if not self.heard.turn_id:
+        """Cancel the last turn; return False if it has ended. Raises ChatError."""
+        if not self.received.turn_id:
             newest = self.turns()[-1:]
-            ours = [turn for turn in newest if turn["input_messages"][0]["content"] == self.heard.said]
+            ours = [turn for turn in newest if turn["input_messages"][0]["content"] == self.received.text]
             if not ours:
                 return False
-            self.heard.turn_id = ours[0]["turn_id"]
+            self.received.turn_id = ours[0]["turn_id"]
         if self.state().status not in (RUNNING, AWAITING):
             return False
         self.client.post(f"{self._turn_path}/cancel", {})
@@ -130,33 +130,33 @@ class ChatSession:
 
     @property
     def _turn_path(self) -> str:
-        return f"{self.path}/turn/{quote(self.heard.turn_id, safe='')}"
+        return f"{self.path}/turn/{quote(self.received.turn_id, safe='')}"
 
     def _posted(self, path: str, body: Json, *, is_kept: bool = False) -> Iterator[Event]:
-        """Yield the events that the request leads to; one that is kept waits for a server that is away already."""
-        key, before = uuid4().hex, self.heard.number
+        """Yield the events of the request; with `is_kept` it waits even if the server is gone from the start."""
+        key, before = uuid4().hex, self.received.number
 
         def opened() -> Iterator[Event]:
-            if self.heard.number == before:  # whether it arrived is not known; the key has it done once
-                self.heard.is_counted = True
+            if self.received.number == before:  # the request may have arrived; its key prevents a second run
+                self.received.is_counted = True
                 return self.client.posted(path, body, key)
             return self._followed()
 
-        return self._stayed(opened, is_kept=is_kept)
+        return self._rejoined(opened, is_kept=is_kept)
 
     def _followed(self) -> Iterator[Event]:
-        self.heard.is_counted = False
-        return self.client.followed(f"{self._turn_path}/events", self.heard.number)
+        self.received.is_counted = False
+        return self.client.followed(f"{self._turn_path}/events", self.received.number)
 
-    def _stayed(self, opened: Callable[[], Iterator[Event]], *, is_kept: bool = False) -> Iterator[Event]:
-        """Yield the events of one stream after the other, until one of them tells how the turn stands."""
+    def _rejoined(self, opened: Callable[[], Iterator[Event]], *, is_kept: bool = False) -> Iterator[Event]:
+        """Yield the events of one stream after the other, until one has the result of the turn."""
         patience = Patience()
         while True:
-            for event in self._unbroken(opened, waits=is_kept or patience.is_used):
-                if event.error is not None and self._goes_on():
-                    break  # it was the server's end, not the turn's
+            for event in self._one_stream(opened, waits=is_kept or patience.is_used):
+                if event.error is not None and self._is_running():
+                    break  # the server ended, not the turn
                 if event.error is None:
-                    self.heard.note(event)
+                    self.received.note(event)
                     patience.renew()
                 yield event
                 if event.error is not None or event.turn is not None:
@@ -165,8 +165,8 @@ class ChatSession:
                 self.on_loss()
             patience.wait(self.client.url)
 
-    def _unbroken(self, opened: Callable[[], Iterator[Event]], *, waits: bool) -> Iterator[Event]:
-        """Yield the events of one stream, which ends where it breaks off, or at once where it waits for a server."""
+    def _one_stream(self, opened: Callable[[], Iterator[Event]], *, waits: bool) -> Iterator[Event]:
+        """Yield the events of one stream until it is cut; none if `waits` and there is no server."""
         try:
             yield from opened()
         except NoServer:
@@ -178,9 +178,9 @@ class ChatSession:
         except ConnectionLost:
             return
 
-    def _goes_on(self) -> bool:
-        """Tell whether the turn runs on elsewhere, or later, though its stream ended with an error."""
-        if not self.heard.turn_id:
+    def _is_running(self) -> bool:
+        """Return whether the turn still runs, though its stream ended with an error."""
+        if not self.received.turn_id:
             return False
         try:
             return self.state().status == RUNNING
@@ -195,13 +195,13 @@ def open_session(client: Client, agent_id: str) -> str:
 
 
 class Patience:
-    """How long to wait for a server that does not answer, from the last word of it on."""
+    """Waiting times for a server that does not answer, counted from its last event."""
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        """Begin anew, after a word of it."""
+        """Reset after an event of the server."""
         self._until = 0.0
         self._wait_s = FIRST_WAIT_S
 
@@ -210,7 +210,7 @@ class Patience:
         return self._until > 0
 
     def wait(self, url: str) -> None:
-        """Return when it is time to try again. Raises ChatError when it has been long enough."""
+        """Sleep until the next try. Raises ChatError after REJOIN_S."""
         now = time.monotonic()
         self._until = self._until or now + REJOIN_S
         if now >= self._until:

@@ -1,4 +1,4 @@
-"""Starts a chat as the command line wants it, and tells the exit status that comes of it."""
+"""Start of a chat by the options of the command line, and its exit status."""
 
 import argparse
 import json
@@ -11,39 +11,40 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from functions.command.chat.answering import Answering
-from functions.command.chat.chat import Chat
-from functions.command.chat.client import ChatError, Client
-from functions.command.chat.interrupts import INTERRUPTS
-from functions.command.chat.own_agent import open_own_session
-from functions.command.chat.piped import with_piped
-from functions.command.chat.prompt import Prompt, ask_now, show_turns
-from functions.command.chat.screen import JsonScreen, Screen, TextScreen, visible
-from functions.command.chat.session import ChatSession, open_session
-from functions.command.chat.wire import Json
 from turnstone.settings.client_settings import load_client_settings
 from turnstone.settings.config import InvalidSettings, prefers_plain_text
 
+from .answering import Answering
+from .chat import Chat
+from .client import ChatError, Client
+from .interrupts import INTERRUPTS
+from .own_agent import open_own_session
+from .piped import with_piped
+from .prompt import Prompt, read_answer, show_turns
+from .screen import JsonScreen, Screen, TextScreen, visible
+from .session import ChatSession, open_session
+from .wire import Json
+
 if TYPE_CHECKING:
-    from functions.command.chat.tools import ClientTool
+    from .tools import ClientTool
 
 FAILED, INTERRUPTED = 1, 130
 Misuse = Callable[[str], NoReturn]
 
 
-def run_chat(asked: argparse.Namespace, misuse: Misuse) -> int:
-    """Return the exit status of what was asked for; `misuse` ends the process with its words."""
-    INTERRUPTS.listen()
-    _refuse_contradictions(asked, misuse)
+def run_chat(options: argparse.Namespace, misuse: Misuse) -> int:
+    """Run the chat and return its exit status; `misuse` ends the process with a message about the usage."""
+    INTERRUPTS.install()
+    _refuse_contradictions(options, misuse)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # an answer may hold what the terminal can't write
-    screen = _screen(asked)
+            stream.reconfigure(errors="backslashreplace")  # an answer may contain characters that the terminal lacks
+    screen = _screen(options)
     try:
-        message = _message(asked, misuse, screen.note)
-        with closing(Client(load_client_settings(asked.url, asked.api_key), asked.provider_data)) as client:
-            chat = _chat(asked, client, screen)
-            return _converse(chat) if message is None else _once(asked, chat, message)
+        message = _message(options, misuse, screen.note)
+        with closing(Client(load_client_settings(options.url, options.api_key), options.provider_data)) as client:
+            chat = _chat(options, client, screen)
+            return _converse(chat) if message is None else _once(options, chat, message)
     except InvalidSettings as problem:
         misuse(str(problem))
     except ChatError as problem:
@@ -52,100 +53,100 @@ def run_chat(asked: argparse.Namespace, misuse: Misuse) -> int:
     except (KeyboardInterrupt, EOFError):
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is flushed at the end goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the flush at exit
         return FAILED
 
 
-def _refuse_contradictions(asked: argparse.Namespace, misuse: Misuse) -> None:
-    if asked.session is not None and not all(asked.session.split("/")):
+def _refuse_contradictions(options: argparse.Namespace, misuse: Misuse) -> None:
+    if options.session is not None and not all(options.session.split("/")):
         misuse("--session: must be AGENT/SESSION, or a session's id beside --agent")
-    if asked.session is not None and ("/" in asked.session) == (asked.agent is not None):
+    if options.session is not None and ("/" in options.session) == (options.agent is not None):
         misuse("--session: name its agent once, as AGENT/SESSION or with --agent")
-    if (asked.agent or asked.session) and asked.model:
+    if (options.agent or options.session) and options.model:
         misuse("--model: a turn can't change its agent's model; leave --agent and --session out to make another agent")
 
 
-def _message(asked: argparse.Namespace, misuse: Misuse, note: Callable[[str], None]) -> str | None:
-    """Return the message to send, None if a person will type messages. Raises UnusableInput, KeyboardInterrupt."""
-    if asked.message is None and sys.stdin is not None and sys.stdin.isatty():
-        if asked.json:
-            misuse("--json: say what, as MESSAGE or on standard input")
+def _message(options: argparse.Namespace, misuse: Misuse, note: Callable[[str], None]) -> str | None:
+    """Return the message to send, None for a prompt. Raises UnusableInput, KeyboardInterrupt."""
+    if options.message is None and sys.stdin is not None and sys.stdin.isatty():
+        if options.json:
+            misuse("--json: needs MESSAGE or standard input")
         return None
-    message = with_piped(asked.message, sys.stdin, note)
+    message = with_piped(options.message, sys.stdin, note)
     if not message.strip():
-        misuse("there is nothing to say: MESSAGE, or standard input, is empty")
+        misuse("there is nothing to send: MESSAGE, or standard input, is empty")
     return message
 
 
-def _screen(asked: argparse.Namespace) -> Screen:
-    if asked.json:
+def _screen(options: argparse.Namespace) -> Screen:
+    if options.json:
         return JsonScreen(sys.stdout, sys.stderr)
     return TextScreen(sys.stdout, sys.stderr, is_dim=sys.stderr.isatty() and not prefers_plain_text())
 
 
-def _chat(asked: argparse.Namespace, client: Client, screen: Screen) -> Chat:
-    tools = _tools(asked.tools, screen)
-    # a call is shown on standard error; a person who does not see it there can't approve it
-    can_ask = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-    ask = (lambda question: ask_now(question, sys.stderr)) if can_ask else None
-    session = _session(asked, client, [tool.definition for tool in tools.values()], screen)
-    given = {"--url": asked.url, "--tools": asked.tools}
-    options = "".join(f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
-    return Chat(session, screen, Answering(tools, screen, ask, asked.yes), options)
+def _chat(options: argparse.Namespace, client: Client, screen: Screen) -> Chat:
+    tools = _tools(options.tools, screen)
+    # a call is shown on standard error; the user must see it there to approve it
+    can_approve = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    question = (lambda text: read_answer(text, sys.stderr)) if can_approve else None
+    session = _session(options, client, [tool.definition for tool in tools.values()], screen)
+    given = {"--url": options.url, "--tools": options.tools}
+    repeated = "".join(f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+    return Chat(session, screen, Answering(tools, screen, question, options.yes), repeated)
 
 
 def _tools(path: Path | None, screen: Screen) -> Mapping[str, "ClientTool"]:
     if path is None:
         return {}
-    from functions.command.chat.tools import load_tools  # half of what a chat takes to load
+    from .tools import load_tools  # half of the load time of a chat
 
     return load_tools(path, screen.note)
 
 
-def _session(asked: argparse.Namespace, client: Client, client_tools: list[Json], screen: Screen) -> ChatSession:
-    """Return the session that is named, or a new one, of an agent of the chat's own if no agent is named."""
-    wanted = {
-        "instructions": asked.instructions,
-        "toolgroups": asked.toolgroups,
-        "input_shields": asked.shields,
-        "output_shields": asked.shields,
+def _session(options: argparse.Namespace, client: Client, client_tools: list[Json], screen: Screen) -> ChatSession:
+    """Return the named session, or a new one; without a named agent, of the chat's own."""
+    given = {
+        "instructions": options.instructions,
+        "toolgroups": options.toolgroups,
+        "input_shields": options.shields,
+        "output_shields": options.shields,
         "client_tools": client_tools,
     }
-    config = {name: value for name, value in wanted.items() if value}
-    agent_id, session_id = asked.agent, None
-    if asked.session is not None:
-        named, _, session_id = asked.session.rpartition("/")
-        agent_id = asked.agent or named
+    config = {name: value for name, value in given.items() if value}
+    agent_id, session_id = options.agent, None
+    if options.session is not None:
+        named, _, session_id = options.session.rpartition("/")
+        agent_id = options.agent or named
     if agent_id is None:
-        agent = open_own_session(client, asked.model, config)
+        agent = open_own_session(client, options.model, config)
         screen.note(f"· agent {agent.agent_id}, of model {agent.model}")
         agent_id, session_id, config = agent.agent_id, agent.session_id, {}
     session_id = session_id or open_session(client, agent_id)
     return ChatSession(client, agent_id, session_id, config, lambda: screen.note("· the connection is lost, waiting …"))
 
 
-def _once(asked: argparse.Namespace, chat: Chat, message: str) -> int:
-    """Have one turn."""
-    if asked.session is None:
-        chat.screen.note(f"· come back with: {chat.how_to_return}")
+def _once(options: argparse.Namespace, chat: Chat, message: str) -> int:
+    """Run one turn."""
+    if options.session is None:
+        chat.screen.note(f"· continue with: {chat.how_to_return}")
     try:
-        state = chat.say(message)
+        state = chat.send(message)
     except KeyboardInterrupt:
         chat.cancel()
         return INTERRUPTED
-    if asked.json:
+    if options.json:
         ids = {"agent_id": chat.session.agent_id, "session_id": chat.session.session_id}
         print(json.dumps({"turn": state.turn, "status": state.status, "tokens": state.tokens, **ids}), flush=True)
     return 0 if state.status == "completed" else FAILED
 
 
 def _converse(chat: Chat) -> int:
-    """Let somebody talk until they leave."""
+    """Run turns until the user leaves."""
     prompt = Prompt(chat)
-    chat.screen.note(f"· /help tells the commands. Come back with: {chat.how_to_return}")
+    chat.screen.note(f"· /help lists the commands. Continue with: {chat.how_to_return}")
     turns = chat.session.turns()
     show_turns(chat, turns)
     is_open = bool(turns) and turns[-1]["completed_at"] is None
-    if not is_open or prompt.attend(turns[-1]["turn_id"]):
+    if not is_open or prompt.continue_turn(turns[-1]["turn_id"]):
         prompt.run()
     return 0

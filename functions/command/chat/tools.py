@@ -1,4 +1,4 @@
-"""Tools that run here: the functions of a Python file, as the server is told of them and as they are called."""
+"""Tools that run here: the functions of a Python file, with their definitions for the server."""
 
 import asyncio
 import inspect
@@ -16,10 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import ArgsKwargs, PydanticSerializationError, to_json
 
-from functions.command.chat.client import ChatError
-from functions.command.chat.docstrings import described
-from functions.command.chat.wire import Json
 from turnstone.http.errors import outcome_of
+
+from .client import ChatError
+from .docstrings import described
+from .wire import Json
 
 MODULE = "turnstone_chat_tools"
 INTERRUPTED = object()
@@ -30,8 +31,8 @@ class ClientTool:
     """A tool that the model may call.
 
     Attributes:
-        definition: what the server is told of it.
-        call: calls it with the model's arguments.
+        definition: its definition for the server.
+        call: runs it with the model's arguments.
     """
 
     name: str
@@ -39,9 +40,9 @@ class ClientTool:
     call: Callable[[Json], Any]
 
     def run(self, arguments: Json) -> str:
-        """Return what to answer the model; an exception is an answer, too.
+        """Return the answer for the model; an exception is one, too.
 
-        Raises KeyboardInterrupt if whoever sits at the terminal ends it.
+        Raises KeyboardInterrupt for Ctrl-C.
         """
 
         def outcome() -> object:
@@ -55,15 +56,15 @@ class ClientTool:
         found, problem = outcome_of(outcome)
         if found is INTERRUPTED:
             raise KeyboardInterrupt
-        return _told(found) if problem is None else _told_problem(problem)
+        return _text(found) if problem is None else _error_text(problem)
 
 
 @contextmanager
 def output_among_errors() -> Iterator[None]:
-    """Have what is printed meanwhile, by programs that are started too, go to standard error: it is no answer."""
+    """Redirect standard output to standard error, also that of started programs: it is not part of the answer."""
     try:
         sys.stdout.flush()
-        kept = os.dup(sys.__stdout__.fileno())  # type: ignore[union-attr] # where there is none, see below
+        kept = os.dup(sys.__stdout__.fileno())  # type: ignore[union-attr] # None is caught below
     except (AttributeError, OSError, ValueError):  # standard output is closed, or a stand-in
         with redirect_stdout(sys.stderr):
             yield
@@ -90,23 +91,23 @@ def tool_of_function(function: Callable[..., Any]) -> ClientTool:
     except (PydanticUserError, NameError) as problem:
         raise ChatError(f"{name}() can't be a tool: {str(problem).splitlines()[0]}") from problem
     description, parameters = described(function.__doc__ or "")
-    for parameter, told in schema.get("properties", {}).items():
-        told.pop("title", None)  # the name once more
+    for parameter, described_by in schema.get("properties", {}).items():
+        described_by.pop("title", None)  # repeats the name
         if parameter in parameters:
-            told["description"] = parameters[parameter]
+            described_by["description"] = parameters[parameter]
     definition = {"name": name, "description": description, "input_schema": {"properties": {}, **schema}}
     return ClientTool(name, definition, lambda arguments: adapter.validate_python(ArgsKwargs((), arguments)))
 
 
 def tool_of_decorated(made: Any) -> ClientTool:
-    """Return what the official client's decorator `client_tool` made of a function."""
+    """Return the tool that the official client's decorator `client_tool` made of a function."""
     parameters = [dict(parameter) for parameter in made.get_params_definition().values()]
     name = str(made.get_name())
     definition = {"name": name, "description": str(made.get_description()), "parameters": parameters}
     return ClientTool(name, definition, lambda arguments: made.run_impl(**arguments))
 
 
-def _told(found: object) -> str:
+def _text(found: object) -> str:
     if isinstance(found, str):
         return found
     try:
@@ -115,7 +116,7 @@ def _told(found: object) -> str:
         return str(found)
 
 
-def _told_problem(problem: Exception) -> str:
+def _error_text(problem: Exception) -> str:
     if isinstance(problem, ValidationError):
         wrong = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in problem.errors(include_url=False))
         return f"Error: {'; '.join(wrong)}"
@@ -123,7 +124,7 @@ def _told_problem(problem: Exception) -> str:
 
 
 def load_tools(path: Path, note: Callable[[str], None]) -> Mapping[str, ClientTool]:
-    """Return the tools of a file by name; `note` hears which functions are none, and why.
+    """Return the tools of a file by name; `note` receives the functions that are none, with the reason.
 
     Tools are the public functions that the file itself defines, with a docstring and type hints. Raises ChatError.
     """
@@ -152,7 +153,7 @@ def _loaded(path: Path) -> ModuleType:
     sys.modules[MODULE] = module
     sys.path.insert(0, str(path.parent.resolve()))
     with output_among_errors():
-        _, problem = outcome_of(lambda: spec.loader.exec_module(module))  # type: ignore[union-attr] # seen to above
+        _, problem = outcome_of(lambda: spec.loader.exec_module(module))  # type: ignore[union-attr] # checked above
     if problem is not None:
         raise ChatError(f"{path} can't be loaded: {type(problem).__name__}: {problem}") from problem
     return module
@@ -170,9 +171,9 @@ def _is_decorated(value: object) -> bool:
 
 
 def _why_not(function: Callable[..., Any]) -> str:
-    """Return why the function is no tool, nothing if it is one."""
+    """Return why the function is no tool, an empty text if it is one."""
     if not (function.__doc__ or "").strip():
-        return "it has no docstring, by which a model would know what it does"
+        return "it has no docstring, which describes it to a model"
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             return f"a model names its arguments, and {name} can't be named"

@@ -1,4 +1,4 @@
-"""Events of turns as the server sends them: read off a stream of bytes, with their numbers where it tells them."""
+"""Events of turns, parsed from a stream of bytes, with their numbers if the stream has them."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -15,9 +15,9 @@ class Event:
 
     Attributes:
         text: its JSON as it was sent.
-        payload: what happened; empty for an error.
-        error: what the server says of a stream that ends without an answer.
-        number: its number in the turn, None where the stream tells none.
+        payload: empty for an error.
+        error: message of the server for a stream that ends without an answer.
+        number: its number in the turn, None if the stream has none.
     """
 
     text: str
@@ -31,15 +31,15 @@ class Event:
 
     @property
     def turn(self) -> Json | None:
-        """The turn, of the event that is the last one of a run."""
+        """The turn of the last event of a run."""
         return self.payload["turn"] if self.kind in ENDINGS else None
 
 
 def events_in(pieces: Iterable[bytes]) -> Iterator[Event]:
-    """Yield the events, however the bytes are cut; one that the stream's end cuts off is dropped.
+    """Yield the events, however the bytes are split; one that the stream's end cuts is dropped.
 
-    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as the server makes use of it.
-    Raises ValueError for what is no event of a turn.
+    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as the server uses it.
+    Raises ValueError for any other event.
     """
     number: int | None = None
     for line in _lines(pieces):
@@ -52,8 +52,7 @@ def events_in(pieces: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _event(text: str, number: int | None) -> Event:
-    told = json.loads(text)
-    match told:
+    match json.loads(text):
         case {"event": {"payload": {"event_type": str()} as payload}}:
             return Event(text, payload, None, number)
         case {"error": {"message": str(message)}}:
@@ -72,7 +71,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content, with a word in the place of what is none."""
+    """Return the text of a message's content, with the type of each other part in brackets."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):

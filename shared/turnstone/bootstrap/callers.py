@@ -14,9 +14,9 @@ from turnstone.settings.config import InvalidSettings, load_settings
 if TYPE_CHECKING:
     from turnstone.ports.storage import RangeStore
     from turnstone.services.access.api_keys import ApiKeys
-    from turnstone.services.access.authentication import Authenticator, Tokens
+    from turnstone.services.access.authentication import Authenticator, TokenVerifier
 
-AT_ONCE = timedelta(0)
+NO_CACHE = timedelta(0)
 
 
 def build_authenticator(
@@ -27,14 +27,14 @@ def build_authenticator(
         return None
     from turnstone.services.access.authentication import Authenticator
 
-    tokens: Tokens = _jwt_tokens(settings) if settings.auth == "jwt" else api_keys_in(store())
+    tokens: TokenVerifier = _jwt_tokens(settings) if settings.auth == "jwt" else api_keys_in(store())
     return Authenticator(tokens, SystemClock(), cached_for)
 
 
 def build_authorizer() -> Authenticator:
     """Return what knows callers in the API's authorizer, each time anew: the gateway remembers its answers itself."""
     settings = load_settings(AuthorizerSettings)
-    authenticator = build_authenticator(settings, lambda: table_named(settings.table), AT_ONCE)
+    authenticator = build_authenticator(settings, lambda: table_named(settings.table), NO_CACHE)
     if authenticator is None:
         raise InvalidSettings("TURNSTONE_AUTH: an authorizer has nothing to do while it is off")
     return authenticator
@@ -47,7 +47,7 @@ def api_keys_in(store: RangeStore) -> ApiKeys:
     return ApiKeys(ApiKeyStore(store), SystemClock(), RandomIds(), os.urandom)
 
 
-def _jwt_tokens(settings: AuthSettings) -> Tokens:
+def _jwt_tokens(settings: AuthSettings) -> TokenVerifier:
     from turnstone.adapters.tokens.issuer_keys import IssuerKeys  # with the cryptography they need: 70 ms
     from turnstone.adapters.tokens.jwt_tokens import Expected, JwtTokens
     from turnstone.domain.access.identity import MAX_TENANT_BYTES, is_usable_tenant

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from turnstone.bootstrap.models import CALLER_KEY
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
 from turnstone.domain.registry.tool_settings import WebSearchSettings, WolframSettings
 from turnstone.settings.config import OFFLINE, InvalidFile
@@ -30,9 +30,9 @@ def build_catalogue(text: str, model_url: str | None, key_field: str, otherwise:
     if not providers:
         model_url = model_url or otherwise
     if model_url is not None and isinstance(providers, dict):
-        if MODELS in providers:
-            raise InvalidFile(f"providers.{MODELS} is what TURNSTONE_MODEL_URL names; unset that")
-        told = {**told, "providers": {**providers, MODELS: _named_by_environment(model_url)}}
+        if DEFAULT_PROVIDER in providers:
+            raise InvalidFile(f"providers.{DEFAULT_PROVIDER} is what TURNSTONE_MODEL_URL names; unset that")
+        told = {**told, "providers": {**providers, DEFAULT_PROVIDER: _named_by_environment(model_url)}}
     try:
         catalogue = Catalogue.model_validate(told)
     except ValidationError as error:

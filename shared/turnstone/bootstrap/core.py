@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from turnstone.services.threads.places import QueueLimits
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.services.turns.cancelling import Cancelling
-    from turnstone.services.turns.launch import RunnerDeps
     from turnstone.services.turns.leases import LeaseKeeper
+    from turnstone.services.turns.local_runs import LocalRuns
     from turnstone.services.turns.reading import TurnReader
     from turnstone.services.turns.recovery import Recovery
+    from turnstone.services.turns.run_request import RunnerDeps
     from turnstone.services.turns.running import TurnRunner
-    from turnstone.services.turns.stopping import RunsHere
     from turnstone.services.turns.turn_events import TurnEvents
     from turnstone.services.turns.turns import Turns
     from turnstone.services.usage.usage import Usage
@@ -163,7 +163,7 @@ class Core:
         from turnstone.services.turns.turn_events import TurnEvents
 
         ports = self._ports
-        return TurnEvents(self.turn_store, self._rules, (ports.supervisor, ports.clock), self._following)
+        return TurnEvents(self.turn_store, self._rules, ports.supervisor, ports.clock, self._following)
 
     @cached_property
     def cancelling(self) -> Cancelling:
@@ -290,10 +290,10 @@ class Core:
         return StoredCompletionStore(self._ports.store)
 
     @cached_property
-    def _runs_here(self) -> RunsHere:
-        from turnstone.services.turns.stopping import RunsHere
+    def _runs_here(self) -> LocalRuns:
+        from turnstone.services.turns.local_runs import LocalRuns
 
-        return RunsHere(self.leases, self.broadcasts)
+        return LocalRuns(self.leases, self.broadcasts)
 
     @cached_property
     def _following(self) -> Following:
@@ -337,7 +337,7 @@ class Core:
     @cached_property
     def _runner_deps(self) -> RunnerDeps:
         from turnstone.bootstrap.spending import build_limits, build_summarizer
-        from turnstone.services.turns.launch import RunnerDeps
+        from turnstone.services.turns.run_request import RunnerDeps
 
         return RunnerDeps(
             turns=self.turn_store,

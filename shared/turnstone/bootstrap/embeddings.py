@@ -11,7 +11,7 @@ from turnstone.adapters.models.routed_embeddings import RoutedEmbeddings
 from turnstone.bootstrap.models import CALLER_KEY, Means
 from turnstone.domain.errors import Unsupported
 from turnstone.domain.models.requests import EmbeddingRequest
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.settings.config import OFFLINE
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def build_only_embeddings(model_url: str, key: Callable[[], str | None], timeout
         return _build_openai(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
     maker: Callable[[], Embeddings] = OfflineEmbeddings if model_url == OFFLINE else asked
-    return RoutedEmbeddings({MODELS: cache(maker)}, MODELS).load()
+    return RoutedEmbeddings({DEFAULT_PROVIDER: cache(maker)}, DEFAULT_PROVIDER).load()
 
 
 def _maker(name: str, entry: ProviderEntry, means: Means) -> Callable[[], Embeddings]:

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
-from turnstone.adapters.models.routed import RoutedInference
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.settings.config import OFFLINE, InvalidFile, text_of_variable
 
 if TYPE_CHECKING:
     from turnstone.adapters.aws.aws_clients import AwsClients
     from turnstone.adapters.models.openai.model_access import ModelAccess
     from turnstone.adapters.models.openai.openai_wire import GrammarServer
+    from turnstone.adapters.models.routed import RoutedInference
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider, ProviderEntry
     from turnstone.ports.models import Inference
     from turnstone.settings.local_settings import LocalSettings
@@ -44,7 +44,7 @@ class Means(NamedTuple):
         from turnstone.adapters.models.openai.model_access import OF_VARIABLES, ModelAccess, SettingNames
 
         names = SettingNames(f"providers.{name}.url", f"providers.{name}.{self.key_field}")
-        if name == MODELS and self.has_variables:
+        if name == DEFAULT_PROVIDER and self.has_variables:
             names = OF_VARIABLES
         if entry.auth == "bearer":
             caller_key = entry.caller_key or f"{name.replace('-', '_')}_api_key"
@@ -56,19 +56,22 @@ class Means(NamedTuple):
 
 def build_inference(catalogue: Catalogue, means: Means) -> RoutedInference:
     """Return all providers of the catalogue as one."""
+    from turnstone.adapters.models.routed import RoutedInference  # only where models answer
+
     made = {name: partial(_build_provider, name, entry, means) for name, entry in catalogue.providers.items()}
     return RoutedInference(made, catalogue.configured_models().default)
 
 
 def build_only_inference(model_url: str, key: Callable[[], str | None], timeout_s: float) -> RoutedInference:
     """Return the model at that address as the one provider, or the offline one if that is the name given."""
+    from turnstone.adapters.models.routed import RoutedInference  # as above
 
     def asked() -> Inference:
         from turnstone.adapters.models.openai.model_access import ModelAccess
 
         return _asked(model_url, ModelAccess(key(), CALLER_KEY), timeout_s)
 
-    return RoutedInference({MODELS: _offline if model_url == OFFLINE else asked}, MODELS).load()
+    return RoutedInference({DEFAULT_PROVIDER: _offline if model_url == OFFLINE else asked}, DEFAULT_PROVIDER).load()
 
 
 def _offline() -> Inference:
@@ -127,7 +130,7 @@ def local_means(settings: LocalSettings) -> Means:
 
 
 def _key(settings: LocalSettings, name: str, provider: OpenAIProvider) -> str | None:
-    if name == MODELS and "model_url" in settings.model_fields_set:
+    if name == DEFAULT_PROVIDER and "model_url" in settings.model_fields_set:
         return settings.model_api_key
     if provider.api_key_env is None:
         return None

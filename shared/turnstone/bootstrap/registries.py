@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from turnstone.domain.models.routing import ConfiguredModels
     from turnstone.services.models.registry import Models, Providers
     from turnstone.services.models.routing import Routing
-    from turnstone.services.shields.known_shields import KnownShields
+    from turnstone.services.shields.lookup import ShieldLookup
     from turnstone.services.shields.shielding import Shieldings
     from turnstone.services.shields.shields import Shields
     from turnstone.services.threads.executor import TurnExecutor
-    from turnstone.services.tools.known_toolgroups import KnownToolgroups
+    from turnstone.services.tools.lookup import ToolgroupLookup
     from turnstone.services.tools.toolboxes import Toolboxes
     from turnstone.services.tools.toolgroups import Toolgroups
     from turnstone.settings.config import Settings
     from turnstone.store.files.attachments import AttachmentStore
-    from turnstone.store.registry.directory import Directory
+    from turnstone.store.registry.snapshot import RegistrySnapshot
 
 
 class Registries:
@@ -75,12 +75,12 @@ class Registries:
         return Toolboxes(self.known_toolgroups, self._ports.tools, answers, settings.tool_timeout_seconds)
 
     @cached_property
-    def known_toolgroups(self) -> KnownToolgroups:
-        from turnstone.services.tools.known_toolgroups import KnownToolgroups
+    def known_toolgroups(self) -> ToolgroupLookup:
+        from turnstone.services.tools.lookup import ToolgroupLookup
 
         catalogue = self._ports.catalogue
         configured = catalogue.configured_toolgroups() if catalogue is not None else {}
-        return KnownToolgroups(self.directory, self._ports.tools, configured)
+        return ToolgroupLookup(self.directory, self._ports.tools, configured)
 
     @cached_property
     def attachment_store(self) -> AttachmentStore:
@@ -106,9 +106,9 @@ class Registries:
         return Shieldings(self._known_shields, self._ports.shields, self.routing.route)
 
     @cached_property
-    def _known_shields(self) -> KnownShields:
+    def _known_shields(self) -> ShieldLookup:
         """Those of the operator's file, too. Raises InvalidSettings if one of them can't be made."""
-        from turnstone.services.shields.known_shields import KnownShields
+        from turnstone.services.shields.lookup import ShieldLookup
 
         configured = self._ports.catalogue.configured_shields() if self._ports.catalogue is not None else {}
         for name, shield in configured.items():
@@ -116,7 +116,7 @@ class Registries:
                 self._ports.shields.build(shield)
             except InvalidRequest as wrong:
                 raise InvalidFile(f"shields.{name}{_in_file(wrong)}") from wrong
-        return KnownShields(self.directory, configured)
+        return ShieldLookup(self.directory, configured)
 
     @cached_property
     def routing(self) -> Routing:
@@ -125,18 +125,18 @@ class Registries:
         return Routing(self._known, self.directory)
 
     @cached_property
-    def directory(self) -> Directory:
-        from turnstone.store.registry.directory import Directory
+    def directory(self) -> RegistrySnapshot:
+        from turnstone.store.registry.snapshot import RegistrySnapshot
 
-        return Directory(self._ports.store, self._ports.clock)
+        return RegistrySnapshot(self._ports.store, self._ports.clock)
 
     @cached_property
     def _known(self) -> ConfiguredModels:
-        from turnstone.domain.models.routing import MODELS, ConfiguredModels
+        from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 
         if self._ports.catalogue is None:
             kind = "offline" if self._settings.model_url == OFFLINE else "openai"
-            return ConfiguredModels({MODELS: kind}, MODELS)
+            return ConfiguredModels({DEFAULT_PROVIDER: kind}, DEFAULT_PROVIDER)
         return self._ports.catalogue.configured_models()
 
 

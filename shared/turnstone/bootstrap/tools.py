@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.code.code_runs import CodeRunner
     from turnstone.adapters.tools.images.images import ImageModel
     from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
-    from turnstone.adapters.tools.web.service import Keys
+    from turnstone.adapters.tools.web.json_service import Keys
     from turnstone.bootstrap.models import Means
     from turnstone.domain.registry.catalogue import BedrockProvider, Catalogue, OpenAIProvider
     from turnstone.domain.registry.registry import Toolgroup

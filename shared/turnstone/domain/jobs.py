@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 JobKind = Literal["clean_session", "clean_agent", "end_session", "clean_completion"]
 

@@ -3,7 +3,7 @@
 import re
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 ORDER_KEY = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

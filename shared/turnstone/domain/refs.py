@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class SessionRef(Frozen):

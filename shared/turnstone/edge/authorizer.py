@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from turnstone.domain.errors import Unauthenticated
-from turnstone.edge.loading import for_good, undisturbed
+from turnstone.edge.cold_start import for_good, undisturbed
 from turnstone.settings.config import chosen_log_level, is_function
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Authorizer:
             StoreUnavailable, IssuerUnavailable: that can't be found out now; the gateway answers 503, as the template
                 says, and the function's log has the reason.
         """
-        from turnstone.http.server.surroundings import context_of
+        from turnstone.http.server.hosting import context_of
 
         if self._identify is None:
             self._identify = _loaded()
@@ -77,7 +77,7 @@ def _loaded() -> Identify:
     with undisturbed():
         from turnstone.bootstrap.callers import build_authorizer
         from turnstone.edge.logs import begin_logging
-        from turnstone.http.server import surroundings  # noqa: F401 - so that the first request finds it
+        from turnstone.http.server import hosting  # noqa: F401 - so that the first request finds it
 
         identify = build_authorizer().identify
         begin_logging(chosen_log_level())

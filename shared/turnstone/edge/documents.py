@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from turnstone.edge.catalogue import declared_routes
+from turnstone.edge.declared_routes import declared_routes
 from turnstone.http.document.openapi import SCHEMES, openapi_document
 from turnstone.http.document.page import Unserved, api_page, content_security_policy
 from turnstone.http.routes import Reply

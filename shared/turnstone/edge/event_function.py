@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnstone.edge.loading import for_good, undisturbed
+from turnstone.edge.cold_start import for_good, undisturbed
 from turnstone.settings.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:

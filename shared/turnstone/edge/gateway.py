@@ -6,14 +6,14 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from turnstone.edge.loading import for_good, undisturbed
+from turnstone.edge.cold_start import for_good, undisturbed
 from turnstone.settings.config import LambdaSettings, is_function, load_settings
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from turnstone.http.routes import Route
-    from turnstone.http.server.surroundings import Surroundings
+    from turnstone.http.server.hosting import Hosting
 
 Respond = Callable[[dict[str, Any], Any], dict[str, Any]]
 MOST_ANSWER_BYTES = 6 * 1024 * 1024 - 10_000
@@ -28,7 +28,7 @@ class LambdaHandler:
     """A function that serves some routes. Where its module is the Lambda's, it is loaded before the first event."""
 
     def __init__(self, module: str, *routes: Route, loads: str | tuple[str, ...] = ()) -> None:
-        """Take the module's name, its routes, and the names of the services of `Application` they use."""
+        """Take the module's name, its routes, and the names of the services of `UseCases` that they need."""
         self._routes = routes
         self._loads = loads
         self._respond: Respond | None = None
@@ -42,12 +42,12 @@ class LambdaHandler:
             self._respond = self._loaded()
         return self._within_limit(self._respond(_with_identity(event), context), event)
 
-    def app(self, surroundings: Surroundings) -> ASGIApp:
+    def app(self, hosting: Hosting) -> ASGIApp:
         """Return the routes as an ASGI app over AWS, with everything loaded that they need."""
         with undisturbed():
             from turnstone.bootstrap.places.aws import build_lambda_core
             from turnstone.edge.logs import begin_logging
-            from turnstone.edge.prefix import WithoutPrefix
+            from turnstone.edge.stage_prefix import WithoutPrefix
             from turnstone.http.server.app import build_app
 
             settings = load_settings(LambdaSettings)
@@ -60,7 +60,7 @@ class LambdaHandler:
                 import turnstone.http.streams.turn_answers
             if "inferring" in services:
                 import turnstone.http.streams.model_answers  # noqa: F401 - `http.app` leaves these to the first answer
-            return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, surroundings))
+            return WithoutPrefix(build_app(self._routes, core, settings.max_body_bytes, hosting))
 
     def _within_limit(self, answer: dict[str, Any], event: dict[str, Any]) -> dict[str, Any]:
         """Return the answer, or one that tells why it can't be returned: Lambda itself would answer without a word."""
@@ -82,7 +82,7 @@ class LambdaHandler:
         with undisturbed():
             from mangum import Mangum
 
-            from turnstone.http.server.surroundings import BehindGateway
+            from turnstone.http.server.hosting import BehindGateway
 
             scheme = load_settings(LambdaSettings).auth_scheme
             app: Any = self.app(BehindGateway(scheme))  # Mangum's own type wants a coroutine where ASGI says awaitable

@@ -6,8 +6,8 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from turnstone.edge.cold_start import undisturbed
 from turnstone.edge.event_function import EventFunction
-from turnstone.edge.loading import undisturbed
 
 if TYPE_CHECKING:
     from turnstone.bootstrap.core import Core

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from turnstone.domain.agents.agents import AgentConfig, ToolGroup
+from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.messages.messages import CompletionMessage, Message
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
-from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolResult, ToolRun
+from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult, ToolRun
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment, Step, TurnState
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.engine.tool_plan import ToolOffer
 from turnstone.ports.models import Inference
 from turnstone.ports.system import Clock, IdGenerator
@@ -40,14 +40,6 @@ class Tools(Protocol):
     """
 
     max_characters: int
-
-    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
-        """Return the tools of the groups (`group` or `group/tool`).
-
-        Raises:
-            Unsupported: a group does not exist.
-            ToolgroupUnavailable: a group's tools cannot be listed now.
-        """
 
     def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
         """Yield the answer to each call, in this order; all of them run in parallel.

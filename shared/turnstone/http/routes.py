@@ -11,11 +11,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors.problems import problems_of
+from turnstone.domain.errors.validation_messages import problems_of
 from turnstone.domain.provider_data import ProviderData, provider_data_in
 from turnstone.domain.refs import SessionRef, TurnRef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.values.model import infinity_path
+from turnstone.domain.values.frozen import infinity_path
 from turnstone.http.envelopes import DETAIL, ErrorEnvelope
 
 if TYPE_CHECKING:  # a function loads what its own routes need
@@ -23,11 +23,11 @@ if TYPE_CHECKING:  # a function loads what its own routes need
     from turnstone.domain.models.requests import TokenLikelihood
     from turnstone.domain.turns.events import TurnEvent
     from turnstone.domain.turns.turns import Turn
+    from turnstone.domain.values.cancellation import StopSignal
     from turnstone.domain.values.content import Restore
-    from turnstone.domain.values.stopping import StopSignal
-    from turnstone.services.application import Application
-    from turnstone.services.models.answering import Answering
+    from turnstone.services.models.answer_stream import AnswerStream
     from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.services.use_cases import UseCases
 
 
 class Request(NamedTuple):
@@ -48,7 +48,7 @@ class Request(NamedTuple):
     body: bytes
     caller: Caller
     scheme: str | None
-    application: Application
+    use_cases: UseCases
     base: str
     about: dict[str, Any]
     stop: StopSignal | None = None
@@ -172,14 +172,14 @@ class AnswerEncoder(Protocol):
 class ModelReply(NamedTuple):
     """A model's answer, once it is given; broken off when the client leaves."""
 
-    answering: Answering
+    answering: AnswerStream
     encoder: AnswerEncoder
 
 
 class ModelStreamReply(NamedTuple):
     """A model's answer as it is given, as server-sent events; broken off when the client leaves."""
 
-    answering: Answering
+    answering: AnswerStream
     encoder: AnswerEncoder
 
 
@@ -218,6 +218,7 @@ class Route(NamedTuple):
         is_brief: it reads one record at most, and is done where requests come in: to wake a thread takes longer.
         breaks_off: it heeds its request's `stop`: what it does is of no use once its client has left.
         is_rare: hardly anybody calls it: it is looked up in a table once no other route takes a request.
+        dialect: precedes its name in its operation id; empty for the dialects that share the unprefixed names.
     """
 
     method: str
@@ -236,6 +237,12 @@ class Route(NamedTuple):
     chunk: type[BaseModel] | None = None
     stores: bool = True
     is_rare: bool = False
+    dialect: str = ""
+
+    @property
+    def operation_id(self) -> str:
+        """Its name in the API's document: that of its function, after the dialect's where there is one."""
+        return f"{self.dialect}_{self.endpoint.__name__}".removeprefix("_")
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ class Range(NamedTuple):
     held_bytes: int | None = None
 
 
-class Page(NamedTuple):
+class RecordPage(NamedTuple):
     """Some records in the requested order. `after` continues, None at the end; an empty page may follow."""
 
     records: tuple[Record, ...]

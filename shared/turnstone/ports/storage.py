@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record, RecordPage
 
 
 class RangeStore(Protocol):
@@ -18,10 +18,10 @@ class RangeStore(Protocol):
     def get(self, key: Key) -> Record | None:
         """Return the record, None if missing."""
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         """Return the next page of a range. A page may be shorter than `limit`; only `after` is None at the end."""
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, in parallel where the store supports that."""
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:

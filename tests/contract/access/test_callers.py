@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for, served
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from functions.unserved.methods import ROUTES as EVERY_UNSERVED
 from tests.support.server.asgi_client import Raw, Served, served
 from tests.support.server.tenant_world import PARAMETER, QUERY_2024, Tenant, is_registry

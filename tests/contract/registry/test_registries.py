@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
 from turnstone.adapters.models.offline.offline import OfflineInference
 from turnstone.domain.errors import ModelFailed

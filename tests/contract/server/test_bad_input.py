@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.support.cases import generated
 from tests.support.server.asgi_client import Served, served
 from tests.support.server.bad_requests import (

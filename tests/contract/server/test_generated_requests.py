@@ -61,8 +61,8 @@ NAMES = "names have to be printable, and providers those that this server has"
 # Operations that may refuse what follows the document, with what it can't say. Their refusals have to say so, too.
 BEYOND_SCHEMAS = {
     "create_agent": TOOLS,
-    "create_agent_2024": TOOLS,
-    "create_turn_2024": "there are no memory banks yet to keep attachments in, and only a waiting turn takes answers",
+    "llama_stack_2024_create_agent": TOOLS,
+    "llama_stack_2024_create_turn": "there are no memory banks for attachments, and only a waiting turn takes answers",
     "create_session": "there are no vector databases yet that could be named",
     "create_turn": TOOLS,
     "get_usage": "days have to be in their order and not too many, and a session needs its agent",
@@ -84,7 +84,7 @@ BEYOND_SCHEMAS = {
 }
 STREAMS = {"chat_completion": "ChatCompletionStream", "create_chat_completion": "CreateChatCompletionStream"}
 STREAMS |= {"infer_completion": "InferCompletionStream", "create_completion": "CreateCompletionStream"}
-STREAMS |= {"create_turn_2024": "CreateTurn2024Stream"}
+STREAMS |= {"llama_stack_2024_create_turn": "CreateTurn2024Stream"}
 # MCP servers at whatever address was made up, where nobody is
 ASK_OTHERS = {"get_tool", "invoke_tool", "list_runtime_tools", "list_tools"}
 MAKERS = ("create_agent", "create_session", "create_turn", "register_model", "register_toolgroup")

@@ -21,11 +21,11 @@ import httpx
 import pytest
 import uvicorn
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Answered, Raw, Served, served
 from tests.support.server.valid_bodies import FULL_AGENT, FULL_TURN
 from turnstone.adapters.models.offline.offline import OfflineInference
-from turnstone.domain.values.model import MAX_DEPTH
+from turnstone.domain.values.frozen import MAX_DEPTH
 
 LIMIT = 6_000_000
 LARGE = 10_000_000

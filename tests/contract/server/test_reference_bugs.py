@@ -324,6 +324,6 @@ def test_what_somebody_made_others_neither_list_nor_find(
 
 def key_of(server: ServerProcess, name: str, tenant: str) -> dict[str, str]:
     """Return the header of a new caller, whose key the command made."""
-    command = [sys.executable, "-m", "functions.command.main", "keys", "create", name, "--tenant", tenant]
+    command = [sys.executable, "-m", "turnstone", "keys", "create", name, "--tenant", tenant]
     ended = subprocess.run(command, cwd=ROOT, env=server.key_environment(), capture_output=True, text=True, check=True)
     return {"authorization": f"Bearer {ended.stdout.strip()}"}

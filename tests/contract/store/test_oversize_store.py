@@ -15,7 +15,7 @@ from tests.support.stores.range_store_reads import noise, read_all
 from turnstone.adapters.sqlite.files import FileBlobStore
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import Conflict, ContentLost, StoreUnavailable
-from turnstone.ports.records import Absent, Get, Key, Operation, Page, Put, Range, Record, RevIs, Update
+from turnstone.ports.records import Absent, Get, Key, Operation, Put, Range, Record, RecordPage, RevIs, Update
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.oversize import OversizeStore
 
@@ -214,7 +214,7 @@ def test_a_record_that_was_deleted_between_its_own_read_and_its_blobs_is_none(
 ) -> None:
     store.write([Put(A, LARGE), Put(B, b"left")])
     reader = OversizeStore(inner, _BeforeGet(FileBlobStore(folder), lambda _: assert_cleared(store)))
-    assert reader.range(Range("p")) == Page((Record(B, b"left", {}, 1),))
+    assert reader.range(Range("p")) == RecordPage((Record(B, b"left", {}, 1),))
     assert reader.gather([Get(A)], [])[0] == [None]
 
 

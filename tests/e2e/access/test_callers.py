@@ -24,7 +24,7 @@ TIMEOUT_S = 30.0
 
 def turnstone(data_dir: Path, *arguments: str) -> str:
     """Return what the command prints."""
-    command = [sys.executable, "-m", "functions.command.main", *arguments]
+    command = [sys.executable, "-m", "turnstone", *arguments]
     environment = server_environment({"data_dir": data_dir})
     ended = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
@@ -104,7 +104,7 @@ def test_a_server_may_listen_on_the_other_loopback(tmp_path: Path) -> None:
     port = free_port()
     environment = server_environment({"port": port, "data_dir": tmp_path, "host": "::1"})
     process = subprocess.Popen(
-        [sys.executable, "-m", "functions.local.server"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "turnstone", "serve"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
     )
     try:
         wait_until(lambda: answers(f"http://[::1]:{port}/v1/version"), TIMEOUT_S, "the server did not answer")

@@ -76,7 +76,7 @@ def tools(tmp_path: Path) -> Path:
 
 
 def session_in(shown: str) -> str:
-    """Return what the chat told to come back with."""
+    """Return what the chat told to continue with."""
     found = RETURN.search(shown)
     assert found, shown
     return found[1]
@@ -153,7 +153,7 @@ def test_who_names_no_model_is_told_which_there_are(server: ServerProcess) -> No
 def test_without_a_server_it_says_how_to_start_one() -> None:
     done = chatted(f"http://127.0.0.1:{free_port()}", "hello")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "make run" in done.stderr
+    assert "turnstone serve" in done.stderr
     assert "--url" in done.stderr
 
 
@@ -254,7 +254,7 @@ def test_ctrl_c_cancels_the_turn_and_twice_it_leaves(server: ServerProcess) -> N
         terminal.say("")
         terminal.expect("> ")
         terminal.interrupt()
-        terminal.expect("once more")
+        terminal.expect("a second Ctrl-C")
         terminal.expect("> ")
         terminal.interrupt()
         assert terminal.ended() == 0
@@ -281,12 +281,12 @@ def test_a_paused_turn_is_gone_on_with_by_its_session_whatever_is_killed(server:
         terminal.expect(QUESTION)
         server.kill()
         terminal.type(CTRL_D)
-        terminal.expect(f"the turn waits for its tools. Come back with: turnstone chat --session {session}")
+        terminal.expect(f"the turn waits for its tools. Continue with: turnstone chat --session {session}")
         assert terminal.ended() == 0
     server.start()
     with Terminal(server.url, "--session", session) as terminal:
         terminal.expect("> weather?")
-        terminal.expect("get_weather, which is not here")
+        terminal.expect("get_weather, which this chat does not have")
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 0

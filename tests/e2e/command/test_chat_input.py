@@ -111,7 +111,7 @@ def test_without_message_and_standard_input_there_is_nothing_to_send(server: Ser
     null = piped(server.url, subprocess.DEVNULL)
     for done in (closed, null):
         assert done.returncode == 2
-        assert "there is nothing to say" in done.stderr
+        assert "there is nothing to send" in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -328,7 +328,7 @@ def test_callers_share_no_agent(model: ModelServer, tmp_path: Path) -> None:
     """Who made an agent may delete it with everybody's sessions."""
 
     def key(*arguments: str) -> str:
-        command = [sys.executable, "-m", "functions.command.main", "keys", "create", *arguments]
+        command = [sys.executable, "-m", "turnstone", "keys", "create", *arguments]
         environment = {**server.key_environment(), "PYTHONPATH": os.pathsep.join([str(ROOT / "shared"), str(ROOT)])}
         made = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
         return made.stdout.strip()

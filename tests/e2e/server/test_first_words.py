@@ -44,10 +44,10 @@ def word(folder: Path, text: str, **settings: object) -> str:
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({}, "Nobody has to log in: all users and programs of this machine can use the server, and no other machine."),
-        ({"processes": 2}, "Nobody has to log in: all users and programs of this machine"),
-        ({"allow_open": True, "host": "0.0.0.0"}, "Nobody has to log in: everybody who reaches port "),
-        ({"allow_open": True}, "Nobody has to log in: everybody who reaches this machine, and web pages"),
+        ({}, "No authentication: all users and programs of this machine can use the server, and no other machine."),
+        ({"processes": 2}, "No authentication: all users and programs of this machine"),
+        ({"allow_open": True, "host": "0.0.0.0"}, "No authentication: every client that reaches port "),
+        ({"allow_open": True}, "No authentication: every client that reaches this machine, and web pages"),
     ],
 )
 def test_it_says_that_nobody_has_to_log_in_and_who_reaches_it(
@@ -63,8 +63,8 @@ def test_with_keys_it_says_who_needs_one(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, auth="api_keys")
     try:
         server.start()
-        assert "Callers need an API key: `turnstone keys create NAME` makes one." in server.log
-        assert "Nobody has to log in" not in server.log
+        assert "Callers need an API key: `turnstone keys create NAME` creates one." in server.log
+        assert "No authentication" not in server.log
     finally:
         server.kill()
 

@@ -181,7 +181,7 @@ def test_a_process_that_is_killed_is_replaced_and_its_turn_goes_on(
     assert len(model.requests) == 3
     wait_until(lambda: len(serving(server)) == 2, PATIENCE_S, "nobody took its place")
     assert doomed not in serving(server)
-    wait_until(lambda: "another takes its place" in server.log, PATIENCE_S, "nobody told of it")
+    wait_until(lambda: "and is replaced" in server.log, PATIENCE_S, "nobody told of it")
     again = newcomers.enter_context(PlainClient(server.url))
     replaced = process_of(server, in_another(server, again, newcomers))
     assert {process_of(server, again), replaced} == set(serving(server))
@@ -213,7 +213,7 @@ def test_what_cannot_be_replaced_yet_is_tried_again(served: Served) -> None:
     database.mkdir()
     (doomed,) = set(serving(server)) - {survivor}
     os.kill(doomed, signal.SIGKILL)
-    wait_until(lambda: "is tried again" in server.log, PATIENCE_S, "nobody told of it")
+    wait_until(lambda: "retrying: " in server.log, PATIENCE_S, "nobody told of it")
     assert client.get(session)["turns"] == []
     database.rmdir()
     aside.rename(database)

@@ -42,8 +42,8 @@ class CopiedServer(ServerProcess):
 
     def _command(self) -> list[str]:
         start = (
-            "import os, runpy, sys; os.chdir(sys.argv[1]); sys.path[0] = ''; "
-            "runpy.run_module('functions.local.server', run_name='__main__')"
+            "import os, runpy, sys; os.chdir(sys.argv[1]); sys.path[0] = ''; sys.argv[1:] = ['serve']; "
+            "runpy.run_module('turnstone', run_name='__main__')"
         )
         return [str(self.copy / ".venv" / "bin" / "python"), "-c", start, str(self.copy)]
 

@@ -19,8 +19,8 @@ from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolAske
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse
 from turnstone.domain.turns.turns import Attachment
 from turnstone.domain.usage.usage import TokenUsage
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import Content, Url
-from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports.models import Capability
 
 GATE_TIMEOUT_S = 10.0

@@ -8,7 +8,7 @@ from typing import Any
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolOptions
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 ASKER = ToolAsker("acme")
 

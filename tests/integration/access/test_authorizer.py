@@ -18,7 +18,7 @@ from tests.fakes.web.issuer import AUDIENCE, ISSUER, Issuer
 from tests.support.aws.aws_events import Context, load_event
 from tests.support.aws.state_machine import TABLE, Bench
 from turnstone.adapters.aws.aws_clients import AwsClients
-from turnstone.bootstrap.places.operated import operated_keys
+from turnstone.bootstrap.places.operator import operated_keys
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import IssuerUnavailable, StoreUnavailable
 from turnstone.edge.authorizer import Authorizer

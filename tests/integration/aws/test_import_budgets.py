@@ -95,6 +95,7 @@ NOT_NEEDED = {
         "engine.turn",
         "engine.steps",
         "domain.messages.messages",
+        "adapters.models",
     ),
     "sessions.create_session": (
         "engine",
@@ -112,6 +113,8 @@ NOT_NEEDED = {
     "models.family": ("engine", "services.turns.running", "store.sessions.turns", "adapters.tools"),
     "inference.family": (
         "engine.turn",
+        "http.streams.sse",
+        "services.streams",
         "services.turns.running",
         "services.turns.turns",
         "store.sessions.turns",
@@ -132,7 +135,12 @@ NOT_NEEDED = {
         "adapters.tools",
         "adapters.models.offline.offline",
     ),
-    "llama_stack_2024.changes": ("engine.turn", "services.turns.running", "services.cleanup.cleaning"),
+    "llama_stack_2024.changes": (
+        "engine.turn",
+        "services.turns.running",
+        "services.cleanup.cleaning",
+        "adapters.models",
+    ),
     "llama_stack_2024.reads": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),
     "llama_stack_2024.streams": ("services.cleanup.deleting", "services.cleanup.cleaning", "services.agents.agents"),
     "usage.family": ("engine", "services.turns.running", "adapters.tools", "adapters.models.offline.offline"),

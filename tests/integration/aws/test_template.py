@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from functions.local.server import ROUTES as LOCAL_ROUTES
+from functions.local.routes import ROUTES as LOCAL_ROUTES
 from functions.unserved.methods import ROUTES as UNSERVED_ROUTES
 from tests.support.aws.cloudformation import FUNCTION, ROOT, Template, template, variables
 from tests.support.aws.dynamo_table import TABLE
@@ -48,8 +48,8 @@ STREAMING = {
     "inference.create_embedding",
     "inference.embed_contents",
     "attachments.get_attachment",
-    "llama_stack_2024.create_turn_2024",
-    "llama_stack_2024.get_session_2024",
+    "llama_stack_2024.create_turn",
+    "llama_stack_2024.get_session",
 }
 ASKING_MODELS = {"Models", "Inference"}
 RUNNING_TURNS = {"CreateTurn", "ResumeTurn", "Turns2024", "RunTurn", "Sweeper"}

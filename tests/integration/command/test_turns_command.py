@@ -201,7 +201,11 @@ def test_the_list_goes_on_past_a_turn_that_nobody_understands(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--all", "x"]])
-def test_which_turns_must_be_said_one_way(command: Make, arguments: list[str]) -> None:
+def test_which_turns_must_be_said_one_way(
+    command: Make, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
     command()
-    with pytest.raises(SystemExit, match="name the turns to cancel, or --all"):
+    with pytest.raises(SystemExit) as ended:
         cli.main(["turns", "cancel", *arguments])
+    assert ended.value.code == 2
+    assert "name the turns to cancel, or --all" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.models import Capability, Inference
-from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record, RecordPage
 from turnstone.ports.shields import Shield, ShieldKinds
 from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.ports.supervision import Jobs, Supervisor
@@ -136,10 +136,10 @@ class FaultyStore:
     def get(self, key: Key) -> Record | None:
         return self._line.call("store", "get", lambda: self._inner.get(key))
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         return self._line.call("store", "range", lambda: self._inner.range(query))
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         return self._line.call("store", "gather", lambda: self._inner.gather(gets, ranges))
 
     def write(self, operations: Sequence[Operation], nonce: str | None = None) -> None:

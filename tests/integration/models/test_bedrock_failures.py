@@ -26,7 +26,7 @@ from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.errors import InvalidRequest, ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["asking"]
 SILENCE_S = 20

@@ -315,7 +315,7 @@ def test_the_operators_models_are_asked_for_what_they_can_do(
 @BOTH
 def test_an_answer_too_many_is_refused(tmp_path: Path, path: str) -> None:
     with world(tmp_path, max_running_turns=1, place_wait_seconds=0) as (serving, _):
-        with serving.server.core.executor.place("acme"):
+        with serving.server.core.executor.permit("acme"):
             refused = serving.client.post(path, asked(path))
         assert (refused.status, refused.refusal()) == (503, str(Overloaded(1)))
         assert serving.client.post(path, asked(path)).status == 200

@@ -18,7 +18,7 @@ from turnstone.adapters.outgoing.connections import SEND_TIMEOUT_S, PatientHTTPC
 from turnstone.domain.errors import ModelBusy, ModelFailed
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import InferenceRequest
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 
 def test_a_request_may_take_longer_to_send_than_to_connect() -> None:

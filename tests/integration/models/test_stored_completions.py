@@ -26,7 +26,7 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import ContentLost, Forbidden, NotFound, StoreUnavailable
 from turnstone.domain.jobs import Job
 from turnstone.domain.models.stored_completions import CompletionsQuery, StoredCompletion
-from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Range, Record
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Range, Record, RecordPage
 from turnstone.ports.storage import RangeStore
 from turnstone.services.access.access import AccessRules
 from turnstone.services.cleanup.cleaning import LATE_PAYLOADS, CleanedStores, Cleaning
@@ -58,11 +58,11 @@ class Counting:
         self.calls.append("get")
         return self._store.get(key)
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         self.calls.append("range")
         return self._store.range(query)
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         self.calls.append("gather")
         return self._store.gather(gets, ranges)
 

@@ -41,14 +41,14 @@ from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.records import Operation
 from turnstone.ports.storage import RangeStore
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.tools.known_toolgroups import KnownToolgroups
+from turnstone.services.tools.lookup import ToolgroupLookup
 from turnstone.services.tools.tool_answers import ToolAnswers
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.services.tools.toolgroups import Toolgroups
 from turnstone.store.files.attachments import AttachmentStore
 from turnstone.store.layout.oversize import OversizeStore
-from turnstone.store.registry.directory import Directory
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import RegistrySnapshot
 
 SLOW_S = 1.0  # long beside what a busy machine takes to begin a few threads
 
@@ -210,9 +210,9 @@ def tools() -> ScriptedTools:
 def toolgroups(tmp_path: Path, tools: ScriptedTools) -> Iterator[Toolgroups]:
     sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
     clock = FakeClock()
-    directory = Directory(sqlite, clock)
+    directory = RegistrySnapshot(sqlite, clock)
     answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
-    boxes = Toolboxes(KnownToolgroups(directory, tools, {}), tools, answers, timeout_s=5)
+    boxes = Toolboxes(ToolgroupLookup(directory, tools, {}), tools, answers, timeout_s=5)
     yield Toolgroups(RegistryStore(sqlite, "toolgroup", Toolgroup, directory.forget), boxes, clock, TurnExecutor(8))
     sqlite.close()
 
@@ -323,10 +323,10 @@ class SlowTools(ScriptedTools):
 def test_several_groups_are_looked_up_at_the_same_time(tmp_path: Path) -> None:
     sqlite = SqliteRangeStore(tmp_path / "turnstone.db")
     clock, kinds = FakeClock(), SlowTools({"dice": {"roll": lambda _: "4"}})
-    directory = Directory(sqlite, clock)
+    directory = RegistrySnapshot(sqlite, clock)
     registered = {name: group(name) for name in "abcd"}
     answers = ToolAnswers(AttachmentStore(sqlite), max_characters=1_000)
-    boxes = Toolboxes(KnownToolgroups(directory, kinds, registered), kinds, answers, timeout_s=5)
+    boxes = Toolboxes(ToolgroupLookup(directory, kinds, registered), kinds, answers, timeout_s=5)
     began = time.monotonic()
     offered = boxes.of_tenant(ToolAsker("a")).offered(["dice", *registered])
     assert time.monotonic() - began < 2 * SLOW_S

@@ -30,7 +30,7 @@ from turnstone.services.sessions.sessions import SessionDeps, Sessions
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import agent_key, agent_list, session_key, session_list
-from turnstone.store.layout.listing import Entry
+from turnstone.store.layout.listing import ListEntry
 from turnstone.store.sessions.sessions import SessionStore
 
 Serve = Callable[..., Harness]
@@ -60,8 +60,8 @@ def listed(server: Harness, agent_id: str, **wanted: object) -> tuple[list[str],
     return [entry.fields["session_id"] for entry in listing], listing
 
 
-def entries(stamps: list[Ownership]) -> Iterator[Entry]:
-    return (Entry(f"{number:05}", {"number": number}, stamp) for number, stamp in enumerate(stamps))
+def entries(stamps: list[Ownership]) -> Iterator[ListEntry]:
+    return (ListEntry(f"{number:05}", {"number": number}, stamp) for number, stamp in enumerate(stamps))
 
 
 def test_sessions_are_listed_in_the_order_of_their_creation_as_soon_as_they_are_there(serve: Serve) -> None:
@@ -168,7 +168,7 @@ def test_a_list_read_by_cursors_is_the_list(stamps: list[Ownership], limit: int,
 def test_of_a_list_that_hides_nearly_everything_a_request_looks_at_a_bounded_part() -> None:
     looked_at: list[str] = []
 
-    def looked() -> Iterator[Entry]:
+    def looked() -> Iterator[ListEntry]:
         for entry in entries([NOBODY] * 5_000 + [EVERYONE]):
             looked_at.append(entry.order)
             yield entry

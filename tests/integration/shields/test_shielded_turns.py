@@ -232,7 +232,7 @@ def test_a_question_that_was_never_judged_is_not_shown_to_the_model_later(
     server.say(ref, "hello", input_shields=[])
     server.say(ref, "hello")
     assert "bomb" not in str([request.messages for request in server.inference.requests])
-    assert "bomb" not in str(server.core.usage.contexts.read(LOCAL_CALLER, ref))
+    assert "bomb" not in str(server.core.contexts.read(LOCAL_CALLER, ref))
     assert "bomb" in str(server.states(ref)[0].turn.input_messages), "the record keeps what was sent"
     server.assert_whole(ref)
 

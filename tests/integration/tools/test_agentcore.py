@@ -21,7 +21,7 @@ from turnstone.adapters.tools.code.agentcore import AgentCoreCode
 from turnstone.adapters.tools.code.agentcore_client import build_agentcore_client
 from turnstone.adapters.tools.code.code_runs import CodeRun
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["asking"]
 EMPTY = fake.listing()

@@ -23,7 +23,7 @@ from turnstone.adapters.tools.code.produced_files import produced_file
 from turnstone.domain.errors import ToolFailed, ToolgroupUnavailable
 from turnstone.domain.tools.tool_runs import ProducedFile, ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolCall
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["can_jail", "jails"]
 ASKER = ToolAsker("tenant")

@@ -21,10 +21,10 @@ from tests.fakes.web.certificates import loopback_tls
 from tests.fakes.web.web_target import WebTarget, http_answer, redirect
 from tests.support.tools.hostile_urls import HOSTILE, NAMES, Hostile, url_of
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
-from turnstone.adapters.fetching.exchange import Fetched, FetchRequest
 from turnstone.adapters.fetching.fetcher import GuardedFetcher
+from turnstone.adapters.fetching.messages import Fetched, FetchRequest
 from turnstone.domain.errors import FetchFailed, FetchRefused
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 SOON_S = 0.3
 LONG_S = 30.0

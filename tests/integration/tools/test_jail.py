@@ -42,7 +42,7 @@ from tests.support.tools.hunting_code import finds_in, hunt
 from tests.support.tools.jailed import MARK, QUICKLY_S, Jails, can_jail, jails, seconds_since
 from turnstone.adapters.tools.code.code_subprocess import ENVIRONMENT, KEPT_BYTES, JailedCode
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 __all__ = ["can_jail", "jails"]
 X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of x86-64")

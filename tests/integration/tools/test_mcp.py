@@ -25,8 +25,8 @@ from turnstone.adapters.tools.mcp.mcp_connections import McpConnections
 from turnstone.adapters.tools.mcp.mcp_limits import McpLimits
 from turnstone.domain.errors import InvalidRequest, ToolFailed, ToolgroupUnavailable
 from turnstone.domain.tools.tool_runs import ToolAsker
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import Image, ImageItem, TextItem
-from turnstone.domain.values.stopping import StopSignal
 
 PATIENCE_S = 10.0
 WAYS = ("/mcp", "/old", "/sse", "/classic")

@@ -29,7 +29,7 @@ from turnstone.adapters.tools.images.openai_images import OpenAICompatibleImages
 from turnstone.adapters.tools.images.photogen import PhotogenToolbox
 from turnstone.domain.errors import StoreUnavailable, ToolFailed
 from turnstone.domain.tools.tool_runs import ToolResult
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 NOVA = "amazon.nova-canvas-v1:0"
 STABILITY = "stability.stable-image-core-v1:1"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.fakes.tools.tool_calls import ASKER, invocation
 from tests.fakes.web.web_server import WebAnswer, WebRequest, WebServer, json_answer
 from turnstone.adapters.fetching.allowing import Allowed
-from turnstone.adapters.fetching.exchange import Fetched, FetchRequest
 from turnstone.adapters.fetching.fetcher import GuardedFetcher
+from turnstone.adapters.fetching.messages import Fetched, FetchRequest
 from turnstone.adapters.tools.remote.remote import RemoteToolbox
 from turnstone.adapters.tools.remote.remote_answers import MAX_TEXT_CHARACTERS
 from turnstone.adapters.tools.remote.url_templates import filled

@@ -267,8 +267,8 @@ def test_groups_of_the_turn_are_used_beside_those_of_the_agent_and_their_argumen
 def test_slow_tools_of_one_tenant_leave_threads_to_others(
     serve: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolboxes, "AT_ONCE", 2)
-    monkeypatch.setattr(toolboxes, "AT_ONCE_FOR_A_TENANT", 1)
+    monkeypatch.setattr(toolboxes, "MAX_PARALLEL_TOOLS", 2)
+    monkeypatch.setattr(toolboxes, "MAX_PARALLEL_TOOLS_OF_TENANT", 1)
     slow = Held("at last")
     server = serve(
         [calls(call("a", "1"), call("a", "2")), "ok"],

@@ -15,7 +15,7 @@ from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import StepProgressed, TextDelta, TurnEvent, TurnStarted
 from turnstone.http.streams.sse import heard, sse_chunks
 from turnstone.services.streams.broadcast import Broadcasts, TurnBroadcast
-from turnstone.services.streams.excerpt import Excerpt
+from turnstone.services.streams.event_cursor import EventCursor
 
 REF = TurnRef(tenant="local", agent_id="a", session_id="s", turn_id="t")
 EVENTS = 2_000
@@ -251,7 +251,7 @@ def test_the_end_of_an_older_broadcast_leaves_the_newer_one() -> None:
 
 def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_stops() -> None:
     running = TurnBroadcast(REF)
-    excerpt = Excerpt(REF, 0)
+    excerpt = EventCursor(REF, 0)
     excerpt.attach(running)
 
     async def scene() -> list[bytes]:
@@ -278,7 +278,7 @@ def test_a_stream_ends_when_its_client_leaves_and_who_passes_events_on_to_it_sto
 
 
 def test_who_is_told_in_two_threads_at_once_that_its_client_has_left_leaves_once() -> None:
-    running, excerpt = TurnBroadcast(REF), Excerpt(REF, 0)
+    running, excerpt = TurnBroadcast(REF), EventCursor(REF, 0)
     excerpt.attach(running)
     listener = excerpt.broadcast.listen(lambda: None)
     running.close(event(1))

@@ -51,7 +51,7 @@ from turnstone.domain.models.requests import InferenceRequest
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.http.errors import error_reply
-from turnstone.services.streams.broadcast import Heard, Listener, TurnBroadcast
+from turnstone.services.streams.broadcast import Listener, Received, TurnBroadcast
 from turnstone.store.layout.idempotency import KEPT
 
 Serve = Callable[..., Harness]
@@ -217,7 +217,7 @@ def test_who_joins_a_resumed_turn_is_told_the_past_before_the_present(
     thinking.wait()
     take, is_first = Listener.take, iter([True])
 
-    def taken_while_the_run_goes_on(listener: Listener) -> Heard:
+    def taken_while_the_run_goes_on(listener: Listener) -> Received:
         news = take(listener)
         if next(is_first, False):
             thinking.open()

@@ -75,7 +75,7 @@ class World:
 
     def __enter__(self) -> Self:
         while self.executor.taken < self.serving.server.core._settings.max_running_turns:
-            self._taken.enter_context(self.executor.place("somebody"))
+            self._taken.enter_context(self.executor.permit("somebody"))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -18,10 +18,10 @@ from turnstone.ports.records import (
     Key,
     KeyPage,
     Operation,
-    Page,
     Put,
     Range,
     Record,
+    RecordPage,
     Update,
 )
 from turnstone.ports.storage import RangeStore
@@ -90,10 +90,10 @@ class PartOfTable:
     def get(self, key: Key) -> Record | None:
         return self._record(self._store.get(self._inner(key)))
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         return self._page(self._store.range(self._query(query)))
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         inner_gets = [Get(self._inner(get.key)) for get in gets]
         records, pages = self._store.gather(inner_gets, [self._query(query) for query in ranges])
         return [self._record(record) for record in records], [self._page(page) for page in pages]
@@ -142,8 +142,8 @@ class PartOfTable:
         shard = attributes.get("open")
         return {**attributes, "open": f"{self._prefix}{shard}"} if shard is not None else dict(attributes)
 
-    def _page(self, page: Page) -> Page:
-        return Page(tuple(record for record in map(self._record, page.records) if record), page.after)
+    def _page(self, page: RecordPage) -> RecordPage:
+        return RecordPage(tuple(record for record in map(self._record, page.records) if record), page.after)
 
     def _record(self, record: Record | None) -> Record | None:
         if record is None:

@@ -85,7 +85,7 @@ def run_column(column: Column, folder: Path, request: pytest.FixtureRequest) -> 
 
 def new_key(server: ServerProcess) -> str:
     """Return a key that the server accepts."""
-    command = [sys.executable, "-m", "functions.command.main", "keys", "create", "ann", "--role", "admin"]
+    command = [sys.executable, "-m", "turnstone", "keys", "create", "ann", "--role", "admin"]
     made = subprocess.run(
         command,
         cwd=ROOT,

@@ -23,7 +23,7 @@ CTRL_C, CTRL_D = "\x03", "\x04"
 
 
 def chat_command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "functions.command.main", "chat", *map(str, arguments)]
+    return [sys.executable, "-m", "turnstone", "chat", *map(str, arguments)]
 
 
 def chat_environment(url: str, **more: str) -> dict[str, str]:

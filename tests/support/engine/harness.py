@@ -38,7 +38,7 @@ from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.events import StepCompleted, StepProgressed, StepStarted, TurnEvent, TurnFailed
 from turnstone.domain.turns.turns import NewTurn, Step, Turn, TurnState, TurnStatus
 from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
-from turnstone.ports.records import Absent, Delete, Get, Key, KeyPage, Operation, Page, Put, Range, Record, Update
+from turnstone.ports.records import Absent, Delete, Get, Key, KeyPage, Operation, Put, Range, Record, RecordPage, Update
 from turnstone.ports.storage import RangeStore
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
@@ -207,10 +207,10 @@ class CountingStore:
     def get(self, key: Key) -> Record | None:
         return self._called("get", lambda: self._inner.get(key), keys=(key.sk,))
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         return self._called("range", lambda: self._inner.range(query), keys=(query.start,))
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         keys = (*(get.key.sk for get in gets), *(query.start for query in ranges))
         return self._called("gather", lambda: self._gathered(gets, ranges), keys=keys)
 
@@ -224,7 +224,7 @@ class CountingStore:
         cleared: bool = self._called("clear", lambda: self._inner.clear(pk, limit, sk), keys=(pk,))
         return cleared
 
-    def _gathered(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def _gathered(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         answers: dict[Get | Range, Any] = {}
         reads_in_order: list[Get | Range] = [*gets, *ranges]
         for read in reversed(reads_in_order) if self.is_backwards else reads_in_order:

@@ -8,7 +8,7 @@ from tests.fakes.models.openai_server import ModelServer
 from turnstone.adapters.models.openai.openai_compatible import OpenAICompatibleInference
 from turnstone.domain.messages.messages import Message, UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 QUESTION = UserMessage(content="a question that nobody else shall read")
 KEY = "sk-very-secret-key"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from turnstone.domain.values.late import Late
+from turnstone.domain.values.lazy_type import Late
 
 TAGS = ("type", "role")
 

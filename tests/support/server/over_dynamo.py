@@ -48,7 +48,7 @@ def main(table: str, bucket: str) -> None:
     for name, adapter in adapters.items():
         assert hasattr(bootstrap, name), f"the server of one machine has no {name}"
         setattr(bootstrap, name, adapter)
-    local.main()
+    local.serve()
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ class ModelProcess:
 
 
 def server_command() -> list[str]:
-    return [sys.executable, "-m", "functions.local.server"]
+    return [sys.executable, "-m", "turnstone", "serve"]
 
 
 def server_environment(settings: dict[str, object]) -> dict[str, str]:

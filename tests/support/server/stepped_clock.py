@@ -1,6 +1,6 @@
 """A server whose wall clock can be set while it runs, as an operator or a time service sets a machine's.
 
-Run as a module it is `python -m functions.local.server` with a wall clock that reads its offset from a file.
+Run as a module it is `turnstone serve` with a wall clock that reads its offset from a file.
 `time.monotonic` goes on as ever.
 """
 
@@ -51,7 +51,7 @@ def main() -> None:
     from turnstone.adapters.machine import system
 
     system.datetime = SteppedDatetime  # type: ignore[misc] # the one place that reads a server's wall clock
-    local.main()
+    local.serve()
 
 
 if __name__ == "__main__":

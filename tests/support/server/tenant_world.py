@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Answered, Raw, Served, bearer, key_for
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.refs import SessionRef

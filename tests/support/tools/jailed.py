@@ -14,7 +14,7 @@ from turnstone.adapters.tools.code import code_subprocess
 from turnstone.adapters.tools.code.code_runs import CodeRun
 from turnstone.adapters.tools.code.code_subprocess import JailedCode
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 MEMORY_MB = 192
 MARK = "TURNSTONE_TEST_MARK"

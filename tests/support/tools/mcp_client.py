@@ -18,7 +18,7 @@ from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.values.content import text_of
 
 if TYPE_CHECKING:
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 ASKER = ToolAsker("acme")
 TIMEOUT_S = 20.0

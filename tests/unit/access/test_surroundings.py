@@ -17,13 +17,13 @@ from turnstone.adapters.machine.system import SystemClock
 from turnstone.domain.access.caller import LOCAL_CALLER, Caller
 from turnstone.domain.access.identity import Identity, is_usable_tenant
 from turnstone.domain.errors import Unauthenticated
-from turnstone.http.server.surroundings import (
+from turnstone.http.server.hosting import (
     CONTEXT_HEADER,
     LAMBDA_HEADER,
     BehindAdapter,
     BehindGateway,
+    Hosting,
     OneMachine,
-    Surroundings,
     caller_of,
     context_of,
 )
@@ -186,7 +186,7 @@ def test_one_machine_refuses_what_is_no_one_token_at_once(headers: list[tuple[by
 
 @pytest.mark.parametrize("context", NOBODY.values(), ids=NOBODY)
 def test_who_is_not_named_in_full_is_nobody(context: Any) -> None:
-    places: list[tuple[Surroundings, dict[str, Any]]] = [
+    places: list[tuple[Hosting, dict[str, Any]]] = [
         (BehindGateway(), gateway_scope(context)),
         (BehindAdapter(), adapter_scope((CONTEXT_HEADER, context))),
     ]

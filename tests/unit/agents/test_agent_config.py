@@ -23,7 +23,7 @@ from turnstone.domain.agents.agents import (
     toolgroup_name,
 )
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.domain.values.model import MAX_DEPTH
+from turnstone.domain.values.frozen import MAX_DEPTH
 
 LEAST = {"model": "m", "instructions": "Be brief."}
 # Every field that has a default, with it. Source: the Llama Stack Agents contract.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from turnstone.domain.jobs import Job
-from turnstone.ports.records import Get, Key, KeyPage, Page, Range, Record
+from turnstone.ports.records import Get, Key, KeyPage, Range, Record, RecordPage
 from turnstone.store.cleanup.jobs import MOMENT, JobStore, later, put_job
 
 AT = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
@@ -34,7 +34,7 @@ class SmallPages:
         page = tuple(keys[begin : begin + 2])
         return KeyPage(page, page[-1] if begin + 2 < len(keys) else None)
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         return [self.records.get(get.key) for get in gets], []
 
 

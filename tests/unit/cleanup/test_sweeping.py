@@ -17,7 +17,7 @@ from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.ports.records import Key, KeyPage
-from turnstone.services.cleanup.sweeping import AT_ONCE, BATCH, SHIFT_S, Sweeper, Swept
+from turnstone.services.cleanup.sweeping import BATCH, MAX_PARALLEL_TURNS, SHIFT_S, Sweeper, Swept
 from turnstone.services.turns.recovery import Outlook
 from turnstone.store.layout.keys import OPEN_SHARDS, open_shards, turn_key_of
 from turnstone.store.sessions.turns import TurnStore
@@ -63,7 +63,7 @@ def sweep(found: list[TurnRef], attend: Any, clock: FakeClock | None = None) -> 
 
 
 def test_as_many_turns_are_looked_at_at_once_as_may_be() -> None:
-    together = threading.Barrier(AT_ONCE)
+    together = threading.Barrier(MAX_PARALLEL_TURNS)
     lock = threading.Lock()
     at_work, most = 0, 0
 
@@ -77,8 +77,10 @@ def test_as_many_turns_are_looked_at_at_once_as_may_be() -> None:
             at_work -= 1
         return Outlook(None, None)
 
-    assert sweep(refs(AT_ONCE * 5), attend) == Swept(seen=AT_ONCE * 5, ended=AT_ONCE * 5)
-    assert most == AT_ONCE
+    assert sweep(refs(MAX_PARALLEL_TURNS * 5), attend) == Swept(
+        seen=MAX_PARALLEL_TURNS * 5, ended=MAX_PARALLEL_TURNS * 5
+    )
+    assert most == MAX_PARALLEL_TURNS
 
 
 def test_a_sweep_tells_what_became_of_each_turn() -> None:
@@ -111,7 +113,7 @@ def test_turns_for_which_there_is_no_time_are_not_looked_at() -> None:
         return Outlook(None, None)
 
     found = sweep(refs(BATCH * 2), attend, clock)
-    assert 1 <= len(looked_at) <= AT_ONCE
+    assert 1 <= len(looked_at) <= MAX_PARALLEL_TURNS
     assert found == Swept(seen=len(looked_at), ended=len(looked_at), is_whole=False)
 
 

@@ -183,10 +183,10 @@ PROBLEMS = b'{"error": {"detail": {"errors": [{"loc": ["agent_config", "model"],
         (Reply(b'{"detail": "the key is used", "code": "idempotency_key_reused"}', 409), Refused, "the key is used."),
         (Reply(b'{"detail": "no agent \'a\'"}', 404), Refused, "no agent 'a'."),
         (Reply(PROBLEMS, 400), Refused, "agent_config.model: Field required."),
-        (Reply(b"<html>", 404), NotUnderstood, "with status 404"),
-        (Reply(b"<html>", 200), NotUnderstood, "with status 200"),
-        (Reply(b"[]", 200), NotUnderstood, "with status 200"),
-        (Reply(b"", 307, {"location": "http://127.0.0.1:1/"}), NotUnderstood, "with status 307"),
+        (Reply(b"<html>", 404), NotUnderstood, "status 404"),
+        (Reply(b"<html>", 200), NotUnderstood, "status 200"),
+        (Reply(b"[]", 200), NotUnderstood, "status 200"),
+        (Reply(b"", 307, {"location": "http://127.0.0.1:1/"}), NotUnderstood, "status 307"),
         (Reply(b"Bad Gateway", 502), ConnectionLost, "was lost"),
     ],
 )
@@ -222,7 +222,7 @@ def test_a_lost_stream_is_taken_up_behind_what_was_heard(loopback: Loopback, ses
     assert [asked.path for asked in followed] == [f"{posted.path}/t/events"] * 2
     assert [asked.headers["last-event-id"] for asked in followed] == ["2", "2"]
     assert len(losses) == 2
-    assert session.heard.number == 3
+    assert session.received.number == 3
 
 
 def test_numbers_go_on_over_a_pause(loopback: Loopback, session: ChatSession) -> None:
@@ -275,7 +275,7 @@ def test_where_nobody_listens_it_says_so_at_once() -> None:
     with Loopback() as loopback:
         url = loopback.url
     client = Client(ClientSettings(url=url))
-    with pytest.raises(NoServer, match="make run"):
+    with pytest.raises(NoServer, match="turnstone serve"):
         list(ChatSession(client, "a", "s", {}, on_loss=lambda: None).begin("hello"))
     client.close()
 
@@ -301,7 +301,7 @@ def test_the_results_of_tools_wait_for_a_server_that_is_away(loopback: Loopback,
     client = Away(ClientSettings(url=loopback.url), [problem] * 3)
     losses: list[None] = []
     session = ChatSession(client, "a", "s", {}, on_loss=lambda: losses.append(None))
-    session.heard.turn_id = "t"
+    session.received.turn_id = "t"
     loopback.replies = [stream(STEP, END)]
     assert kinds(session.resume([{"call_id": "c"}])) == ["step_start", "turn_complete"]
     (resumed,) = loopback.asked

@@ -25,8 +25,8 @@ SECRET = "sk-0123456789"
         (["hello", "--session", "a/s", "--agent", "a"], "name its agent once"),
         (["hello", "--session", "a/"], "must be AGENT/SESSION"),
         (["hello", "--agent", "a", "--model", "m"], "a turn can't change its agent's model"),
-        (["  "], "nothing to say"),
-        ([], "nothing to say"),
+        (["  "], "nothing to send"),
+        ([], "nothing to send"),
         (
             ["hello", "--url", "localhost:8321"],
             "--url: must be a URL that begins with http:// or https:// and names a host",

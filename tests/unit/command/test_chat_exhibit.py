@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from functions.command.chat.exhibit import FIRST_ROW, FURTHER_ROW, exhibited, plain_json, plain_name
+from functions.command.chat.call_rows import FIRST_ROW, FURTHER_ROW, call_rows, plain_json, plain_name
 
 TEXTS = st.text(st.characters(codec=None)) | st.text("aа \n\u200b\u202e\u0301\x1b|·", max_size=200)
 VALUES = st.recursive(st.none() | st.booleans() | st.integers() | TEXTS, lambda inner: st.lists(inner, max_size=3))
 
 
 def rows_of(arguments: Any, columns: int = 80, name: str = "run") -> list[str]:
-    return exhibited({"call_id": "c", "tool_name": name, "arguments": arguments}, columns)
+    return call_rows({"call_id": "c", "tool_name": name, "arguments": arguments}, columns)
 
 
 def cells_of(row: str) -> int:

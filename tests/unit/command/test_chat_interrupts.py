@@ -16,7 +16,7 @@ from functions.command.chat.interrupts import Interrupts
 def interrupts() -> Iterator[Interrupts]:
     before = signal.getsignal(signal.SIGINT)
     listening = Interrupts()
-    listening.listen()
+    listening.install()
     yield listening
     signal.signal(signal.SIGINT, before)
 

@@ -94,7 +94,7 @@ def test_an_answer_that_is_another_one_the_second_time_is_shown_from_its_start()
     shown = Shown()
     shown.tell(started(), *worded("one ", "two"), started(), *worded("one ", "more", " time"))
     assert shown.answer == "one two\none more time"
-    assert shown.beside == ["· the answer begins anew"]
+    assert shown.beside == ["· the answer starts again"]
 
 
 def test_what_a_shield_puts_in_the_answers_place_is_shown() -> None:
@@ -126,7 +126,7 @@ def test_a_call_and_its_answer_are_shown_once() -> None:
 
 def test_what_a_person_was_asked_about_is_not_shown_again_by_its_step() -> None:
     shown = Shown()
-    shown.screen.exhibit(CALL)
+    shown.screen.show_call(CALL)
     shown.screen.response({"call_id": "c", "tool_name": "current_time", "content": "noon"})
     before = list(shown.beside)
     shown.tell(executed(CALL, "noon"))
@@ -138,7 +138,7 @@ def test_a_person_is_shown_each_call_whole_though_its_id_was_shown_before() -> N
     shown.tell(executed(CALL, "noon"))
     before = len(shown.beside)
     for arguments in (CALL["arguments"], {"timezone": "x" * 900}):
-        shown.screen.exhibit({**CALL, "arguments": arguments})
+        shown.screen.show_call({**CALL, "arguments": arguments})
     asked = "".join(line.strip("| ") for line in shown.beside[before:])
     assert asked.count("· tool current_time") == 2
     assert "x" * 900 in asked

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from functions.command.chat.answering import DECLINED, MOST_APPROVED, NOBODY_TO_ASK, TOO_LONG, Answering
+from functions.command.chat.answering import DECLINED, MOST_APPROVED, NO_USER, TOO_LONG, Answering
 from functions.command.chat.client import ChatError
 from functions.command.chat.docstrings import described
 from functions.command.chat.screen import TextScreen
@@ -220,7 +220,7 @@ def test_a_tool_runs_only_if_it_is_allowed_to() -> None:
     assert answered(["y\n"], call()) == (["done"], 1)
     assert answered(["no\n"], call()) == ([DECLINED], 0)
     assert answered(["\n", "huh\n", "YES\n"], call()) == (["done"], 1)
-    assert answered(None, call()) == ([NOBODY_TO_ASK], 0)
+    assert answered(None, call()) == ([NO_USER], 0)
     assert answered(None, call(), is_allowed=True) == (["done"], 1)
 
 

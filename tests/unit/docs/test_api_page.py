@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.docs.api_reference import PAGE, reference
 from tests.docs.pages import Page, page
 

@@ -21,12 +21,12 @@ from turnstone.dialects.openai.chat.completions import CompletionEncoder, Create
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import Inferred
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.model_answers import answered
 from turnstone.http.streams.pieces import PIECE_BYTES
-from turnstone.services.models.answering import MOST_WAITING_BYTES, Answering, Part
+from turnstone.services.models.answer_stream import MOST_WAITING_BYTES, AnswerStream, Part
 
 TEXT = "x" * 10_000
 SOON_S = 5.0
@@ -55,8 +55,8 @@ class Model:
 
 
 @contextmanager
-def running(model: Model, *, is_listened_to: bool = True) -> Iterator[tuple[Answering, Thread]]:
-    answering = Answering("a1", AT, model(), StopSignal())
+def running(model: Model, *, is_listened_to: bool = True) -> Iterator[tuple[AnswerStream, Thread]]:
+    answering = AnswerStream("a1", AT, model(), StopSignal())
     if is_listened_to:
         answering.listen(lambda: None)
     thread = Thread(target=answering.run)
@@ -118,7 +118,7 @@ def test_an_error_comes_behind_all_that_was_said() -> None:
 
 
 def test_an_answer_to_which_nobody_begins_to_listen_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnstone.services.models.answering.LISTENED_WITHIN_S", 0.2)
+    monkeypatch.setattr("turnstone.services.models.answer_stream.LISTENED_WITHIN_S", 0.2)
     model = Model(500)
     with running(model, is_listened_to=False) as (_, thread):
         thread.join(SOON_S)
@@ -143,7 +143,7 @@ async def _never() -> Mapping[str, Any]:
     raise AssertionError
 
 
-async def _stream(answering: Answering) -> AsyncGenerator[bytes]:
+async def _stream(answering: AnswerStream) -> AsyncGenerator[bytes]:
     reply = ModelStreamReply(answering, ChatCompletionEncoder("m", "a1", AT))
     told = await answered(reply, _never, DETAIL, {})
     assert not isinstance(told, Reply)
@@ -174,10 +174,10 @@ def test_a_stream_that_is_taken_no_further_holds_little_and_frees_its_place_when
 
 
 def test_a_stream_that_is_read_says_all_and_a_whole_answer_is_whole() -> None:
-    async def read(answering: Answering) -> bytes:
+    async def read(answering: AnswerStream) -> bytes:
         return b"".join([piece async for piece in await _stream(answering)])
 
-    async def whole(answering: Answering) -> Reply:
+    async def whole(answering: AnswerStream) -> Reply:
         reply = await answered(ModelReply(answering, ChatCompletionEncoder("m", "a1", AT)), _never, DETAIL, {})
         assert isinstance(reply, Reply)
         return reply

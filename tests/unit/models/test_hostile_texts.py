@@ -28,7 +28,7 @@ from turnstone.domain.errors import ShieldFailed
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.shields.shields import PatternParams
 from turnstone.domain.shields.verdicts import ShieldQuestion
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 CHARACTERS = 200_000
 NESTED = '{"type":' * 50 + "["

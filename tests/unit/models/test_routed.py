@@ -16,7 +16,7 @@ from turnstone.domain.errors import InvalidRequest, ModelFailed, ModelTimedOut, 
 from turnstone.domain.messages.messages import UserMessage
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability, Inference
 
 AWAY = ModelFailed("away", is_outage=True)

@@ -17,12 +17,12 @@ from tests.support.engine.harness import CountingStore, FakeClock, attempt
 from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.access.caller import LOCAL_CALLER
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.models.routing import MODELS, ConfiguredModels, Target
+from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels, Target
 from turnstone.domain.registry.registry import Model
 from turnstone.services.models.registry import Models
 from turnstone.services.models.routing import Routing
-from turnstone.store.registry.directory import Directory
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import RegistrySnapshot
 
 OPEN = ConfiguredModels({"here": "offline", "there": "openai"}, "here")
 CLOSED = ConfiguredModels(OPEN.providers, None)
@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[CountingStore]:
 
 def routing(store: CountingStore, known: ConfiguredModels) -> Routing:
     """Return the routing of a process of its own."""
-    return Routing(known, Directory(store, FakeClock()))
+    return Routing(known, RegistrySnapshot(store, FakeClock()))
 
 
 def register(store: CountingStore, known: ConfiguredModels, provider_id: str = "there") -> Model:
@@ -62,15 +62,16 @@ def test_an_open_registry_reads_once_in_ten_seconds_what_was_registered(store: C
 
 
 @pytest.mark.parametrize(
-    ("known", "provider_id"), [(OPEN, "here"), (ConfiguredModels({**OPEN.providers, MODELS: "openai"}, "here"), MODELS)]
+    ("known", "provider_id"),
+    [(OPEN, "here"), (ConfiguredModels({**OPEN.providers, DEFAULT_PROVIDER: "openai"}, "here"), DEFAULT_PROVIDER)],
 )
 def test_who_names_no_provider_means_the_default_one(
     store: CountingStore, known: ConfiguredModels, provider_id: str
 ) -> None:
-    assert register(store, known, MODELS).provider_id == provider_id
+    assert register(store, known, DEFAULT_PROVIDER).provider_id == provider_id
     assert routing(store, known).route(TENANT, "new").targets == (Target(provider_id, "new"),)
 
 
 def test_a_closed_registry_has_no_default_provider(store: CountingStore) -> None:
     with pytest.raises(Unsupported, match="it has: here, there"):
-        register(store, CLOSED, MODELS)
+        register(store, CLOSED, DEFAULT_PROVIDER)

@@ -15,8 +15,8 @@ from turnstone.adapters.sqlite.sqlite import SqliteRangeStore
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.registry.registry import Model
 from turnstone.store.layout.keys import directory_key
-from turnstone.store.registry.directory import MAX_BYTES, REMEMBERED_FOR, Directory
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import MAX_BYTES, REMEMBERED_FOR, RegistrySnapshot
 
 TENANT = "acme"
 
@@ -29,7 +29,7 @@ class Place:
     def __init__(self, store: SqliteRangeStore, clock: FakeClock) -> None:
         self.store = store
         self.clock = clock
-        self.directory = Directory(store, clock)
+        self.directory = RegistrySnapshot(store, clock)
         self.models = RegistryStore(store, "model", Model, self.directory.forget)
 
     def register(self, entry: Model, tenant: str = TENANT) -> None:

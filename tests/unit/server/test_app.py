@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.server.app import build_app
-from turnstone.http.server.surroundings import OneMachine
+from turnstone.http.server.hosting import OneMachine
 from turnstone.http.streams.pieces import PARTS_AT_ONCE, PIECE_BYTES, cut
-from turnstone.services.application import Application
+from turnstone.services.use_cases import UseCases
 
 
 def test_many_small_parts_go_out_together_and_large_ones_in_pieces() -> None:
@@ -34,7 +34,7 @@ def test_who_waits_when_the_server_stops_is_told_to_ask_again() -> None:
         may_end.wait()
         return Reply(b"")
 
-    app = build_app([Route("GET", "/slow", slow, None)], cast(Application, None), 1_000, OneMachine())
+    app = build_app([Route("GET", "/slow", slow, None)], cast(UseCases, None), 1_000, OneMachine())
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> dict[str, object]:

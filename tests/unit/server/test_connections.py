@@ -39,7 +39,7 @@ class Fake:
     def is_sending(self) -> bool:
         return self.sends
 
-    def has_kept_pace(self) -> bool:
+    def check_pace(self) -> bool:
         return False
 
     def time_out(self) -> None:

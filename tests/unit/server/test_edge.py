@@ -19,7 +19,7 @@ import pytest
 
 import turnstone.bootstrap.core
 import turnstone.bootstrap.places.aws
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.fakes.models.scripted import Says, Scripted, call
 from tests.support.aws.aws_events import Context
 from tests.support.engine.harness import Harness, Held, client_tool, eventually
@@ -37,7 +37,7 @@ from turnstone.edge.worker import TurnWorker
 from turnstone.http.envelopes import DETAIL
 from turnstone.http.routes import Reply, Request, Route
 from turnstone.http.server.app import NO_PATH
-from turnstone.http.server.surroundings import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
+from turnstone.http.server.hosting import CONTEXT_HEADER, LAMBDA_HEADER, BehindAdapter
 
 ANN = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/ann"}
 AMY = {"accountId": "111111111111", "userArn": "arn:aws:iam::111111111111:user/amy"}

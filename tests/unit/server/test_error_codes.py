@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import pytest
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.docs.error_reference import FILE, gateway_answers, page, statuses_of
 from turnstone.dialects.llama_stack.completions import CompletionEncoder
 from turnstone.dialects.llama_stack.inference_replies import ChatCompletionEncoder

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from openapi_schema_validator import OAS31Validator, oas31_format_checker
 
-from functions.local.server import ROUTES
+from functions.local.routes import ROUTES
 from tests.support.server.asgi_client import Raw, Served, served
 from turnstone.http.document.field_texts import FILE, fields_in, known_texts, plain_name
 from turnstone.http.document.openapi import BEARER, openapi_document

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from turnstone.http.server.lane import PATIENCE_S, Lane
+from turnstone.http.server.route_threads import PATIENCE_S, RouteThreads
 
 SOON_S = 5.0
 MOST = 3
 
 
-def run(test: Callable[[Lane], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(test(Lane(MOST, "test")), SOON_S))
+def run(test: Callable[[RouteThreads], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(RouteThreads(MOST, "test")), SOON_S))
 
 
 def all_of(*work: Awaitable[Any]) -> Awaitable[list[Any]]:
@@ -28,10 +28,10 @@ def test_it_answers_what_the_work_returns_and_raises_what_it_raises() -> None:
     def fail() -> None:
         raise LookupError("no such thing")
 
-    async def test(lane: Lane) -> None:
-        assert await lane.do(sum, [1, 2], 3) == 6
+    async def test(threads: RouteThreads) -> None:
+        assert await threads.do(sum, [1, 2], 3) == 6
         with pytest.raises(LookupError, match="no such thing"):
-            await lane.do(fail)
+            await threads.do(fail)
 
     run(test)
 
@@ -46,8 +46,8 @@ def test_quick_work_is_never_done_at_the_same_time() -> None:
             return
         is_free.release()
 
-    async def test(lane: Lane) -> None:
-        await all_of(*(lane.do(work) for _ in range(2_000)))
+    async def test(threads: RouteThreads) -> None:
+        await all_of(*(threads.do(work) for _ in range(2_000)))
         assert overlaps == []
 
     run(test)
@@ -56,18 +56,18 @@ def test_quick_work_is_never_done_at_the_same_time() -> None:
 def test_it_is_done_in_the_order_of_asking() -> None:
     done: list[int] = []
 
-    async def test(lane: Lane) -> None:
-        await all_of(*(lane.do(done.append, number) for number in range(100)))
+    async def test(threads: RouteThreads) -> None:
+        await all_of(*(threads.do(done.append, number) for number in range(100)))
         assert done == list(range(100))
 
     run(test)
 
 
 def test_slow_work_is_passed_by() -> None:
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         may_end = Event()
-        slow = asyncio.ensure_future(lane.do(may_end.wait))
-        assert await lane.do(get_ident)
+        slow = asyncio.ensure_future(threads.do(may_end.wait))
+        assert await threads.do(get_ident)
         assert not slow.done()
         may_end.set()
         assert await slow
@@ -76,18 +76,18 @@ def test_slow_work_is_passed_by() -> None:
 
 
 def test_as_many_are_slow_at_the_same_time_as_there_are_threads() -> None:
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         together = Barrier(MOST)
-        assert sorted(await all_of(*(lane.do(together.wait) for _ in range(MOST)))) == list(range(MOST))
+        assert sorted(await all_of(*(threads.do(together.wait) for _ in range(MOST)))) == list(range(MOST))
 
     run(test)
 
 
 def test_work_waits_for_a_thread_when_all_are_slow_and_then_is_done() -> None:
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         may_end = Event()
-        slow = [asyncio.ensure_future(lane.do(may_end.wait)) for _ in range(MOST)]
-        waiting = asyncio.ensure_future(lane.do(get_ident))
+        slow = [asyncio.ensure_future(threads.do(may_end.wait)) for _ in range(MOST)]
+        waiting = asyncio.ensure_future(threads.do(get_ident))
         await asyncio.sleep(4 * MOST * PATIENCE_S)
         assert not waiting.done()
         may_end.set()
@@ -98,38 +98,38 @@ def test_work_waits_for_a_thread_when_all_are_slow_and_then_is_done() -> None:
 
 
 def test_after_slow_work_quick_work_is_done_one_by_one_again() -> None:
-    threads: set[int] = set()
+    seen: set[int] = set()
 
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         may_end = Event()
-        slow = [asyncio.ensure_future(lane.do(may_end.wait)) for _ in range(MOST - 1)]
-        await lane.do(get_ident)
+        slow = [asyncio.ensure_future(threads.do(may_end.wait)) for _ in range(MOST - 1)]
+        await threads.do(get_ident)
         may_end.set()
         await all_of(*slow)
-        await all_of(*(lane.do(lambda: threads.add(get_ident())) for _ in range(500)))
-        assert len(threads) == 1
+        await all_of(*(threads.do(lambda: seen.add(get_ident())) for _ in range(500)))
+        assert len(seen) == 1
 
     run(test)
 
 
 def test_a_tenant_whose_work_is_slow_occupies_its_share_of_the_threads_and_no_more() -> None:
-    async def test(_: Lane) -> None:
-        lane, may_end = Lane(MOST, "test", most_for_one=MOST - 1), Event()
-        slow = [asyncio.ensure_future(lane.do(may_end.wait, on_behalf_of="greedy")) for _ in range(5 * MOST)]
+    async def test(_: RouteThreads) -> None:
+        threads, may_end = RouteThreads(MOST, "test", most_for_one=MOST - 1), Event()
+        slow = [asyncio.ensure_future(threads.do(may_end.wait, on_behalf_of="greedy")) for _ in range(5 * MOST)]
         for _ in range(3):
-            assert await lane.do(get_ident, on_behalf_of="modest")
-        others = asyncio.ensure_future(lane.do(may_end.wait, on_behalf_of="modest"))
+            assert await threads.do(get_ident, on_behalf_of="modest")
+        others = asyncio.ensure_future(threads.do(may_end.wait, on_behalf_of="modest"))
         await asyncio.sleep(4 * PATIENCE_S)
         assert not any(work.done() for work in (*slow, others))
         may_end.set()
         assert await all_of(*slow, others) == [True] * (5 * MOST + 1)
-        assert await lane.do(get_ident, on_behalf_of="greedy")
+        assert await threads.do(get_ident, on_behalf_of="greedy")
         for _ in range(100):  # a thread answers before it notes that its work is over
-            if not lane._under_way:
+            if not threads._under_way:
                 break
             await asyncio.sleep(PATIENCE_S)
-        assert not lane._under_way
-        assert not lane._waiting
+        assert not threads._under_way
+        assert not threads._waiting
 
     run(test)
 
@@ -137,11 +137,11 @@ def test_a_tenant_whose_work_is_slow_occupies_its_share_of_the_threads_and_no_mo
 def test_work_of_several_tenants_is_done_in_turns() -> None:
     done: list[str] = []
 
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         may_begin = Event()
-        first = asyncio.ensure_future(lane.do(may_begin.wait))
-        waiting = [lane.do(done.append, "much", on_behalf_of="much") for _ in range(100)]
-        waiting.append(lane.do(done.append, "little", on_behalf_of="little"))
+        first = asyncio.ensure_future(threads.do(may_begin.wait))
+        waiting = [threads.do(done.append, "much", on_behalf_of="much") for _ in range(100)]
+        waiting.append(threads.do(done.append, "little", on_behalf_of="little"))
         under_way = [asyncio.ensure_future(work) for work in waiting]
         await asyncio.sleep(0)
         may_begin.set()
@@ -152,28 +152,28 @@ def test_work_of_several_tenants_is_done_in_turns() -> None:
 
 
 def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         may_end = Event()
-        ended_unanswered = asyncio.ensure_future(lane.do(may_end.wait))
+        ended_unanswered = asyncio.ensure_future(threads.do(may_end.wait))
         await asyncio.sleep(0)
         ended_unanswered.cancel()
         may_end.set()
-        assert await lane.do(get_ident)
+        assert await threads.do(get_ident)
 
     run(test)
 
 
 def test_a_loop_that_ended_with_work_under_way_leaves_the_lane_to_the_next() -> None:
-    lane = Lane(1, "test")
+    threads = RouteThreads(1, "test")
     may_end = Event()
 
     async def leave() -> None:
-        asyncio.get_running_loop().create_task(lane.do(may_end.wait))
-        asyncio.get_running_loop().create_task(lane.do(get_ident))
+        asyncio.get_running_loop().create_task(threads.do(may_end.wait))
+        asyncio.get_running_loop().create_task(threads.do(get_ident))
         await asyncio.sleep(2 * PATIENCE_S)
 
     async def ask() -> None:
-        assert await lane.do(get_ident)
+        assert await threads.do(get_ident)
 
     asyncio.run(leave())
     may_end.set()
@@ -190,11 +190,11 @@ def test_a_panic_in_the_work_is_told_and_takes_no_thread_along() -> None:
     def stop() -> None:
         raise StopIteration
 
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         for fail in (panic, stop) * MOST:
             with pytest.raises(RuntimeError, match="ended by"):
-                await lane.do(fail)
-        assert await lane.do(get_ident)
+                await threads.do(fail)
+        assert await threads.do(get_ident)
 
     run(test)
 
@@ -208,14 +208,14 @@ def test_work_is_done_once_there_are_threads_again(monkeypatch: pytest.MonkeyPat
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    async def test(lane: Lane) -> None:
+    async def test(threads: RouteThreads) -> None:
         done: list[int] = []
         monkeypatch.setattr(Thread, "start", sometimes)
-        await all_of(*(lane.do(done.append, number) for number in range(3)))
+        await all_of(*(threads.do(done.append, number) for number in range(3)))
         assert sorted(done) == [0, 1, 2]
         may_end = Event()
-        slow = asyncio.ensure_future(lane.do(may_end.wait))
-        assert await lane.do(get_ident)
+        slow = asyncio.ensure_future(threads.do(may_end.wait))
+        assert await threads.do(get_ident)
         may_end.set()
         assert await slow
 

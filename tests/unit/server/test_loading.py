@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from turnstone.edge.loading import for_good, undisturbed
+from turnstone.edge.cold_start import for_good, undisturbed
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ Covers: functions/local
 import socket
 from ipaddress import IPv4Address
 
-from functions.local.server import ROUTES, listen
+from functions.local.routes import ROUTES
+from functions.local.server import listen
 
 
 def test_answers_do_not_wait_for_nagles_algorithm() -> None:

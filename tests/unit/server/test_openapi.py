@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from functions.local.server import ROUTES as SERVED
+import turnstone.dialects
+from functions.local.routes import ROUTES as SERVED
 from tests.support.server.asgi_client import Answered, Raw, Served, served, strict_json
 from tests.support.server.bad_requests import CHANGES, JUNK, changed, named, places_in, written
 from tests.support.server.document import CLOSED, CLOSED_SIGNED, DOCUMENT, ROUTES, SIGNED, named_validator, validator
@@ -54,7 +56,8 @@ from turnstone.domain.turns.turns import (
     silent_output,
 )
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
+from turnstone.edge.declared_routes import declared_routes
 from turnstone.http.document.openapi import BEARER, SIGV4, Told, answers_of, openapi_document
 from turnstone.http.document.wire_schemas import build_wire_schemas
 from turnstone.http.errors import FAILURE_STATUS, STATUS, error_reply, failure_reply
@@ -241,7 +244,7 @@ def test_the_body_in_the_document_is_the_one_that_is_parsed(route: Route) -> Non
 
 @pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_operation_is_told_apart_and_told_of(route: Route) -> None:
-    assert operation(route)["operationId"] == route.endpoint.__name__
+    assert operation(route)["operationId"] == route.operation_id
     assert operation(route)["summary"].strip()
     assert operation(route)["tags"] == [route.endpoint.__module__.split(".")[1]]
     assert operation(route)["tags"][0] in [tag["name"] for tag in DOCUMENT["tags"]]
@@ -735,7 +738,7 @@ def test_document_and_server_agree_on_bodies_that_are_wrong_in_several_places(ro
 
 def test_the_document_is_printed_the_same_in_every_process() -> None:
     for arguments, document in (([], DOCUMENT), (["--sigv4"], SIGNED)):
-        printed = run("-m", "functions.command.openapi", *arguments, PYTHONHASHSEED="7")
+        printed = run("-m", "turnstone", "openapi", *arguments, PYTHONHASHSEED="7")
         assert printed == json.dumps(document, indent=2) + "\n"
 
 
@@ -774,3 +777,21 @@ def test_document_and_server_agree_on_what_is_white_space(character: str) -> Non
         else:
             is_taken = True
         assert judge.is_valid({"uri": uri}) is is_taken
+
+
+def test_operation_ids_are_unique_and_begin_with_the_dialect_of_a_folder_of_its_own() -> None:
+    ids = [told["operationId"] for item in DOCUMENT["paths"].values() for told in item.values()]
+    assert len(set(ids)) == len(ids)
+    dialects = {each.name for each in pkgutil.iter_modules(turnstone.dialects.__path__) if each.ispkg}
+    for route in SERVED:
+        folder = route.endpoint.__module__.split(".")[1]
+        assert route.dialect == (folder if folder in dialects else "")
+        assert not route.endpoint.__name__.endswith("_2024")
+    assert {"create_turn", "llama_stack_2024_create_turn", "create_turn_v1alpha", "create_chat_completion"} <= set(ids)
+
+
+def test_the_routes_of_a_whole_server_are_those_that_the_document_of_a_function_finds() -> None:
+    found = declared_routes("functions.server")
+    assert sorted(found, key=lambda route: (route.path, route.method)) == sorted(
+        SERVED, key=lambda route: (route.path, route.method)
+    )

@@ -14,8 +14,8 @@ from turnstone.dialects.llama_stack.requests import CreateAgent
 from turnstone.dialects.llama_stack.turns.requests import CreateTurn, ResumeTurn
 from turnstone.dialects.openai.chat.chat_requests import CreateChatCompletion
 from turnstone.domain.agents.agents import MAX_TOOLS
-from turnstone.domain.errors.problems import MAX_PROBLEMS
-from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.errors.validation_messages import MAX_PROBLEMS
+from turnstone.domain.values.frozen import Frozen, Many
 from turnstone.http.routes import InvalidBody, checked
 
 Told = list[tuple[tuple[str | int, ...], str, str]]

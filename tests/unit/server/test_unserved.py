@@ -12,7 +12,7 @@ import time
 import pytest
 from starlette.routing import Match
 
-from functions.local.server import ROUTES as SERVED
+from functions.local.routes import ROUTES as SERVED
 from functions.unserved.methods import ROUTES
 from turnstone.dialects.unserved import rows_of
 from turnstone.http.routes import Route

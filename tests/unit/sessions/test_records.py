@@ -41,7 +41,7 @@ from turnstone.domain.turns.turns import (
 )
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.domain.values.content import Image, ImageItem, TextItem, Url
-from turnstone.domain.values.model import MAX_DEPTH
+from turnstone.domain.values.frozen import MAX_DEPTH
 from turnstone.ports.records import Absent, Put, Record, RevIs
 from turnstone.store.layout.frames import wire_part
 from turnstone.store.layout.keys import open_shard

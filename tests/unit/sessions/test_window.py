@@ -9,7 +9,7 @@ from tests.support.engine.turn_loop import CONFIG
 from turnstone.domain.agents.agents import SamplingParams
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.sessions.context import Entry, summary_tokens
-from turnstone.domain.sessions.window import budget_tokens
+from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.turns.turns import Summary
 from turnstone.domain.usage.usage import TokenUsage
 from turnstone.services.turns.summarizing import to_be_dropped

@@ -23,8 +23,8 @@ from turnstone.domain.messages.messages import CompletionMessage, Message, UserM
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.shields.shields import Hazard, LlamaGuardParams
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import Image, ImageItem, TextItem
-from turnstone.domain.values.stopping import StopSignal
 
 HELLO = UserMessage(content="hello")
 ANSWER = CompletionMessage(content="hi there", stop_reason="end_of_turn")

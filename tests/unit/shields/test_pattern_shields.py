@@ -16,8 +16,8 @@ from turnstone.domain.errors import InvalidRequest, ShieldFailed
 from turnstone.domain.messages.messages import CompletionMessage, Message, ToolResponseMessage, UserMessage
 from turnstone.domain.shields.shields import PatternParams
 from turnstone.domain.shields.verdicts import ShieldQuestion
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import Image, ImageItem, TextItem
-from turnstone.domain.values.stopping import StopSignal
 
 LONG = 200_000
 

@@ -28,16 +28,16 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.registry.registry import LLAMA_GUARD, Shield
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.services.shields import shielding
-from turnstone.services.shields.known_shields import KnownShields
+from turnstone.services.shields.lookup import ShieldLookup
 from turnstone.services.shields.shielding import NOT_JUDGED, STOPPED, Shieldings
 from turnstone.services.shields.shields import Shields
-from turnstone.services.threads.awaiting import Awaited, GivenUp
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.store.registry.directory import Directory
+from turnstone.services.threads.pending import Pending, Unanswered
 from turnstone.store.registry.registry import RegistryStore
+from turnstone.store.registry.snapshot import RegistrySnapshot
 
 QUESTION = ShieldQuestion(judged=(UserMessage(content="hello"),), touchpoint="user-input")
 OTHER = Caller(tenant="other", principal="ann")
@@ -51,9 +51,9 @@ class Place:
         self.clock = FakeClock()
         self.kinds = ScriptedShields(script)
         self.models: dict[str, ModelRoute] = {}
-        directory = Directory(self.store, self.clock)
+        directory = RegistrySnapshot(self.store, self.clock)
         registry = RegistryStore(self.store, "shield", Shield, directory.forget)
-        known = KnownShields(directory, configured or {})
+        known = ShieldLookup(directory, configured or {})
         self.shieldings = Shieldings(known, self.kinds, self._route)
         self.shields = Shields(registry, known, self.shieldings, self.clock, TurnExecutor(8))
 
@@ -116,8 +116,8 @@ def test_shields_work_at_the_same_time(store: SqliteRangeStore) -> None:
 def test_the_slow_shields_of_a_tenant_leave_threads_to_those_of_another(
     store: SqliteRangeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shielding, "AT_ONCE", 3)
-    monkeypatch.setattr(shielding, "AT_ONCE_FOR_A_TENANT", 2)
+    monkeypatch.setattr(shielding, "MAX_PARALLEL_SHIELDS", 3)
+    monkeypatch.setattr(shielding, "MAX_PARALLEL_SHIELDS_OF_TENANT", 2)
     gate, modest = Gate(), Caller(tenant="modest", principal="ann")
 
     def hang(_: ShieldQuestion) -> Verdict:
@@ -445,9 +445,9 @@ def test_one_whose_work_is_slow_leaves_threads_to_others() -> None:
 def test_what_waited_for_a_thread_until_nobody_wanted_it_is_not_done() -> None:
     threads, gate, done = DaemonThreads(1, "one"), Gate(), list[str]()
     first = threads.run(gate.pass_through)
-    late: Awaited[None] = Awaited()
+    late: Pending[None] = Pending()
     late.begin(threads, lambda: done.append("late"))
-    with pytest.raises(GivenUp):
+    with pytest.raises(Unanswered):
         late.answer(0.05)
     gate.open()
     first.result(PATIENCE_S)

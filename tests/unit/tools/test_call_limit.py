@@ -14,7 +14,7 @@ import pytest
 from tests.support.server.servers import wait_until
 from turnstone.adapters.tools.code.call_limit import CallLimit
 from turnstone.domain.errors import ToolFailed
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 LONG_S = 20.0
 

@@ -20,8 +20,8 @@ from tests.support.tools.hostile_urls import HOSTILE, url_of
 from turnstone.adapters.fetching.addresses import NOT_PUBLIC_V4, is_public
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.bodies import Body
-from turnstone.adapters.fetching.exchange import charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.hosts import to_host
+from turnstone.adapters.fetching.messages import charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.rules import checked, resolve_host
 from turnstone.adapters.fetching.targets import to_target
 from turnstone.domain.errors import FetchFailed, FetchRefused

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from functions.llama_stack_2024.create_turn_2024 import create_turn_2024
+from functions.llama_stack_2024.create_turn import create_turn
 from turnstone.dialects.llama_stack.turns.stream import encode
 from turnstone.dialects.llama_stack_2024.agent_requests import CreateAgent2024
 from turnstone.dialects.llama_stack_2024.replies import turn_wire, wire_2024
@@ -190,7 +190,7 @@ class Turns:
         return broadcast
 
 
-class Application:
+class UseCases:
     turns = Turns()
 
 
@@ -205,11 +205,11 @@ def test_a_turn_that_is_answered_whole_tells_its_banks_as_a_list() -> None:
         body=json.dumps(body).encode(),
         caller=LOCAL_CALLER,
         scheme=None,
-        application=Application(),  # type: ignore[arg-type] # all that the route uses of it
+        use_cases=UseCases(),  # type: ignore[arg-type] # all that the route uses of it
         base="",
         about={},
     )
-    reply = create_turn_2024(request)
+    reply = create_turn(request)
     assert isinstance(reply, TurnReply)
     (step,) = json.loads(asyncio.run(outcome(reply.broadcast, reply.encode)).body)["steps"]
     assert step["memory_bank_ids"] == ["bank-1", "bank-2"]

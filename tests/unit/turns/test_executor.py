@@ -23,15 +23,15 @@ def unexpected(crash: BaseException) -> None:
 
 
 def started(executor: TurnExecutor, run: Callable[[], None]) -> None:
-    with executor.place("acme") as place:
-        place.start(run, unexpected)
+    with executor.permit("acme") as permit:
+        permit.start(run, unexpected)
 
 
 def test_as_many_places_are_taken_as_there_are_and_no_more() -> None:
     executor = TurnExecutor(2)
-    with executor.place("acme"), executor.place("acme"), pytest.raises(Overloaded), executor.place("acme"):
+    with executor.permit("acme"), executor.permit("acme"), pytest.raises(Overloaded), executor.permit("acme"):
         pytest.fail("there is no third place")
-    with executor.place("acme"), executor.place("acme"):
+    with executor.permit("acme"), executor.permit("acme"):
         pass
 
 
@@ -51,12 +51,12 @@ def test_whoever_has_a_place_runs_at_once_however_many_there_are() -> None:
 
 def test_a_place_that_is_not_used_is_given_back_whatever_happens() -> None:
     executor = TurnExecutor(1)
-    with pytest.raises(ValueError, match="not stored"), executor.place("acme"):
+    with pytest.raises(ValueError, match="not stored"), executor.permit("acme"):
         raise ValueError("not stored")
-    with executor.place("acme") as place:
-        place.give_back()
-        place.give_back()
-    with executor.place("acme"), pytest.raises(Overloaded), executor.place("acme"):
+    with executor.permit("acme") as permit:
+        permit.give_back()
+        permit.give_back()
+    with executor.permit("acme"), pytest.raises(Overloaded), executor.permit("acme"):
         pytest.fail("a place was given back twice")
 
 
@@ -65,7 +65,7 @@ def test_who_drains_learns_how_many_run_and_whether_they_end_in_time() -> None:
     started(executor, thinking.pass_through)
     started(executor, thinking.pass_through)
     assert executor.refuse_more() == 2
-    with pytest.raises(Overloaded), executor.place("acme"):
+    with pytest.raises(Overloaded), executor.permit("acme"):
         pytest.fail("it takes no more")
     assert executor.wait(SHORT_S) is False
     thinking.open()
@@ -81,8 +81,8 @@ def test_a_crash_is_heard_once_the_place_is_free() -> None:
     def fail() -> None:
         raise crash
 
-    with executor.place("acme") as place:
-        place.start(fail, lambda problem: heard.append((problem, executor.taken)))
+    with executor.permit("acme") as permit:
+        permit.start(fail, lambda problem: heard.append((problem, executor.taken)))
     eventually(lambda: heard == [(crash, 0)])
     executor.wait(PATIENCE_S)
     started(executor, lambda: None)
@@ -93,25 +93,25 @@ def test_a_tenant_takes_its_share_even_while_nobody_else_asks_and_leaves_the_res
     executor = TurnExecutor(4, share=3)
     with ExitStack() as taken:
         for _ in range(3):
-            taken.enter_context(executor.place("greedy"))
+            taken.enter_context(executor.permit("greedy"))
         with pytest.raises(TenantOverloaded, match=r"3 turns .* the share of this tenant of the 4 places") as refused:
-            taken.enter_context(executor.place("greedy"))
+            taken.enter_context(executor.permit("greedy"))
         assert refused.value.share == 3
-        taken.enter_context(executor.place("modest"))
+        taken.enter_context(executor.permit("modest"))
         with pytest.raises(Overloaded, match="all this server takes"):
-            taken.enter_context(executor.place("third"))
-    with executor.place("greedy"):
+            taken.enter_context(executor.permit("third"))
+    with executor.permit("greedy"):
         pass
 
 
 def test_a_share_is_free_again_when_its_turns_have_ended() -> None:
     executor, thinking = TurnExecutor(2, share=1), Gate()
-    with executor.place("a") as place:
-        place.start(thinking.pass_through, unexpected)
-    with pytest.raises(TenantOverloaded), executor.place("a"):
+    with executor.permit("a") as permit:
+        permit.start(thinking.pass_through, unexpected)
+    with pytest.raises(TenantOverloaded), executor.permit("a"):
         pytest.fail("its only place is taken")
     thinking.open()
     assert executor.wait(PATIENCE_S)
-    with executor.place("a"):
+    with executor.permit("a"):
         pass
     assert executor.taken == 0

@@ -300,8 +300,8 @@ def test_places_are_conserved_while_threads_come_wait_and_leave_at_random(seed: 
             running[tenant] -= 1
 
     def start(tenant: str) -> None:
-        with executor.place(tenant) as place:
-            place.start(lambda: run(tenant), lambda crash: pytest.fail(str(crash)))
+        with executor.permit(tenant) as permit:
+            permit.start(lambda: run(tenant), lambda crash: pytest.fail(str(crash)))
 
     def ask(number: int) -> None:
         random = Random(f"{seed}-{number}")

@@ -35,7 +35,7 @@ from turnstone.domain.messages.messages import ToolResponseMessage
 from turnstone.domain.tools.tool_runs import ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef, ToolResponse, call_from_json
 from turnstone.domain.turns.turns import TurnState
-from turnstone.domain.values.model import MAX_DEPTH
+from turnstone.domain.values.frozen import MAX_DEPTH
 from turnstone.engine.steps import AwaitClientTools, RunAgain
 from turnstone.engine.tool_plan import AnswerAtOnce, RunOnServer, ToolOffer, ToolPlan, build_offer, plan_tools
 

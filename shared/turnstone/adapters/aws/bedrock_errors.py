@@ -26,8 +26,9 @@ from botocore.parsers import ResponseParserError
 from urllib3.exceptions import HTTPError
 from urllib3.exceptions import ReadTimeoutError as SilentStream
 
+from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import REDACTED
-from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelRefused, ModelTimedOut
+from turnstone.domain.errors import ModelBusy, ModelFailed, ModelRefused, ModelTimedOut
 
 # all exceptions of a call to Bedrock or of reading its answer: botocore lets some of urllib3's errors through
 FAILURES = (BotoCoreError, ClientError, HTTPError, ParserError, ResponseParserError, UnicodeDecodeError)
@@ -44,20 +45,6 @@ Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A failed attempt, before or within the answer.
-
-    Attributes:
-        wait_s: the minimum wait before the next attempt, None for no further attempt.
-        cause: None where its text repeats the request.
-    """
-
-    error: ModelError
-    wait_s: float | None = None
-    cause: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class BedrockCall:
     """The model and action of a request, and the quoting of the provider's messages."""
 
@@ -70,55 +57,57 @@ class BedrockCall:
         return f"Bedrock in {self.region}"
 
 
-def refusal_of(failure: Exception, call: BedrockCall) -> Refusal:
+def refusal_of(failure: Exception, call: BedrockCall) -> FailedAttempt:
     """Return the refusal for a failure before the answer began."""
     match failure:
         case ClientError():
             return _refused(failure, call)
         case ParamValidationError():
             error_text = "the question can't be put as Bedrock takes it; check the model's id and the tools"
-            return Refusal(ModelFailed(error_text))
+            return FailedAttempt(ModelFailed(error_text))
         case ConnectTimeoutError():
-            return Refusal(ModelTimedOut(f"no connection to {call.endpoint} in time"), None, failure)
+            return FailedAttempt(ModelTimedOut(f"no connection to {call.endpoint} in time"), None, failure)
         case ReadTimeoutError() | SilentStream():
-            return Refusal(ModelTimedOut(f"{call.endpoint} did not answer in time"), None, failure)
+            return FailedAttempt(ModelTimedOut(f"{call.endpoint} did not answer in time"), None, failure)
         case EndpointConnectionError():
             error_text = f"can't connect to {call.endpoint}; is there a way to it from here, and is it there at all?"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, failure)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0, failure)
         case ConnectionClosedError():
-            return Refusal(ModelFailed(f"{call.endpoint} hung up before it answered", is_outage=True), 0.0, failure)
+            return FailedAttempt(
+                ModelFailed(f"{call.endpoint} hung up before it answered", is_outage=True), 0.0, failure
+            )
         case NoCredentialsError() | PartialCredentialsError() | CredentialRetrievalError() | NoAuthTokenError():
             return _without_credentials(failure, call)
         case SSOError() | TokenRetrievalError():
             return _without_credentials(failure, call)
         case _:
             error_text = f"can't talk to {call.endpoint} ({type(failure).__name__})"
-            return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), None, failure)
 
 
-def broken_off(failure: Exception, call: BedrockCall) -> Refusal:
+def broken_off(failure: Exception, call: BedrockCall) -> FailedAttempt:
     """Return the refusal for a failure after the answer began."""
     match failure:
         case ClientError():
             refused = _refused(failure, call).error
             if isinstance(refused, ModelTimedOut):
-                return Refusal(refused)
+                return FailedAttempt(refused)
             error_text = f"{call.endpoint} failed while it answered: {refused}"
             broken = ModelFailed(error_text, is_outage=refused.is_outage, status=refused.status, code=refused.code)
-            return Refusal(broken)
+            return FailedAttempt(broken)
         case ReadTimeoutError() | SilentStream():
-            return Refusal(ModelTimedOut(f"{call.endpoint} fell silent while it answered"), None, failure)
+            return FailedAttempt(ModelTimedOut(f"{call.endpoint} fell silent while it answered"), None, failure)
         case _:
             error_text = f"the answer of {call.endpoint} broke off ({type(failure).__name__})"
-            return Refusal(ModelFailed(error_text, is_outage=True), None, failure)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), None, failure)
 
 
-def _without_credentials(failure: Exception, call: BedrockCall) -> Refusal:
+def _without_credentials(failure: Exception, call: BedrockCall) -> FailedAttempt:
     error_text = f"the server has no AWS credentials for {call.endpoint} ({type(failure).__name__})"
-    return Refusal(ModelFailed(error_text), None, failure)
+    return FailedAttempt(ModelFailed(error_text), None, failure)
 
 
-def _refused(failure: ClientError, call: BedrockCall) -> Refusal:
+def _refused(failure: ClientError, call: BedrockCall) -> FailedAttempt:
     error_fields: dict[str, Any] = failure.response.get("Error", {})
     status = failure.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     code = str(error_fields.get("Code") or "unknown")
@@ -126,16 +115,18 @@ def _refused(failure: ClientError, call: BedrockCall) -> Refusal:
     shown = call.quote(IDENTITIES.sub(REDACTED, str(error_fields.get("Message") or "")))
     error_text = f"{_meaning(code, status, call)} ({code})"
     if code == TIMED_OUT:
-        return Refusal(ModelTimedOut(f"{error_text}: {shown}" if shown else error_text))
+        return FailedAttempt(ModelTimedOut(f"{error_text}: {shown}" if shown else error_text))
     wait_s = _retry_after_s(failure)
     soon_s = wait_s if wait_s <= LONGEST_WAIT_S else None
     named: dict[str, Any] = {"status": status or None, "code": code}
     if code == BUSY or status == 429:
         retry_after_s = math.ceil(wait_s) or None
-        return Refusal(ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=shown, **named), soon_s)
+        return FailedAttempt(
+            ModelBusy(error_text, retry_after_s=retry_after_s, is_outage=True, quote=shown, **named), soon_s
+        )
     may_pass = code in BROKEN or status >= 500
     kind = ModelRefused if code == INVALID else ModelFailed
-    return Refusal(kind(error_text, is_outage=may_pass, quote=shown, **named), soon_s if may_pass else None)
+    return FailedAttempt(kind(error_text, is_outage=may_pass, quote=shown, **named), soon_s if may_pass else None)
 
 
 def _meaning(code: str, status: int, call: BedrockCall) -> str:

@@ -29,10 +29,10 @@ from turnstone.ports.records import (
     Key,
     KeyPage,
     Operation,
-    Page,
     Put,
     Range,
     Record,
+    RecordPage,
     Update,
     check_operations,
 )
@@ -61,15 +61,15 @@ class DynamoRangeStore:
         answer = _called(self._client.get_item, TableName=self._table_name, Key=encoded_key(key), ConsistentRead=True)
         return decoded_record(answer["Item"]) if "Item" in answer else None
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         """Return the next page of a range."""
         if query.start > query.end:
-            return Page(())  # DynamoDB rejects such bounds
+            return RecordPage(())  # DynamoDB rejects such bounds
         after = query.after
         if after is not None and not query.start <= after <= query.end:
             is_behind = after > query.end if not query.reverse else after < query.start
             if is_behind:
-                return Page(())
+                return RecordPage(())
             after = None
         answer = _called(
             self._client.query,
@@ -86,11 +86,11 @@ class DynamoRangeStore:
             **({} if after is None else {"ExclusiveStartKey": encoded_key(Key(query.pk, after))}),
         )
         last = answer.get("LastEvaluatedKey")
-        return Page(tuple(map(decoded_record, answer["Items"])), decoded_key(last).sk if last else None)
+        return RecordPage(tuple(map(decoded_record, answer["Items"])), decoded_key(last).sk if last else None)
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads made in parallel: one batch of gets, next to the ranges."""
-        beside: list[Future[Page]] = []
+        beside: list[Future[RecordPage]] = []
         own_ranges = list(ranges)
         if gets:
             beside = [self._pool.submit(self.range, query) for query in own_ranges]

@@ -8,7 +8,7 @@ from typing import Self
 
 from turnstone.adapters.fetching.addresses import Address
 from turnstone.adapters.fetching.hosts import to_host
-from turnstone.adapters.fetching.targets import Target, to_target
+from turnstone.adapters.fetching.targets import FetchTarget, to_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Allowed:
         target = to_target(url)
         return type(self)(self.endpoints | {(target.host, target.port)})
 
-    def has(self, target: Target) -> bool:
+    def has(self, target: FetchTarget) -> bool:
         return (target.host, target.port) in self.endpoints
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from turnstone.adapters.outgoing.connections import Line
 from turnstone.domain.errors import FetchFailed
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from http.client import HTTPException, HTTPResponse, IncompleteRead
 from turnstone.adapters.fetching.allowing import NOTHING_ALLOWED, Allowed
 from turnstone.adapters.fetching.bodies import Body
 from turnstone.adapters.fetching.deadline import Deadline
-from turnstone.adapters.fetching.exchange import Fetched, FetchRequest, charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.headers import callers_headers, headers_to_send
+from turnstone.adapters.fetching.messages import Fetched, FetchRequest, charset_of, is_accepted, media_type_of
 from turnstone.adapters.fetching.pinned import PinnedConnection
 from turnstone.adapters.fetching.redirects import Hop, next_hop
 from turnstone.adapters.fetching.rules import Resolver, checked, resolve_host, system_resolver

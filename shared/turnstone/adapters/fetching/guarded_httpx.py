@@ -19,7 +19,7 @@ from turnstone.adapters.fetching.addresses import Address, to_address
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.bodies import Body
 from turnstone.adapters.fetching.rules import Resolver, checked, resolve_host
-from turnstone.adapters.fetching.targets import Target
+from turnstone.adapters.fetching.targets import FetchTarget
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         await self._pool.aclose()
 
-    def _same_origin_redirect(self, target: Target, response: httpx.Response) -> Target | None:
+    def _same_origin_redirect(self, target: FetchTarget, response: httpx.Response) -> FetchTarget | None:
         location = response.headers.get("location")
         if response.status_code not in REPEATED_BY or not location:
             return None
@@ -75,7 +75,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             return None
         return again if again.origin == target.origin else None
 
-    async def _answer(self, request: httpx.Request, target: Target) -> httpx.Response:
+    async def _answer(self, request: httpx.Request, target: FetchTarget) -> httpx.Response:
         headers = [(name, value) for name, value in request.headers.raw if name.lower() not in OURS]
         sent = httpcore.Request(
             method=request.method,
@@ -115,7 +115,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,  # noqa: ARG002 - the pool names none
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        named = Target("https", to_address(host) or host, port, "/")
+        named = FetchTarget("https", to_address(host) or host, port, "/")
         try:
             with anyio.fail_after(timeout):
                 addresses = await anyio.to_thread.run_sync(

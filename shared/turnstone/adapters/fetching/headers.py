@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from turnstone.adapters.fetching.targets import Target
+from turnstone.adapters.fetching.targets import FetchTarget
 from turnstone.domain.errors import FetchRefused
 
 NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -30,7 +30,7 @@ NOT_THE_CALLERS = frozenset(
 )
 
 
-def callers_headers(given: Mapping[str, str], target: Target) -> dict[str, str]:
+def callers_headers(given: Mapping[str, str], target: FetchTarget) -> dict[str, str]:
     """Return the caller's headers with names in lower case. Raises FetchRefused for headers that cannot be sent."""
     if sum(len(name) + len(value) for name, value in given.items()) > MAX_CHARACTERS:
         raise FetchRefused(target.origin, f"its headers are longer than {MAX_CHARACTERS} characters")
@@ -44,7 +44,7 @@ def callers_headers(given: Mapping[str, str], target: Target) -> dict[str, str]:
     return {name.lower(): value.strip() for name, value in given.items()}
 
 
-def headers_to_send(target: Target, callers: Mapping[str, str], accepts: Sequence[str] | None) -> dict[str, str]:
+def headers_to_send(target: FetchTarget, callers: Mapping[str, str], accepts: Sequence[str] | None) -> dict[str, str]:
     """Return all headers except the body's length."""
     usual = {"user-agent": "turnstone", "accept": ", ".join(accepts) if accepts else "*/*"}
     fixed = {"host": target.authority, "accept-encoding": "identity", "connection": "close"}

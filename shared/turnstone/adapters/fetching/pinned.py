@@ -10,7 +10,7 @@ from ipaddress import IPv6Address
 
 from turnstone.adapters.fetching.addresses import Address
 from turnstone.adapters.fetching.deadline import Deadline
-from turnstone.adapters.fetching.targets import Target
+from turnstone.adapters.fetching.targets import FetchTarget
 
 CONNECT_TIMEOUT_S = 5.0  # seconds per address
 TRIED_ADDRESSES = 4
@@ -19,7 +19,9 @@ TRIED_ADDRESSES = 4
 class PinnedConnection(HTTPConnection):
     """A connection to one of the target's addresses; the certificate must match the target's name."""
 
-    def __init__(self, target: Target, addresses: Sequence[Address], deadline: Deadline, tls: ssl.SSLContext | None):
+    def __init__(
+        self, target: FetchTarget, addresses: Sequence[Address], deadline: Deadline, tls: ssl.SSLContext | None
+    ):
         super().__init__(str(target.host), target.port)
         self._target = target
         self._addresses = addresses[:TRIED_ADDRESSES]

@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 from turnstone.adapters.fetching.allowing import Allowed
 from turnstone.adapters.fetching.rules import checked
-from turnstone.adapters.fetching.targets import Target
+from turnstone.adapters.fetching.targets import FetchTarget
 from turnstone.domain.errors import FetchRefused
 
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -22,7 +22,7 @@ class Hop:
     """One request of a redirect chain."""
 
     method: str
-    target: Target
+    target: FetchTarget
     headers: Mapping[str, str] = field(repr=False)
     body: bytes | None = field(repr=False)
 
@@ -45,7 +45,7 @@ def next_hop(hop: Hop, status: int, location: str | None, allowed: Allowed) -> H
     return replace(hop, target=target, headers=hop.headers if is_same else {})
 
 
-def _joined(target: Target, location: str) -> str:
+def _joined(target: FetchTarget, location: str) -> str:
     """Return the location as an absolute URL; non-ASCII bytes arrive as Latin-1 characters."""
     ascii_only = "".join(f"%{ord(char):02X}" if ord(char) in NOT_ASCII else char for char in location)
     if any(char in ascii_only for char in "\t\r\n\\"):  # urljoin would remove some of them silently

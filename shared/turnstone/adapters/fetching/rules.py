@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from turnstone.adapters.fetching.addresses import Address, is_of_one_machine, is_public, to_address
 from turnstone.adapters.fetching.allowing import Allowed
-from turnstone.adapters.fetching.targets import Target, to_target
+from turnstone.adapters.fetching.targets import FetchTarget, to_target
 from turnstone.domain.errors import FetchFailed, FetchRefused
 
 FIRST_FREE_PORT = 1_024
@@ -16,7 +16,7 @@ HTTPS_PORT = 443
 Resolver = Callable[[str, int], Sequence[str]]
 
 
-def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
+def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]] | None = None) -> FetchTarget:
     """Return the URL's target if its text breaks no rule; without name resolution. Raises FetchRefused."""
     target = to_target(url, params)
     if allowed.has(target):
@@ -30,7 +30,7 @@ def checked(url: str, allowed: Allowed, params: Mapping[str, str | Sequence[str]
     return target
 
 
-def resolve_host(target: Target, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
+def resolve_host(target: FetchTarget, allowed: Allowed, resolver: Resolver) -> tuple[Address, ...]:
     """Return the addresses to connect to, all of them allowed; the only lookup of the host.
 
     The error does not reveal whether a private name exists.
@@ -64,10 +64,10 @@ def _is_allowed_by_name(address: Address) -> bool:
     return not is_of_one_machine(address)
 
 
-def _not_public(target: Target) -> FetchRefused:
+def _not_public(target: FetchTarget) -> FetchRefused:
     return FetchRefused(target.origin, f"it has no public address; {_how_to_allow(target)}")
 
 
-def _how_to_allow(target: Target) -> str:
+def _how_to_allow(target: FetchTarget) -> str:
     host = target.authority.removesuffix(f":{target.port}")
     return f"the operator can allow it with TURNSTONE_FETCH_ALLOW={host}:{target.port}"

@@ -24,7 +24,7 @@ NO_CHARACTERS = "it holds characters that there aren't"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FetchTarget:
     """Scheme, host, port and path of a request.
 
     Attributes:
@@ -53,7 +53,7 @@ class Target:
         return self.origin + self.request_target
 
 
-def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None) -> Target:
+def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None) -> FetchTarget:
     """Return the URL's target, with further query parameters. Raises FetchRefused."""
     if len(url) > MAX_URL_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_URL_CHARACTERS} characters")
@@ -71,7 +71,7 @@ def to_target(url: str, params: Mapping[str, str | Sequence[str]] | None = None)
     request_target = (_quoted(path) or "/") + (f"?{whole_query}" if whole_query else "")
     if len(request_target) > MAX_SENT_CHARACTERS:
         raise FetchRefused(SOME_URL, f"it is longer than {MAX_SENT_CHARACTERS} characters with its query")
-    return Target(scheme, host, port, request_target)
+    return FetchTarget(scheme, host, port, request_target)
 
 
 def _host_and_port(authority: str, usual_port: int) -> tuple[str | Address, int]:

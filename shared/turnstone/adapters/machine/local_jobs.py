@@ -5,12 +5,12 @@ It keeps no list: the store holds all jobs, also those of an earlier process.
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Condition, Thread
-from typing import Any
 
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.jobs import Job
+from turnstone.domain.values.outcome import Outcome, Raised, Returned, guarded
 
 log = logging.getLogger(__name__)
 POLL_EVERY_S = 60.0
@@ -25,7 +25,6 @@ class LocalJobs:
         self._is_nudged = True
         self._is_closed = False
         self._thread: Thread | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="job")
 
     def start(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         """Start with the jobs due now; poll again after each sent job and at intervals."""
@@ -51,24 +50,15 @@ class LocalJobs:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
-        self._pool.shutdown()
 
     def _run_forever(self, due: Callable[[], Sequence[Job]], run: Callable[[Job], None]) -> None:
         while self._wait():
-            # a pool, because its futures catch unexpected errors: this thread must continue with the other jobs
-            found = self._pool.submit(due)
-            if self._is_done(found):
-                for job in found.result():
-                    if self._is_closed:
-                        return
-                    self._is_done(self._pool.submit(run, job))
-
-    def _is_done(self, future: Future[Any]) -> bool:
-        """Wait for the job; return whether it succeeded."""
-        if (problem := future.exception()) is not None:
-            expected = isinstance(problem, StoreUnavailable)
-            log.warning("clean-up job failed, retried at the next poll: %s", problem, exc_info=not expected)
-        return problem is None
+            found = guarded(due)
+            _log_failure(found)
+            for job in found.value if isinstance(found, Returned) else ():
+                if self._is_closed:
+                    return
+                _log_failure(guarded(partial(run, job)))
 
     def _wait(self) -> bool:
         """Wait until the next poll; False once closed."""
@@ -76,3 +66,9 @@ class LocalJobs:
             self._changed.wait_for(lambda: self._is_nudged or self._is_closed, self._every_s)
             self._is_nudged = False
             return not self._is_closed
+
+
+def _log_failure(outcome: Outcome[object]) -> None:
+    if isinstance(outcome, Raised):
+        unexpected = None if isinstance(outcome.error, StoreUnavailable) else outcome.error
+        log.warning("a clean-up is left for later: %s", outcome.error, exc_info=unexpected)

@@ -6,14 +6,15 @@ It keeps no state: the store's open index survives a restart, and is read again 
 import heapq
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import count
 from threading import Condition, Thread
 
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import SessionLock
+from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.ports.system import Clock
 
 log = logging.getLogger(__name__)
@@ -33,7 +34,6 @@ class LocalSupervisor:
         self._earliest: dict[TurnRef, float] = {}
         self._is_closed = False
         self._thread: Thread | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="attend")
 
     def start(self, reconcile: Reconciler, open_turns: Iterable[TurnRef]) -> None:
         """Start to reconcile, first the turns left open by the last process."""
@@ -66,18 +66,16 @@ class LocalSupervisor:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join()
-        self._pool.shutdown()
 
     def _reconcile_forever(self, reconcile: Reconciler) -> None:
         while (turn := self._next_due()) is not None:
-            # a pool, because its futures catch unexpected errors: this thread must continue with the other turns
-            reconciled = self._pool.submit(reconcile, turn)
-            if problem := reconciled.exception():
-                expected = isinstance(problem, StoreUnavailable)
-                log.warning("could not reconcile turn %s, retrying: %s", turn.turn_id, problem, exc_info=not expected)
-                self._schedule_at(turn, self._clock.now() + RETRY_AFTER)
-            elif (again_at := reconciled.result()) is not None:
-                self._schedule_at(turn, again_at)
+            match guarded(partial(reconcile, turn)):
+                case Raised(error):
+                    unexpected = None if isinstance(error, StoreUnavailable) else error
+                    log.warning("could not reconcile turn %s, retrying: %s", turn.turn_id, error, exc_info=unexpected)
+                    self._schedule_at(turn, self._clock.now() + RETRY_AFTER)
+                case Returned(again_at) if again_at is not None:
+                    self._schedule_at(turn, again_at)
 
     def _next_due(self) -> TurnRef | None:
         """Wait for the next due turn and remove it; None once closed."""

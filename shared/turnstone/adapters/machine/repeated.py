@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 from turnstone.domain.errors import TurnstoneError
+from turnstone.domain.values.outcome import Raised, guarded
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +29,8 @@ class Repeated:
             self._thread.join()
 
     def _repeat(self) -> None:
-        # a pool, because its futures catch unexpected errors: the next run may succeed
-        with ThreadPoolExecutor(1, thread_name_prefix="repeated") as pool:
-            while not self._is_closed.wait(self._every_s):
-                if problem := pool.submit(self._act).exception():
-                    expected = isinstance(problem, TurnstoneError)
-                    log.warning("task failed, next run in %g s: %s", self._every_s, problem, exc_info=not expected)
+        while not self._is_closed.wait(self._every_s):
+            outcome = guarded(self._act)
+            if isinstance(outcome, Raised):
+                unexpected = None if isinstance(outcome.error, TurnstoneError) else outcome.error
+                log.warning("task failed, next run in %g s: %s", self._every_s, outcome.error, exc_info=unexpected)

@@ -29,7 +29,7 @@ class Line:
     def is_cut(self) -> bool:
         return self._cut.is_set()
 
-    def is_cut_within(self, seconds: float) -> bool:
+    def wait_for_cut(self, seconds: float) -> bool:
         """Wait up to the timeout; return True at once when the line is cut."""
         return self._cut.wait(seconds)
 

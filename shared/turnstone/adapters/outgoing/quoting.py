@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from turnstone.domain.messages.messages import CompletionMessage, Message, UserMessage
 from turnstone.domain.values.content import TextItem, items_of, text_of
-from turnstone.domain.values.model import JsonValue
+from turnstone.domain.values.frozen import JsonValue
 
 QUOTED_CHARACTERS = 500
 READ_CHARACTERS = 4_000

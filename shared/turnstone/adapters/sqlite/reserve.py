@@ -35,7 +35,7 @@ class Reserve:
 
     def leaves_room(self) -> bool:
         """Return whether a write that deletes nothing may take space: the reserve exists, or can be created again."""
-        return not self._is_missing() or self.try_make() or not self._is_usable
+        return not self._check_missing() or self.try_make() or not self._is_usable
 
     def try_make(self) -> bool:
         """Occupy the space if the disk has it twice; return whether the reserve exists."""
@@ -53,7 +53,7 @@ class Reserve:
             self._is_there, self._checked_at_s = False, time.monotonic()
             return was_there
 
-    def _is_missing(self) -> bool:
+    def _check_missing(self) -> bool:
         """Return whether any process has released the space, as of at most a second ago."""
         now_s = time.monotonic()
         if now_s - self._checked_at_s > _CHECK_VALID_S:

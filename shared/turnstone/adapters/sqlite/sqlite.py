@@ -16,7 +16,7 @@ from turnstone.adapters.sqlite.sqlite_file import BUSY_TIMEOUT_S, SqliteFile
 from turnstone.adapters.sqlite.sqlite_rows import attributes_in
 from turnstone.adapters.sqlite.sqlite_writes import DELETE, first_failed, was_applied
 from turnstone.domain.errors import Conflict
-from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Page, Range, Record, check_operations
+from turnstone.ports.records import Delete, Get, Key, KeyPage, Operation, Range, Record, RecordPage, check_operations
 
 PAGE_BYTES = 1024 * 1024
 EXPIRED_AT_ONCE = 1_000
@@ -71,7 +71,7 @@ class SqliteRangeStore:
         with self._file.reading() as connection:
             return _read(connection, key)
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         """Return the next page of a range."""
         if query.limit is not None and query.limit < 1:
             raise ValueError(f"a page of {query.limit} records can't be read")
@@ -89,9 +89,9 @@ class SqliteRangeStore:
                     break
             rows.close()
         full = len(records) == query.limit or size_bytes >= page_bytes
-        return Page(tuple(records), records[-1].key.sk if full else None)
+        return RecordPage(tuple(records), records[-1].key.sk if full else None)
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, made one after the other: each takes microseconds."""
         return [self.get(get.key) for get in gets], [self.range(query) for query in ranges]
 

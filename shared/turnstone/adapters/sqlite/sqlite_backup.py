@@ -10,13 +10,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from turnstone.adapters.sqlite.sqlite_failures import check_not_emptied, check_not_lost, failure_of
+from turnstone.adapters.sqlite.sqlite_failures import HOW_TO_MEND, check_not_emptied, check_not_lost, failure_of
 from turnstone.adapters.sqlite.sqlite_rows import attributes_in
 from turnstone.domain.errors import StoreUnavailable
 from turnstone.ports.records import Key, Record, Scalar
 
 _WITH_VALUE = """SELECT pk, sk, rev, attributes, body FROM items
     WHERE json_extract(attributes, ?) IN (SELECT value FROM json_each(?))"""
+
+
+def check_database(database: Path, wait_s: float) -> None:
+    """Read the whole database, which servers may use meanwhile.
+
+    Raises:
+        StoreUnavailable: it is missing, empty or damaged, or can't be read.
+    """
+    with _failures_of(database, wait_s):
+        check_not_lost(database)
+        check_not_emptied(database)
+        mode = "rw" if os.access(database, os.W_OK) else "ro"
+        with closing(_opened(database, mode, wait_s)) as reading:
+            (found,) = reading.execute("PRAGMA quick_check(1)").fetchone()
+    _refuse_damage(database, found, HOW_TO_MEND)
 
 
 def copy_database(source: Path, target: Path, wait_s: float) -> None:
@@ -35,9 +50,7 @@ def copy_database(source: Path, target: Path, wait_s: float) -> None:
             # A single file, whose log cannot be lost when it is moved.
             copy.execute("PRAGMA journal_mode = DELETE")
             (found,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
-    if found != "ok":
-        problem = " ".join(found.split())
-        raise StoreUnavailable(f"the database {str(source)!r} is damaged ({problem}): restore an earlier backup")
+    _refuse_damage(source, found, "restore an earlier backup")
 
 
 def records_with(database: Path, attribute: str, values: Sequence[Scalar], wait_s: float) -> Iterator[Record]:
@@ -67,6 +80,13 @@ def kept_from_use(database: Path) -> Iterator[None]:
         raise StoreUnavailable(f"a server or a command uses the database {str(database)!r}: stop it first") from exc
     finally:
         os.close(descriptor)
+
+
+def _refuse_damage(path: Path, found: str, remedy: str) -> None:
+    """Raise StoreUnavailable unless SQLite's check found nothing."""
+    if found != "ok":
+        problem = " ".join(found.split())
+        raise StoreUnavailable(f"the database {str(path)!r} is damaged ({problem}): {remedy}")
 
 
 def _opened(path: Path, mode: str, wait_s: float) -> sqlite3.Connection:

@@ -48,7 +48,7 @@ class _State:
 def first_failed(connection: sqlite3.Connection, operations: Sequence[Operation], nonce: str | None) -> int | None:
     """Apply the operations, each to another record, up to the first failed condition; return its index."""
     for index, operation in enumerate(operations):
-        if not _is_applied(connection, operation, nonce):
+        if not _try_apply(connection, operation, nonce):
             return index
     return None
 
@@ -61,7 +61,7 @@ def was_applied(connection: sqlite3.Connection, operations: Sequence[Operation],
     return any(state is not None and state.nonce == nonce for state in states)
 
 
-def _is_applied(connection: sqlite3.Connection, operation: Operation, nonce: str | None) -> bool:
+def _try_apply(connection: sqlite3.Connection, operation: Operation, nonce: str | None) -> bool:
     """Apply the operation if its conditions hold; return whether they did."""
     match operation:
         case Put(when=()):

@@ -12,7 +12,7 @@ from turnstone.domain.registry.registry import BUILTIN, MCP, Toolgroup
 
 if TYPE_CHECKING:
     from turnstone.adapters.tools.images.images import ImageModel
-    from turnstone.adapters.tools.web.service import Fetcher, Keys
+    from turnstone.adapters.tools.web.json_service import Fetcher, Keys
     from turnstone.domain.registry.tool_settings import ToolSettings
     from turnstone.ports.system import Clock
     from turnstone.ports.tools import Toolbox

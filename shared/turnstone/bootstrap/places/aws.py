@@ -90,9 +90,9 @@ class AwsPorts:
 
     def _key(self, name: str, provider: OpenAIProvider) -> str | None:
         """Return the key of a provider, None if it has none. Raises StoreUnavailable."""
-        from turnstone.domain.models.routing import MODELS
+        from turnstone.domain.models.routing import DEFAULT_PROVIDER
 
-        is_named_by_environment = name == MODELS and self._settings.model_url is not None
+        is_named_by_environment = name == DEFAULT_PROVIDER and self._settings.model_url is not None
         return self._model_key if is_named_by_environment else self._secret(provider.api_key_secret)
 
     @cached_property

@@ -18,7 +18,7 @@ from turnstone.adapters.sqlite.folder_lock import FolderLock
 from turnstone.adapters.sqlite.folders import make_private_folder, sync_folder
 from turnstone.adapters.sqlite.sqlite_backup import copy_database, kept_from_use, records_with
 from turnstone.adapters.sqlite.sqlite_failures import PAYLOADS, RESERVE
-from turnstone.bootstrap.places.operated_place import DATABASE, operated_database
+from turnstone.bootstrap.places.operator import DATABASE, operated_database
 from turnstone.domain.errors import InvalidRequest, StoreUnavailable
 from turnstone.settings.config import InvalidSettings, load_settings, names_a_table
 from turnstone.settings.local_settings import LocalSettings

@@ -20,7 +20,7 @@ from turnstone.bootstrap.callers import build_authenticator
 from turnstone.bootstrap.core import Core
 from turnstone.bootstrap.places.local_models import local_models
 from turnstone.bootstrap.places.local_shields import local_shields
-from turnstone.bootstrap.places.operated_place import DATABASE
+from turnstone.bootstrap.places.operator import DATABASE
 from turnstone.bootstrap.tools import local_tool_kinds
 from turnstone.domain.refs import TurnRef
 from turnstone.services.threads.places import QueueLimits

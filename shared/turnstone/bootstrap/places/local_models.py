@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from turnstone.bootstrap.catalogue import build_catalogue
 from turnstone.bootstrap.embeddings import build_embeddings, build_only_embeddings
 from turnstone.bootstrap.models import build_inference, build_only_inference, local_means
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.settings.config import OFFLINE, InvalidFile
 from turnstone.settings.local_settings import LocalSettings
 
@@ -83,7 +83,7 @@ def model_to_try(settings: LocalSettings) -> ModelToTry:
     default = catalogue.providers.get(catalogue.configured_models().default or "")
     offline = OFFLINE if default is not None and default.type == "offline" else None
     is_of_variables = "model_url" in settings.model_fields_set or offline is not None
-    providers = tuple(name for name in catalogue.providers if name != MODELS or not is_of_variables)
+    providers = tuple(name for name in catalogue.providers if name != DEFAULT_PROVIDER or not is_of_variables)
     talking = [name for name, entry in catalogue.models.items() if entry.embedding_dimension is None]
     model = talking[0] if talking else offline
     return ModelToTry(model, providers, is_of_file=bool(catalogue.models or providers))

@@ -1,44 +1,71 @@
-"""A start's one look at the model servers of a server on one machine: the log says what each of them answers."""
+"""Which models the model servers of a server on one machine list."""
 
 import logging
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from turnstone.adapters.models.listed_models import ModelServer
 from turnstone.adapters.models.openai.model_access import ModelAccess
 from turnstone.bootstrap.models import local_means
 from turnstone.bootstrap.places.local_models import read_catalogue
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.registry.catalogue import Catalogue, OpenAIProvider
 from turnstone.settings.config import OFFLINE
 from turnstone.settings.local_settings import LocalSettings
 
 log = logging.getLogger(__name__)
 SHOWN_MODELS = 10
+NOT_LISTED = "model server %s does not list %s, which %s names"
+
+
+class Checked(NamedTuple):
+    """Result of one request for the models of a server.
+
+    Attributes:
+        provider: its name in the operator's file.
+        url: its address, without secrets.
+        problem: why it lists no models, and what to do; empty if it lists some.
+        number: of models that it lists.
+        missing: models that the operator's file names and the server does not list, as one text; empty if none.
+    """
+
+    provider: str
+    url: str
+    problem: str
+    number: int
+    missing: str
 
 
 def check_models(settings: LocalSettings) -> None:
-    """Ask each model server once which models it lists, and log that, or why it lists none; a key is never logged.
+    """Log what each model server lists, or why it lists no models; keys are never logged. Raises InvalidSettings."""
+    for checked in model_servers(settings):
+        if checked.problem:
+            log.warning("model server %s at %s: %s", checked.provider, checked.url, checked.problem)
+            continue
+        log.info("model server %s at %s lists %d models", checked.provider, checked.url, checked.number)
+        if checked.missing:
+            log.warning(NOT_LISTED, checked.provider, checked.missing, settings.models_file)
 
-    Providers that are asked with signed requests, and the offline model, are left out. Raises InvalidSettings.
+
+def model_servers(settings: LocalSettings) -> Iterator[Checked]:
+    """Request the models of each model server once.
+
+    Skips the offline model, and providers with signed requests. Raises InvalidSettings.
     """
     catalogue = read_catalogue(settings)
     for name, server in _servers(settings, catalogue):
         found = server.listed()
-        if found.models is None:
-            log.warning("model server %s at %s: %s", name, server.shown, found.problem)
-            continue
-        log.info("model server %s at %s lists %d models", name, server.shown, len(found.models))
-        missing = sorted(_named(name, catalogue) - found.models)
-        if missing:
-            listed = ", ".join(missing[:SHOWN_MODELS]) + (", …" if len(missing) > SHOWN_MODELS else "")
-            log.warning("model server %s does not list %s, which %s names", name, listed, settings.models_file)
+        models = found.models or frozenset()
+        missing = [] if found.models is None else sorted(_named(name, catalogue) - models)
+        listed = ", ".join(missing[:SHOWN_MODELS]) + (", …" if len(missing) > SHOWN_MODELS else "")
+        yield Checked(name, server.shown, found.problem, len(models), listed)
 
 
 def _servers(settings: LocalSettings, catalogue: Catalogue | None) -> Iterator[tuple[str, ModelServer]]:
     if catalogue is None:
         if settings.model_url != OFFLINE:
             access = ModelAccess(settings.model_api_key)
-            yield MODELS, ModelServer(settings.model_url, access, *access.names)
+            yield DEFAULT_PROVIDER, ModelServer(settings.model_url, access, *access.names)
         return
     means = local_means(settings)
     for name, entry in catalogue.providers.items():

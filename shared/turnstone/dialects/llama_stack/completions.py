@@ -17,7 +17,7 @@ from turnstone.domain.messages.messages import StopReason
 from turnstone.domain.models.inference import Continuations, Continued, TextsToContinue
 from turnstone.domain.models.requests import TokenLikelihood
 from turnstone.domain.values.content import Content, ImageItem, items_of, text_of
-from turnstone.domain.values.model import Frozen, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 METRICS = Annotated[

@@ -13,7 +13,7 @@ from turnstone.domain.messages.messages import CompletionMessage, StopReason
 from turnstone.domain.models.requests import Embedded, Inferred, TokenLikelihood
 from turnstone.domain.turns.events import Delta, TextDelta, ToolCallDelta, call_delta
 from turnstone.domain.usage.usage import TokenUsage
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class Metric(Frozen):

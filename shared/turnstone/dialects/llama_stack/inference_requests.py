@@ -21,7 +21,7 @@ from turnstone.domain.agents.agents import (
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.inference import Question, TextsToEmbed
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
-from turnstone.domain.values.model import Frozen, JsonValue, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, JsonValue, Many, NullMeansDefault
 from turnstone.domain.values.numbers import Count, Flag
 
 MAX_TEXTS = 10_000

@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.lists import ORDER_KEY, ListQuery, checked_cursor
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 ALL = -1
 LARGEST = 1_000_000_000

@@ -10,10 +10,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from turnstone.dialects.llama_stack.requests import given_fields
-from turnstone.domain.models.routing import MODELS
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
 from turnstone.domain.registry.providers import Provider
 from turnstone.domain.registry.registry import Identifier, Model
-from turnstone.domain.values.model import Frozen, JsonObject, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, JsonObject, NullMeansDefault
 
 GIVEN = {
     "provider_model_id": "provider_resource_id",
@@ -27,7 +27,7 @@ Resource = Annotated[str, Field(min_length=1, max_length=2_048)]
 class RegisterModel(NullMeansDefault):
     model_id: Identifier
     provider_model_id: Resource | None = None
-    provider_id: str = MODELS
+    provider_id: str = DEFAULT_PROVIDER
     metadata: JsonObject = {}
     model_type: Literal["llm", "embedding"] = "llm"
 

@@ -5,7 +5,7 @@ Source: the types of `llama-stack-client` 0.2.12.
 
 from typing import Literal
 
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class AgentCreated(Frozen):

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import InvalidRequest, Unsupported
-from turnstone.domain.values.model import Frozen, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, Many, NullMeansDefault
 
 
 class CreateAgent(Frozen):

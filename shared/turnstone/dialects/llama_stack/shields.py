@@ -10,7 +10,7 @@ from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.messages.messages import Message
 from turnstone.domain.registry.registry import BEDROCK, LLAMA_GUARD, PATTERN, Identifier, Shield
 from turnstone.domain.turns.turns import SafetyViolation
-from turnstone.domain.values.model import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
 
 GIVEN = {"provider_shield_id": "provider_resource_id", "provider_id": "provider_id", "params": "params"}
 

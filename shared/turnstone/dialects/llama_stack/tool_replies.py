@@ -12,7 +12,7 @@ from turnstone.domain.tools.tool_runs import ToolResult
 from turnstone.domain.tools.tool_schemas import input_schema_of, parameters_of
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
 from turnstone.domain.values.content import Content, items_of, text_of
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 JSON_LINES = "application/jsonl"
 TOOL_WORKED = 0

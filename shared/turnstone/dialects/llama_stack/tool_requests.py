@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from turnstone.dialects.llama_stack.requests import refuse_unknown_provider
 from turnstone.domain.errors import InvalidRequest, Unsupported
 from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE, Identifier, McpEndpoint, Toolgroup
-from turnstone.domain.values.model import JsonObject, NullMeansDefault
+from turnstone.domain.values.frozen import JsonObject, NullMeansDefault
 
 
 class RegisterToolgroup(NullMeansDefault):

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 import turnstone.domain.agents.defined_tools  # noqa: F401 - agents of that time have some
 from turnstone.domain.agents.agents import AgentConfig, Greedy, SamplingParams, Strategy, TopK, TopP
-from turnstone.domain.values.model import Frozen, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, Many, NullMeansDefault
 from turnstone.domain.values.numbers import Number, Whole
 
 StrategyName = Literal["greedy", "top_p", "top_k"]

@@ -17,7 +17,7 @@ from turnstone.domain.turns.turns import (
     ToolExecutionStep,
     Turn,
 )
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 RETRIEVAL = b'"memory_retrieval"'
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from turnstone.dialects.llama_stack.requests import only
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.values.model import Many, NullMeansDefault
+from turnstone.domain.values.frozen import Many, NullMeansDefault
 
 
 class AgentNamed(NullMeansDefault):

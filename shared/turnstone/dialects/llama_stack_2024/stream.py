@@ -27,7 +27,7 @@ from turnstone.domain.turns.events import (
 )
 from turnstone.domain.turns.turns import ToolExecutionStep
 from turnstone.domain.values.content import text_of
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 ParseStatus = Literal["started", "in_progress", "failure", "success"]
 PARSE_STATUS: dict[str, ParseStatus] = {

@@ -12,7 +12,7 @@ from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages.messages import InputMessage, ToolResponseMessage, UserMessage
 from turnstone.domain.turns.turns import NewTurn
 from turnstone.domain.values.content import Content
-from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.frozen import Frozen, Many
 from turnstone.domain.values.numbers import Flag
 
 

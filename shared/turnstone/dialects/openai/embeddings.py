@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from turnstone.dialects.openai.strict import OpenBody
 from turnstone.domain.models.inference import TextsToEmbed
 from turnstone.domain.models.requests import Embedded
-from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.frozen import Frozen, Many
 from turnstone.domain.values.numbers import Count
 
 MAX_TEXTS = 10_000

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal, Self
 
 from turnstone.domain.registry.registry import Model
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class OpenAIModel(Frozen):

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, ValidationInfo, model_validator
 
-from turnstone.domain.values.model import NullMeansDefault, refuse_too_deep
+from turnstone.domain.values.frozen import NullMeansDefault, refuse_too_deep
 
 NOT_A_CALLERS = "is set by this server; leave it out"
 # target and credentials of the request: some gateways read them from a body, and would send this server's key there
@@ -23,7 +23,7 @@ OF_DATA = {
 }
 
 
-class Strict(NullMeansDefault):
+class StrictRequest(NullMeansDefault):
     """A value in which null stands for the default, and an unrecognised field is an error."""
 
     model_config = ConfigDict(extra="forbid")

@@ -4,7 +4,7 @@ Source: the access check of Llama Stack 0.2.x: a reader needs a match in every c
 """
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 ADMIN = "admin"
 

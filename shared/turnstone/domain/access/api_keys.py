@@ -13,7 +13,7 @@ from hashlib import sha256
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.access.identity import MAX_TENANT_BYTES, caller_named
 from turnstone.domain.errors import InvalidRequest, Unauthenticated, UnusableTenant
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 TOKEN_BYTES = 32
 MAX_NAMED_BYTES = 4_000  # API Gateway limits the context of an authorizer

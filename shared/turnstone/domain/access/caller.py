@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class Caller(Frozen):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from turnstone.domain.tools.tools import ToolDef
-from turnstone.domain.values.late import Late
-from turnstone.domain.values.model import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, JsonObject, Many, NullMeansDefault
+from turnstone.domain.values.lazy_type import Late
 from turnstone.domain.values.numbers import Count, Flag, Number, Positive, Whole
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.values.content import Content, text_of
-from turnstone.domain.values.model import Frozen, Many, NullMeansDefault
+from turnstone.domain.values.frozen import Frozen, Many, NullMeansDefault
 
 StopReason = Literal["end_of_turn", "end_of_message", "out_of_tokens"]
 

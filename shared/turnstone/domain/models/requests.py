@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # their parts were imported by their creator
     from turnstone.domain.models.routing import Target
     from turnstone.domain.tools.tools import ToolDef
     from turnstone.domain.usage.usage import TokenUsage
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 
 class InferenceRequest(NamedTuple):

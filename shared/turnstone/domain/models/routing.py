@@ -12,7 +12,7 @@ from turnstone.domain.usage.prices import Prices
 if TYPE_CHECKING:
     from turnstone.domain.agents.agents import AgentConfig, ToolPromptFormat
 
-MODELS = "default"  # the provider configured by the environment
+DEFAULT_PROVIDER = "default"  # the provider configured by the environment
 ModelTools = Literal["native", "prompted"]
 DEFAULT_PROMPT_FORMAT: ToolPromptFormat = "json"
 

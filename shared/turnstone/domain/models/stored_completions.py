@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 MOST_IN_A_LIST = 100
 

@@ -9,18 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
-from turnstone.domain.models.routing import MODELS, ConfiguredModels, ModelRoute, ModelTools, Target
+from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels, ModelRoute, ModelTools, Target
 from turnstone.domain.registry.registry import Identifier, Model, Shield, Toolgroup
-from turnstone.domain.registry.tool_settings import ToolgroupEntry, ToolSettings
+from turnstone.domain.registry.tool_settings import Text, ToolgroupEntry, ToolSettings, Url
 from turnstone.domain.usage.prices import Prices
-from turnstone.domain.values.model import Frozen, JsonObject, Strict
+from turnstone.domain.values.frozen import Frozen, JsonObject, Strict
 
 ProviderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-Url = Annotated[
-    str,
-    Field(pattern=r"^https?://[^/\s]+\S*$", description="a URL that begins with http:// or https:// and names a host"),
-]
-Text = Annotated[str, Field(min_length=1, max_length=2_048)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 
@@ -187,7 +182,7 @@ class Catalogue(Strict):
         return self
 
     def _find(self, provider_id: str, where: str) -> None:
-        if provider_id not in (*self.providers, MODELS):
+        if provider_id not in (*self.providers, DEFAULT_PROVIDER):
             configured_models = ", ".join(sorted(self.providers)) or "none"
             raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {configured_models}")
 
@@ -214,7 +209,7 @@ class Catalogue(Strict):
             for name, entry in self.models.items()
             for agents_name in (name, *entry.aliases)
         }
-        default = (self.default_provider or MODELS) if self.registry == "open" else None
+        default = (self.default_provider or DEFAULT_PROVIDER) if self.registry == "open" else None
         return ConfiguredModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from turnstone.domain.registry.registry import BEDROCK, BUILTIN, LLAMA_GUARD, MCP, PATTERN
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 PROVIDER_TYPES = {
     "bedrock": "remote::bedrock",

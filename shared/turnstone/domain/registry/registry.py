@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from turnstone.domain.models.routing import MODELS
-from turnstone.domain.values.model import Frozen, JsonObject
+from turnstone.domain.models.routing import DEFAULT_PROVIDER
+from turnstone.domain.values.frozen import Frozen, JsonObject
 
 BUILTIN = "builtin"
 MCP = "model-context-protocol"
@@ -59,7 +59,7 @@ class Registered(Frozen):
 
 
 class Model(Registered):
-    provider_id: str = MODELS
+    provider_id: str = DEFAULT_PROVIDER
     type: Literal["model"] = "model"
     model_type: Literal["llm", "embedding"] = "llm"
     metadata: JsonObject = {}

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from turnstone.domain.registry.registry import MCP, McpEndpoint, Toolgroup
-from turnstone.domain.values.model import JsonObject, Strict
+from turnstone.domain.values.frozen import JsonObject, Strict
 
 Text = Annotated[str, Field(min_length=1, max_length=2_048)]
 Url = Annotated[

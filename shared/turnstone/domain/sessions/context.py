@@ -29,7 +29,7 @@ from turnstone.domain.turns.turns import (
     newest_from_client,
 )
 from turnstone.domain.values.content import ImageItem, TextItem, items_of
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 SEALED_TOKENS = 1_000
 INLINE_BYTES = 4_096

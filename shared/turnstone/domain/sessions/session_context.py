@@ -1,6 +1,6 @@
 """View of a session's context for clients."""
 
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class SummaryInContext(Frozen):

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from turnstone.domain.access.access import Ownership
 from turnstone.domain.usage.usage import SpentToday, Tokens, spent_by
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class LockState(StrEnum):

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.registry.registry import BEDROCK, LLAMA_GUARD, PATTERN, Shield
-from turnstone.domain.values.model import Many, NullMeansDefault
+from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 Hazard = Literal["S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14"]

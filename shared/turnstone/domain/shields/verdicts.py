@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from turnstone.domain.models.routing import Target
     from turnstone.domain.turns.turns import SafetyViolation, Touchpoint
     from turnstone.domain.usage.usage import TokenUsage
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 
 class ShieldQuestion(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from turnstone.domain.provider_data import is_sendable
-from turnstone.domain.values.model import JsonObject, JsonValue, Many, NullMeansDefault
+from turnstone.domain.values.frozen import JsonObject, JsonValue, Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 MASK = str(SecretStr("any"))

@@ -11,8 +11,8 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 if TYPE_CHECKING:
     from turnstone.domain.tools.agent_tools import RemoteExecution
     from turnstone.domain.tools.tools import ToolCall, ToolDef
+    from turnstone.domain.values.cancellation import StopSignal
     from turnstone.domain.values.content import Content
-    from turnstone.domain.values.stopping import StopSignal
 
 
 class ToolAsker(NamedTuple):

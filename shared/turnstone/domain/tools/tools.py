@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import from_json
 
 from turnstone.domain.values.content import Content
-from turnstone.domain.values.model import (
+from turnstone.domain.values.frozen import (
     Frozen,
     JsonObject,
     JsonValue,

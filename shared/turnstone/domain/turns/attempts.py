@@ -3,7 +3,7 @@
 from pydantic import ConfigDict, Field
 
 from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 
 class Attempt(Frozen):

@@ -8,7 +8,7 @@ from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.turns.failures import Failure, UnansweredStatus
 from turnstone.domain.turns.turns import Step, Turn
 from turnstone.domain.values.content import Image
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 StepType = Literal["inference", "tool_execution", "shield_call", "memory_retrieval"]
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 FailureKind = Literal[
     "model_failed",

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from turnstone.domain.turns.turns import TurnStatus
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 AFTER_LEASE_S = 5  # so that a lease has expired by every clock at the check
 AFTER_DEADLINE_S = 1

@@ -15,8 +15,8 @@ from turnstone.domain.tools.tools import ToolCall, ToolResponse
 from turnstone.domain.turns.failures import Failure, TurnFailure, UnansweredStatus, turn_failure
 from turnstone.domain.usage.usage import Tokens, TokenUsage, added, factor_of
 from turnstone.domain.values.content import Content, Url
+from turnstone.domain.values.frozen import Frozen
 from turnstone.domain.values.ids import moment_of
-from turnstone.domain.values.model import Frozen
 from turnstone.domain.values.moments import strictly_after
 
 

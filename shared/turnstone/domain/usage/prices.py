@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 Usd = Annotated[float, Field(ge=0)]
 

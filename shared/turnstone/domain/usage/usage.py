@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 from pydantic import BeforeValidator
 
 from turnstone.domain.usage.prices import Prices
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 MILLION = 1_000_000
 MOST_COUNTED = 1_000_000_000  # of one inference; more than any model processes or reports

@@ -7,7 +7,7 @@ from math import isfinite
 from turnstone.domain.errors import InvalidRequest
 from turnstone.domain.usage.prices import Prices
 from turnstone.domain.usage.usage import Tokens, added
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 MOST_DAYS = 31
 MOST_LISTED = 1_000

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.frozen import Frozen, Many
 
 # JSON none of whose parts ends within a mark, to the same with long texts in place of their marks
 Restore = Callable[[Iterable[bytes]], Iterator[bytes]]

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from turnstone.domain.values.model import JsonObject
+from turnstone.domain.values.frozen import JsonObject
 
 
 def refuse_no_object(schema: dict[str, Any]) -> dict[str, Any]:

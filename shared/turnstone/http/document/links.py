@@ -18,7 +18,7 @@ def links_of(route: Route, routes: Sequence[Route]) -> dict[str, Any]:
     for other in routes:
         needed = PARAMETER.findall(other.path)
         if other.path.startswith(route.path + "/{") and known.keys() >= set(needed):
-            operation = other.endpoint.__name__
+            operation = other.operation_id
             links[operation] = {"operationId": operation, "parameters": {name: known[name] for name in needed}}
     return links
 

@@ -98,6 +98,10 @@ def openapi_document(
 ) -> Schema:
     """Return the OpenAPI 3.1 document of the routes; a caller has to satisfy one of the schemes, if there are any.
 
+    An operation id is the dialect and the name of the route's function, such as `llama_stack_2024_create_turn`. Llama
+    Stack and OpenAI have no prefix, such as `create_turn`. An alias's ends in its first part, such as
+    `create_turn_v1alpha`. Ids are unique and stay, because clients are generated from them.
+
     Routes whose answer is no JSON of ours are left out. Paths are sorted; one that is an alias of another has
     operations of its own, which name those they are the same as.
     """
@@ -129,7 +133,7 @@ def openapi_document(
         "openapi": "3.1.0",
         "info": INFO,
         # today's first
-        "tags": [{"name": name} for name in sorted(dict.fromkeys(map(_family, routes)), key=_is_of_2024)],
+        "tags": [{"name": name} for name in _tags(routes)],
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {name: named[name] for name in sorted(named)},
@@ -163,7 +167,7 @@ def _operation(route: Route, schemas: WireSchemas, security_schemes: Mapping[str
     _, _, said = (sys.modules[route.endpoint.__module__].__doc__ or "").partition(": ")
     summary = said.split("\n\n")[0].strip().removesuffix(".")
     operation: Schema = {
-        "operationId": route.endpoint.__name__,
+        "operationId": route.operation_id,
         "summary": summary[:1].upper() + summary[1:],
         "tags": [_family(route)],
     }
@@ -305,6 +309,9 @@ def _stream(route: Route, schemas: WireSchemas) -> Schema:
 
 
 def _stream_name(route: Route) -> str:
+    """Return the name of the schema of one event; types of a prefixed dialect have its mark, which the body's has."""
+    if route.dialect and route.body is not None:
+        return f"{route.body.__name__}Stream"
     return "".join(word.capitalize() for word in route.endpoint.__name__.split("_")) + "Stream"
 
 
@@ -312,8 +319,10 @@ def _object(**properties: Any) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _is_of_2024(family: str) -> bool:
-    return family.endswith("_2024")
+def _tags(routes: Sequence[Route]) -> list[str]:
+    """Return the families of the routes, those of the dialects without a prefix first."""
+    first, last = ({_family(each): None for each in routes if bool(each.dialect) is named} for named in (False, True))
+    return [*first, *last]
 
 
 def _family(route: Route) -> str:

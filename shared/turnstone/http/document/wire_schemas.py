@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from turnstone.domain.values.model import NullMeansDefault
+from turnstone.domain.values.frozen import NullMeansDefault
 
 Schema = dict[str, Any]
 REF = "#/components/schemas/{model}"

@@ -1,4 +1,4 @@
-"""The ASGI app made of declared routes: reads the size-capped body, calls the route in its lane, sends its answer."""
+"""The ASGI app of declared routes: reads the size-capped body, calls the route in a thread, sends the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from turnstone.domain.access.caller import NOBODY, Caller
 from turnstone.domain.errors import SHUTTING_DOWN, BodyTooLarge, Overloaded, Unauthenticated, UnknownClient
 from turnstone.domain.errors.codes import ErrorCode
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.http.envelopes import ErrorEnvelope, envelope_below
 from turnstone.http.errors import (
     RETRY_SOON,
@@ -45,17 +45,17 @@ from turnstone.http.routes import (
 )
 from turnstone.http.server.bodies import read_body
 from turnstone.http.server.clients import unknown_client
-from turnstone.http.server.lane import Lane
+from turnstone.http.server.hosting import Hosting
 from turnstone.http.server.rare_routes import RareRoutes
 from turnstone.http.server.request_lines import RequestLine
+from turnstone.http.server.route_threads import RouteThreads
 from turnstone.http.server.sending import send_chunks, send_whole
-from turnstone.http.server.surroundings import Surroundings
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
 
 if TYPE_CHECKING:
-    from turnstone.services.application import Application
     from turnstone.services.streams.broadcast import TurnBroadcast
+    from turnstone.services.use_cases import UseCases
 
 JSON = (b"content-type", b"application/json")
 SSE = (b"content-type", b"text/event-stream; charset=utf-8")
@@ -70,9 +70,9 @@ LEFT_FOR_HAND_OVER = timedelta(seconds=60)
 
 def build_app(
     routes: Sequence[Route],
-    application: Application,
+    use_cases: UseCases,
     max_body_bytes: int,
-    surroundings: Surroundings,
+    hosting: Hosting,
     lifespan: Callable[[object], AbstractAsyncContextManager[None]] | None = None,
 ) -> RoutedApp:
     """Return the ASGI app that serves the routes."""
@@ -82,25 +82,23 @@ def build_app(
     for route in routes:
         if route.is_rare:
             continue
-        endpoint = _Endpoint(route, application, max_body_bytes, surroundings)
+        endpoint = _Endpoint(route, use_cases, max_body_bytes, hosting)
         for path in route.paths:
             by_path.setdefault(_pattern(route, path), {})[route.method] = endpoint
-    served: list[BaseRoute] = [
-        _Served(path, _ByMethod(path, methods, surroundings)) for path, methods in by_path.items()
-    ]
+    served: list[BaseRoute] = [_Served(path, _ByMethod(path, methods, hosting)) for path, methods in by_path.items()]
     if rare := [route for route in routes if route.is_rare]:
-        lane = _lane("rare routes", surroundings)
+        threads = _route_threads("rare routes", hosting)
 
         def serve(path: str, methods: Mapping[str, Route]) -> _Served:
             made = {
-                method: _Endpoint(route, application, max_body_bytes, surroundings, lane)
+                method: _Endpoint(route, use_cases, max_body_bytes, hosting, threads)
                 for method, route in methods.items()
             }
-            return _Served(path, _ByMethod(path, made, surroundings))
+            return _Served(path, _ByMethod(path, made, hosting))
 
         served.append(RareRoutes(rare, serve))
     # a router alone: the layers of a whole Starlette application catch what is caught here already
-    return RoutedApp(routes, surroundings, routes=served, redirect_slashes=False, lifespan=lifespan)
+    return RoutedApp(routes, hosting, routes=served, redirect_slashes=False, lifespan=lifespan)
 
 
 def _pattern(route: Route, path: str) -> str:
@@ -110,15 +108,15 @@ def _pattern(route: Route, path: str) -> str:
 class RoutedApp(Router):
     """Routes of which none may serve a path."""
 
-    def __init__(self, declared: Sequence[Route], surroundings: Surroundings, **more: Any) -> None:
+    def __init__(self, declared: Sequence[Route], hosting: Hosting, **more: Any) -> None:
         super().__init__(**more)
         self._declared = declared
-        self._surroundings = surroundings
+        self._hosting = hosting
 
     async def not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             refusal = refusal_reply(ErrorCode.PATH_NOT_FOUND, NO_PATH, None, self.envelope_of(scope))
-            await _send_refusal(refusal, scope, send, self._surroundings)
+            await _send_refusal(refusal, scope, send, self._hosting)
         else:
             await super().not_found(scope, receive, send)
 
@@ -148,10 +146,10 @@ class _Served(StarletteRoute):
 class _ByMethod:
     """The routes of one path as an ASGI app, so that a refused method is told all that there are."""
 
-    def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], surroundings: Surroundings) -> None:
+    def __init__(self, path: str, endpoints: Mapping[str, _Endpoint], hosting: Hosting) -> None:
         self._path = path.replace(SLASHES, "}")
         self._endpoints = {**endpoints, "HEAD": endpoints["GET"]} if "GET" in endpoints else endpoints
-        self._surroundings = surroundings
+        self._hosting = hosting
         self.methods = list(self._endpoints)
 
     def envelope_of(self, method: str) -> ErrorEnvelope:
@@ -162,7 +160,7 @@ class _ByMethod:
         if endpoint is None:
             allowed = {"allow": ", ".join(self.methods)}
             refusal = refusal_reply(ErrorCode.METHOD_NOT_ALLOWED, NO_METHOD, allowed, self.envelope_of(scope["method"]))
-            await _send_refusal(refusal, scope, send, self._surroundings)
+            await _send_refusal(refusal, scope, send, self._hosting)
         else:
             await endpoint.answer(self._path, scope, receive, send)
 
@@ -173,22 +171,22 @@ class _Endpoint:
     def __init__(
         self,
         route: Route,
-        application: Application,
+        use_cases: UseCases,
         max_body_bytes: int,
-        surroundings: Surroundings,
-        lane: Lane | None = None,
+        hosting: Hosting,
+        threads: RouteThreads | None = None,
     ) -> None:
         self._route = route
-        self._surroundings = surroundings
-        self._application = application
-        # a lane of its own, so that no route waits for the threads of one whose model or disk is slow
-        self._lane = lane or _lane(f"{route.method} {route.path}", surroundings)
+        self._hosting = hosting
+        self._use_cases = use_cases
+        # of its own: a slow model or disk of one route must not delay the others
+        self._threads = threads or _route_threads(f"{route.method} {route.path}", hosting)
         self._max_body_bytes = max_body_bytes
         self.envelope = route.envelope
 
     async def answer(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request to this one of the route's paths."""
-        request_id = self._surroundings.request_id(scope)
+        request_id = self._hosting.request_id(scope)
         with RequestLine(self._route.method, path, request_id, dict(scope["path_params"])) as line:
             caller = await self._caller(scope)
             answer: Answer
@@ -204,12 +202,12 @@ class _Endpoint:
         if self._route.is_open:
             return NOBODY
         try:
-            caller = self._surroundings.caller(scope)
+            caller = self._hosting.caller(scope)
         except Unauthenticated as refused:
             return error_reply(refused, self._route.envelope)
         if isinstance(caller, Caller):
             return caller
-        return await self._lane.do(caller_or_error, caller, self._route.envelope)
+        return await self._threads.do(caller_or_error, caller, self._route.envelope)
 
     async def _answer(self, scope: Scope, receive: Receive, caller: Caller, line: RequestLine) -> Answer:
         """Return what the route answers, or what is wrong with the request. Raises ClientDisconnect."""
@@ -229,9 +227,9 @@ class _Endpoint:
             headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
             body=body,
             caller=caller,
-            scheme=self._surroundings.scheme(scope),
-            application=self._application,
-            base=self._surroundings.base(scope),
+            scheme=self._hosting.scheme(scope),
+            use_cases=self._use_cases,
+            base=self._hosting.base(scope),
             about=line.about,
             stop=StopSignal() if self._route.breaks_off else None,
         )
@@ -240,12 +238,12 @@ class _Endpoint:
         if self._route.is_brief:
             return answer_or_error(self._route.endpoint, request, self._route.envelope)
         try:
-            return await self._answer_in_lane(request, receive)
+            return await self._answer_in_thread(request, receive)
         except asyncio.CancelledError:
             # only the server cancels, when its time to stop is over; what was begun may still be done
             return refusal_reply(ErrorCode.SERVER_STOPPING, SHUTTING_DOWN, RETRY_SOON, self._route.envelope)
 
-    async def _answer_in_lane(self, request: Request, receive: Receive) -> Answer:
+    async def _answer_in_thread(self, request: Request, receive: Receive) -> Answer:
         """Return what the route answers, once there is a place if it needs one. Raises ClientDisconnect."""
         call = partial(answer_or_error, self._begun, request, self._route.envelope)
         try:
@@ -256,7 +254,7 @@ class _Endpoint:
 
         # Whatever the route found out is found out anew: the wait is for requests, which hold no thread, nor more
         # memory than they were sent with.
-        executor = self._application.executor
+        executor = self._use_cases.executor
         try:
             waiter = await a_place(executor, request, receive, comes_first=comes_first)
         except Overloaded as refused:
@@ -267,8 +265,8 @@ class _Endpoint:
     async def _done(
         self, call: Callable[[], Answer], request: Request, receive: Receive, *, comes_first: bool = False
     ) -> Answer:
-        """Return what the call returns, done in the lane. Raises ClientDisconnect if it was broken off."""
-        doing = self._lane.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
+        """Return the result of the call, made in a thread of the route. Raises ClientDisconnect if it was cancelled."""
+        doing = self._threads.do(call, on_behalf_of=request.caller.tenant, comes_first=comes_first)
         if request.stop is None:
             return await doing
         departure = Departure(request.stop.set)
@@ -295,7 +293,7 @@ class _Endpoint:
 
                 line.about.update(_ids_of(broadcast))
                 with self._leaving(partial(self._hand_over, broadcast), scope):
-                    await send_whole(await outcome(broadcast, encode, self._surroundings.base(scope)), send, line)
+                    await send_whole(await outcome(broadcast, encode, self._hosting.base(scope)), send, line)
             case TurnStreamReply(broadcast, encode, has_ids):
                 from turnstone.http.streams.sse import sse_chunks
 
@@ -317,17 +315,17 @@ class _Endpoint:
 
     def _hand_over(self, broadcast: TurnBroadcast) -> None:
         """Leave the turn to another process."""
-        self._application.turns.hand_over(broadcast.ref)
+        self._use_cases.turns.hand_over(broadcast.ref)
 
     @contextmanager
     def _leaving(self, leave: Callable[[], None], scope: Scope) -> Iterator[None]:
         """Within the block, do this when there is little time left for this process."""
-        ends_at = self._surroundings.ends_at(scope)
+        ends_at = self._hosting.ends_at(scope)
         if ends_at is None:
             yield
             return
         left = ends_at - LEFT_FOR_HAND_OVER - datetime.now(UTC)
-        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._lane.submit, leave)
+        timer = asyncio.get_running_loop().call_later(max(0.0, left.total_seconds()), self._threads.submit, leave)
         try:
             yield
         finally:
@@ -349,7 +347,7 @@ class _Endpoint:
         return answer
 
     async def _drawn(self, pieces: Iterator[bytes], receive: Receive, tenant: str) -> AsyncGenerator[bytes]:
-        """Yield the pieces, drawn in the lane because they read the store, as long as the client is there."""
+        """Yield the pieces, drawn in a thread of the route because they read the store, until the client leaves."""
         departure = Departure()
         with departure.watched(receive):
             some = _some_of(pieces)  # which were drawn at the beginning
@@ -358,11 +356,11 @@ class _Endpoint:
                     yield some.popleft()
                     if departure.has_left:
                         return
-                some = await self._lane.do(_some_of, pieces, on_behalf_of=tenant)
+                some = await self._threads.do(_some_of, pieces, on_behalf_of=tenant)
 
 
-def _lane(name: str, surroundings: Surroundings) -> Lane:
-    return Lane(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if surroundings.has_tenants else None)
+def _route_threads(name: str, hosting: Hosting) -> RouteThreads:
+    return RouteThreads(ROUTE_THREADS, name, ROUTE_THREADS_OF_A_TENANT if hosting.has_tenants else None)
 
 
 def _some_of(pieces: Iterator[bytes]) -> deque[bytes]:
@@ -375,9 +373,9 @@ def _ids_of(broadcast: TurnBroadcast) -> dict[str, str]:
     return {"agent_id": ref.agent_id, "session_id": ref.session_id, "turn_id": ref.turn_id}
 
 
-async def _send_refusal(reply: Reply, scope: Scope, send: Send, surroundings: Surroundings) -> None:
+async def _send_refusal(reply: Reply, scope: Scope, send: Send, hosting: Hosting) -> None:
     """Answer a request that no route takes, or none by this method."""
-    with RequestLine(scope["method"], None, surroundings.request_id(scope), {"path": scope["path"]}) as line:
+    with RequestLine(scope["method"], None, hosting.request_id(scope), {"path": scope["path"]}) as line:
         await send_whole(reply, send, line)
 
 

@@ -18,8 +18,8 @@ from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_r
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
-from turnstone.http.streams.sse import PING, PING_AFTER_S, Silence
-from turnstone.services.models.answering import Answering, Told
+from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
+from turnstone.services.models.answer_stream import AnswerStream, Told
 
 WHOLE = (Inferred, Continuations)
 
@@ -83,7 +83,7 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
         yield encoder.failed(message_of(told.error), code_of(told.error))
 
 
-async def _heard(answering: Answering, receive: Receive) -> AsyncGenerator[Told]:
+async def _heard(answering: AnswerStream, receive: Receive) -> AsyncGenerator[Told]:
     """Yield what the model says as it comes, nothing after a silence; broken off when nobody listens any more."""
     loop = asyncio.get_running_loop()
     departure = Departure(answering.stop)

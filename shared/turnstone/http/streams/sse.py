@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import AbstractEventLoop
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -15,43 +14,14 @@ from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.turns.failures import Failure
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
+from turnstone.http.streams.silence import PING, PING_AFTER_S, Silence
 from turnstone.services.streams.broadcast import TurnBroadcast
 
 if TYPE_CHECKING:
     from turnstone.domain.values.content import Restore
     from turnstone.http.routes import TurnStreamReply
 
-PING = b": ping\n\n"
-PING_AFTER_S = 15.0
 EVENTS_AT_ONCE = 200
-
-
-class Silence:
-    """Wakes who waits when nothing was told for a time: one timer for all waits of a stream, which may be thousands."""
-
-    def __init__(self, loop: AbstractEventLoop, timeout_s: float, wake: Callable[[], object]) -> None:
-        self._loop = loop
-        self._timeout_s = timeout_s
-        self._wake = wake
-        self._since = loop.time()
-        self._timer = loop.call_at(self._since + timeout_s, self._ring)
-        self.is_long = False
-
-    def ends(self) -> None:
-        """Note that something was told just now."""
-        self._since = self._loop.time()
-        self.is_long = False
-
-    def cancel(self) -> None:
-        self._timer.cancel()
-
-    def _ring(self) -> None:
-        now = self._loop.time()
-        if now >= self._since + self._timeout_s:
-            self._since = now
-            self.is_long = True
-            self._wake()
-        self._timer = self._loop.call_at(self._since + self._timeout_s, self._ring)
 
 
 async def heard(

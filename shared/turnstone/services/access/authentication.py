@@ -18,7 +18,7 @@ MOST_CACHED = 1_000
 _FORM = re.compile(r"bearer +([a-z0-9._~+/-]{1,16000}=*)", re.IGNORECASE | re.ASCII)
 
 
-class Tokens(Protocol):
+class TokenVerifier(Protocol):
     """The tokens of one kind, such as API keys."""
 
     def identity(self, token: str) -> Identity:
@@ -38,7 +38,7 @@ class _Cached(NamedTuple):
 class Authenticator:
     """Knows callers by their tokens, for some time also without asking again. Keeps hashes of tokens, never tokens."""
 
-    def __init__(self, tokens: Tokens, clock: Clock, cached_for: timedelta) -> None:
+    def __init__(self, tokens: TokenVerifier, clock: Clock, cached_for: timedelta) -> None:
         """Take the kind of tokens, and for how long one may be good for a caller after it was taken back."""
         self._tokens = tokens
         self._clock = clock

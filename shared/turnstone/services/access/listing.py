@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from turnstone.domain.lists import BEGINNING, ListQuery
-from turnstone.store.layout.listing import Entry
+from turnstone.store.layout.listing import ListEntry
 
 MOST_HIDDEN = 1_000
 
@@ -19,9 +19,9 @@ class Listing:
 
     def __init__(
         self,
-        entries: Iterator[Entry],
+        entries: Iterator[ListEntry],
         wanted: ListQuery,
-        is_shown: Callable[[Entry], bool],
+        is_shown: Callable[[ListEntry], bool],
         most_before_first: int = MOST_HIDDEN,
     ) -> None:
         """Take the entries behind the cursor.
@@ -36,7 +36,7 @@ class Listing:
         self.has_more = False
         self.cursor: str | None = None
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[ListEntry]:
         """Yield the entries; with a limit, fewer than wanted when there are too many in between that are not shown."""
         wanted, left_out, given, hidden, last = self._wanted, 0, 0, 0, self._wanted.cursor or BEGINNING
         for entry in self._entries:

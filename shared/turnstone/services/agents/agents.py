@@ -13,7 +13,7 @@ from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import Listing
 from turnstone.store.agents.agents import AgentStore, StoredAgent
-from turnstone.store.layout.listing import Entry
+from turnstone.store.layout.listing import ListEntry
 
 AGENTS_AT_ONCE = 50
 
@@ -55,7 +55,7 @@ class Agents:
     def list(self, caller: Caller, wanted: ListQuery) -> tuple[Listing, Iterator[bytes]]:
         """Return the part of the list of agents, and its agents as wire JSON, read as they are drained."""
 
-        def is_shown(entry: Entry) -> bool:
+        def is_shown(entry: ListEntry) -> bool:
             has_name = wanted.name is None or entry.fields["name"] == wanted.name
             return has_name and self._rules.may_see(caller, entry.stamp)
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 from turnstone.domain.errors import TurnstoneError
 from turnstone.domain.refs import TurnRef
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.turns.recovery import Outlook
 from turnstone.store.cleanup.sweeps import SweepStore
 from turnstone.store.sessions.turns import TurnStore
 
 log = logging.getLogger(__name__)
-AT_ONCE = 4
+MAX_PARALLEL_TURNS = 4
 BATCH = 64
 SHIFT_S = 300
 
@@ -100,7 +100,7 @@ class Sweeper:
     def _swept(self, until: datetime) -> Swept:
         shift = int(self._clock.now().timestamp()) // SHIFT_S
         swept = Swept()
-        with ThreadPoolExecutor(AT_ONCE + len(self._duties), thread_name_prefix="sweep") as pool:
+        with ThreadPoolExecutor(MAX_PARALLEL_TURNS + len(self._duties), thread_name_prefix="sweep") as pool:
             duties = [pool.submit(duty, until) for duty in self._duties]
             found = self._turns.each_open(shift)
             while refs := tuple(islice(found, BATCH)):

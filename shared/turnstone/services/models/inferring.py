@@ -13,12 +13,12 @@ from turnstone.domain.models.inference import Continuations, Continued, Question
 from turnstone.domain.models.requests import Embedded, EmbeddingRequest, InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import ModelRoute
 from turnstone.domain.provider_data import ProviderData
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.content import text_of
-from turnstone.domain.values.stopping import StopSignal
 from turnstone.ports.models import Embeddings, Inference
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.agents.refusals import supported_offer
-from turnstone.services.models.answering import Answering, Part
+from turnstone.services.models.answer_stream import AnswerStream, Part
 from turnstone.services.models.routing import Routing
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.usage.limits import DayLimit
@@ -47,7 +47,7 @@ class Inferring:
 
     def chat(
         self, caller: Caller, question: Question, provider_data: ProviderData, keep: Keep | None = None
-    ) -> Answering:
+    ) -> AnswerStream:
         """Have the model answer. The answer, and errors of the model, come from what is returned.
 
         Args:
@@ -62,9 +62,9 @@ class Inferring:
         request = self._request(caller, question, provider_data, stop)
         answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
         kept = partial(keep, answer_id, now) if keep else None
-        return self._begun(caller, Answering(answer_id, now, self._parts(request, kept), stop))
+        return self._begun(caller, AnswerStream(answer_id, now, self._parts(request, kept), stop))
 
-    def complete(self, caller: Caller, wanted: TextsToContinue, provider_data: ProviderData) -> Answering:
+    def complete(self, caller: Caller, wanted: TextsToContinue, provider_data: ProviderData) -> AnswerStream:
         """Have the model continue the texts, one after the other, in one place. Raises as `chat` does."""
         stop = StopSignal()
         question = Question((), wanted.config, wanted.extras, needed_extras=wanted.needed_extras)
@@ -77,12 +77,12 @@ class Inferring:
             for prompt in wanted.prompts
         ]
         answer_id, now = self._deps.ids.new_id(), self._deps.clock.now()
-        return self._begun(caller, Answering(answer_id, now, self._continued(requests, wanted.are_echoed), stop))
+        return self._begun(caller, AnswerStream(answer_id, now, self._continued(requests, wanted.are_echoed), stop))
 
-    def _begun(self, caller: Caller, answering: Answering) -> Answering:
+    def _begun(self, caller: Caller, answering: AnswerStream) -> AnswerStream:
         """Have a thread draw the answer. Raises Overloaded."""
-        with self._executor.place(caller.tenant) as place:
-            place.start(answering.run, answering.fail)
+        with self._executor.permit(caller.tenant) as permit:
+            permit.start(answering.run, answering.fail)
         return answering
 
     def _request(
@@ -132,7 +132,7 @@ class Inferring:
             targets=route.targets,
             provider_data=provider_data,
         )
-        with self._executor.place(caller.tenant):
+        with self._executor.permit(caller.tenant):
             embedded = self._deps.embeddings.embed(request)
         expected = wanted.dimensions or route.embedding_dimension
         found = {len(vector) for vector in embedded.vectors}

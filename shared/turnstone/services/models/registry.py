@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from turnstone.domain.access.caller import Caller
 from turnstone.domain.errors import InvalidRequest, NotFound, Unsupported
-from turnstone.domain.models.routing import MODELS, ConfiguredModels
+from turnstone.domain.models.routing import DEFAULT_PROVIDER, ConfiguredModels
 from turnstone.domain.registry.catalogue import details_of, listed_model
 from turnstone.domain.registry.providers import Provider
 from turnstone.domain.registry.registry import Model
@@ -55,7 +55,11 @@ class Models:
         """
         if (route := self._known.routes.get(model.identifier)) and model.agrees_with(listed_model(route), given):
             return listed_model(route)
-        if model.provider_id == MODELS and MODELS not in self._known.providers and self._known.default is not None:
+        if (
+            model.provider_id == DEFAULT_PROVIDER
+            and DEFAULT_PROVIDER not in self._known.providers
+            and self._known.default is not None
+        ):
             model = model.model_copy(update={"provider_id": self._known.default})
         if model.identifier in self._known.routes:
             said = f"model_id: {model.identifier!r} comes with the server and can't be redefined; choose another name"
@@ -71,7 +75,7 @@ class Models:
         self._store.remove(caller.tenant, model_id)
 
     def _provided(self, name: str) -> Model:
-        return Model(identifier=name, provider_resource_id=name, provider_id=self._known.default or MODELS)
+        return Model(identifier=name, provider_resource_id=name, provider_id=self._known.default or DEFAULT_PROVIDER)
 
     def _refuse_unknown_provider(self, provider_id: str, location: tuple[str | int, ...]) -> None:
         if provider_id not in self._known.providers:

@@ -2,13 +2,13 @@
 
 from turnstone.domain.errors import InvalidRequest, UnknownModel
 from turnstone.domain.models.routing import ConfiguredModels, ModelRoute, Target
-from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.snapshot import RegistrySnapshot
 
 
 class Routing:
     """The operator's models, then those registered by the tenant, then, of an open registry, any name at all."""
 
-    def __init__(self, known: ConfiguredModels, directory: Directory) -> None:
+    def __init__(self, known: ConfiguredModels, directory: RegistrySnapshot) -> None:
         self._known = known
         self._directory = directory
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from turnstone.domain.access.access import owner_of
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import ContentLost, NotFound, StoreUnavailable
+from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.lists import ListQuery
 from turnstone.domain.models.stored_completions import CompletionsQuery, StoredCompletion
 from turnstone.domain.values.content import Restore
@@ -16,8 +16,8 @@ from turnstone.ports.supervision import Jobs
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules
 from turnstone.services.access.listing import Listing
-from turnstone.store.layout.idempotency import ATTEMPTS
-from turnstone.store.layout.listing import Entry
+from turnstone.store.layout.contention import ReadAgain, retried
+from turnstone.store.layout.listing import ListEntry
 from turnstone.store.models.stored_completions import (
     KIND,
     LARGE_BYTES,
@@ -88,7 +88,7 @@ class StoredCompletions:
         """
         now = self._deps.clock.now()
 
-        def is_shown(entry: Entry) -> bool:
+        def is_shown(entry: ListEntry) -> bool:
             completion = completion_in(entry)
             is_wanted = not completion.is_over(now) and query.matches(completion)
             return is_wanted and self._deps.rules.may_see(caller, entry.stamp)
@@ -104,14 +104,17 @@ class StoredCompletions:
             NotFound, Forbidden, ContentLost: it can't be changed.
             StoreUnavailable: it changes too fast.
         """
-        for _ in range(ATTEMPTS):
+
+        def replace() -> WireTurn:
             found = self._seen(caller, completion_id, self._store.find)
             self._deps.rules.check_deletion(caller, found.completion.stamp, KIND, completion_id, "change")
             changed = found.completion.model_copy(update={"metadata": metadata})
             wire = rewrite(found.wire, metadata)
-            if self._store.replace(caller.tenant, found, changed, wire):
-                return wire if len(wire) <= LARGE_BYTES else self.wire(caller, completion_id)
-        raise StoreUnavailable("the chat completion changes too fast, try again")
+            if not self._store.replace(caller.tenant, found, changed, wire):
+                raise ReadAgain
+            return wire if len(wire) <= LARGE_BYTES else self.wire(caller, completion_id)
+
+        return retried(replace, "the chat completion changes too fast, try again")
 
     def delete(self, caller: Caller, completion_id: str) -> None:
         """Delete the completion, even one whose content is lost. Raises NotFound, Forbidden."""

@@ -15,8 +15,8 @@ from turnstone.domain.sessions.context import (
     summary_tokens,
     tokens_of,
 )
+from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.session_context import SessionContext, SummaryInContext, TurnInContext
-from turnstone.domain.sessions.window import budget_tokens
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.store.sessions.turns import TurnStore

@@ -12,7 +12,7 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.listing import Listing
-from turnstone.services.turns.attention import attend_if_due
+from turnstone.services.turns.supervision import attend_if_due
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.sessions.sessions import SessionStore, SessionTurns
 

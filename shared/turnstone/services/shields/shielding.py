@@ -16,17 +16,17 @@ from turnstone.domain.registry.registry import Shield as Registered
 from turnstone.domain.shields.verdicts import ShieldQuestion, Verdict
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.ports.shields import Shield, ShieldKinds
-from turnstone.services.shields.known_shields import KnownShields
-from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+from turnstone.services.shields.lookup import ShieldLookup
 from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 
 if TYPE_CHECKING:
     from turnstone.domain.shields.shields import ShieldParams
     from turnstone.domain.tools.agent_tools import AgentTool
 
 log = logging.getLogger(__name__)
-AT_ONCE = 256
-AT_ONCE_FOR_A_TENANT = 64
+MAX_PARALLEL_SHIELDS = 256
+MAX_PARALLEL_SHIELDS_OF_TENANT = 64
 Location = tuple[str | int, ...]
 # clients recognise a refusal by its first two words
 STOPPED = "I can't help with that: a safety check stopped it."
@@ -36,12 +36,12 @@ NOT_JUDGED = "I can't answer that now: a safety check did not work. Please try a
 class Shieldings:
     """Has the shields of tenants judge."""
 
-    def __init__(self, known: KnownShields, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
+    def __init__(self, known: ShieldLookup, kinds: ShieldKinds, route: Callable[[str, str], ModelRoute]) -> None:
         """Take what tells who answers for a tenant's model, which may be a shield's."""
         self._known = known
         self._kinds = kinds
         self._route = route
-        self._threads = DaemonThreads(AT_ONCE, "shield", AT_ONCE_FOR_A_TENANT)
+        self._threads = DaemonThreads(MAX_PARALLEL_SHIELDS, "shield", MAX_PARALLEL_SHIELDS_OF_TENANT)
 
     def of(self, tenant: str) -> TenantShielding:
         """Return what has the tenant's shields judge."""
@@ -87,7 +87,7 @@ class TenantShielding:
 
     def __init__(
         self,
-        known: KnownShields,
+        known: ShieldLookup,
         make: Callable[[Registered], tuple[Shield, tuple[Target, ...]]],
         threads: DaemonThreads,
         tenant: str,
@@ -128,13 +128,13 @@ class _Asked:
 
     shield_id: str
     params: ShieldParams
-    awaited: Awaited[Verdict] = field(default_factory=Awaited)
+    awaited: Pending[Verdict] = field(default_factory=Pending)
 
     def verdict(self) -> Verdict:
         """Return what the shield says, within its time, or what it was told to do when it can't."""
         try:
             verdict = self.awaited.answer(self.params.timeout_seconds)
-        except (GivenUp, ShieldFailed) as failed:
+        except (Unanswered, ShieldFailed) as failed:
             return self._failed(str(failed))
         return verdict._replace(violation=self._told(verdict.violation))
 

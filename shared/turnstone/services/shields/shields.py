@@ -14,7 +14,7 @@ from turnstone.domain.shields.verdicts import ShieldQuestion
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import SafetyViolation
 from turnstone.ports.system import Clock
-from turnstone.services.shields.known_shields import KnownShields
+from turnstone.services.shields.lookup import ShieldLookup
 from turnstone.services.shields.shielding import Shieldings
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.store.registry.registry import RegistryStore
@@ -32,7 +32,7 @@ class Shields:
     def __init__(
         self,
         store: RegistryStore[Shield],
-        known: KnownShields,
+        known: ShieldLookup,
         shieldings: Shieldings,
         clock: Clock,
         executor: TurnExecutor,
@@ -91,7 +91,7 @@ class Shields:
             provider_data=provider_data,
         )
         judging = self._shieldings.of(caller.tenant).judge((shield_id,), question)
-        with self._executor.place(caller.tenant), closing(judging) as verdicts:
+        with self._executor.permit(caller.tenant), closing(judging) as verdicts:
             return next(verdicts).violation
 
     def _refuse_configured(self, shield_id: str) -> None:

@@ -9,7 +9,7 @@ from turnstone.domain.turns.events import Numbered, TurnEvent, TurnFailed
 from turnstone.domain.values.content import Restore
 
 
-class Heard(NamedTuple):
+class Received(NamedTuple):
     """Events a listener had not heard yet; `is_last` tells that none will follow."""
 
     told: tuple[Numbered, ...]
@@ -29,7 +29,7 @@ class Listener:
         self.wake = wake
         self.is_awake = True
 
-    def take(self, most: int | None = None) -> Heard:
+    def take(self, most: int | None = None) -> Received:
         """Return what has happened since the last call, the first `most` events of it.
 
         The next event will wake the listener again; for events that are left, it has to call again.
@@ -41,7 +41,7 @@ class Listener:
             told = tuple(self._broadcast.told[self._heard : end])
             self._heard += len(told)
             is_all = self._heard == len(self._broadcast.told)
-            return Heard(told, is_all and self._broadcast.is_over)
+            return Received(told, is_all and self._broadcast.is_over)
 
 
 class TurnBroadcast:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Condition, Thread
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from turnstone.domain.errors import NotFound, StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.events import TurnFailed
 from turnstone.domain.turns.turns import TurnStatus
+from turnstone.domain.values.outcome import Raised, Returned, guarded
 from turnstone.services.streams.broadcast import Broadcasts
 from turnstone.services.streams.replay import replayed, told_as_gone, told_as_lost
 from turnstone.store.sessions.turns import TurnStore
@@ -61,17 +61,10 @@ class Following:
         Thread(target=self._look_on, name="following", daemon=True).start()
 
     def _look_on(self) -> None:
-        try:
-            # a pool, because its futures catch what nobody expected of one turn: the others are followed all the same
-            with ThreadPoolExecutor(1, thread_name_prefix="look") as pool:
-                while followed := self._still_followed():
-                    for name, each in followed:
-                        if not _goes_on_well(pool, each):
-                            self._let_go(name, each)
-        except BaseException:
-            with self._changed:  # there is no thread for the pool: the next who wants to follow gets new ones, for all
-                self._is_looking = False
-            raise
+        while followed := self._still_followed():
+            for name, each in followed:
+                if not _goes_on_well(each):
+                    self._let_go(name, each)
 
     def _still_followed(self) -> "tuple[tuple[TurnRef | Look, Followed], ...]":
         """Wait for the time of the next look; return what to look at, nothing if this thread is not needed any more."""
@@ -105,14 +98,14 @@ class Following:
         return False
 
 
-def _goes_on_well(pool: ThreadPoolExecutor, followed: Followed) -> bool:
+def _goes_on_well(followed: Followed) -> bool:
     """Look; tell whether to look again. A look that fails is the last one, and those who wait are told so."""
-    looked = pool.submit(followed.look)
-    if (problem := looked.exception()) is None:
-        return looked.result()
+    looked = guarded(followed.look)
+    if isinstance(looked, Returned):
+        return looked.value
     turn_id = followed.ref.turn_id
-    log.error("turn %s can't be followed any more", turn_id, exc_info=problem)
-    ended = pool.submit(followed.end, told_as_lost(turn_id))
-    if (problem := ended.exception()) is not None:
-        log.error("who follows turn %s can't be told", turn_id, exc_info=problem)
+    log.error("turn %s can't be followed any more", turn_id, exc_info=looked.error)
+    ended = guarded(partial(followed.end, told_as_lost(turn_id)))
+    if isinstance(ended, Raised):
+        log.error("who follows turn %s can't be told", turn_id, exc_info=ended.error)
     return False

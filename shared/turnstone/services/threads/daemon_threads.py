@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from queue import SimpleQueue
 from threading import Lock, Thread
-from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TypeVar
+
+from turnstone.domain.values.outcome import Raised, guarded
 
 Result = TypeVar("Result")
 
@@ -38,8 +38,11 @@ class DaemonThreads:
 
         def settle() -> None:
             if future.set_running_or_notify_cancel():
-                with _PassedOn(future):
-                    future.set_result(act())
+                outcome = guarded(act)
+                if isinstance(outcome, Raised):
+                    future.set_exception(outcome.error)
+                else:
+                    future.set_result(outcome.value)
 
         with self._lock:
             if self._busy_for[on_behalf_of] < self._most_for_one:
@@ -84,17 +87,3 @@ class DaemonThreads:
         self._busy_for[on_behalf_of] -= 1
         if not self._busy_for[on_behalf_of]:
             del self._busy_for[on_behalf_of]
-
-
-class _PassedOn(AbstractContextManager[None]):
-    """Passes what is raised in its block on to who waits for the result, whatever it is."""
-
-    def __init__(self, future: Future[Any]) -> None:
-        self._future = future
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> Literal[True]:
-        if error is not None:
-            self._future.set_exception(error)
-        return True

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from threading import Lock, local
 from typing import TypeVar
 
@@ -44,16 +43,16 @@ class TurnExecutor:
         return self._places.limits.wait_s
 
     @contextmanager
-    def place(self, tenant: str, *, comes_first: bool = False) -> Iterator[Place]:
-        """Take a place for a turn or a question of the tenant; it is given back unless a turn was started in it.
+    def permit(self, tenant: str, *, comes_first: bool = False) -> Iterator[Permit]:
+        """Take a permit for a turn or a question of the tenant; it is given back unless a turn was started by it.
 
-        Never waits: whoever is refused may wait by `queue`, and do the same again `within` the place it then has.
+        Never waits: whoever is refused may wait by `queue`, and do the same again `within` the permit it then has.
         `comes_first` is for what goes before other requests of the tenant.
 
         Raises:
             Overloaded: there is none left, for anybody or for this tenant.
         """
-        waited_for: Place | None = getattr(self._of_request, "place", None)
+        waited_for: Permit | None = getattr(self._of_request, "permit", None)
         if waited_for is not None and not waited_for.is_used:
             yield waited_for
             return
@@ -62,11 +61,11 @@ class TurnExecutor:
         except Overloaded as full:
             full.comes_first = comes_first
             raise
-        place = self._taken_place(tenant)
+        permit = Permit(self, tenant)
         try:
-            yield place
+            yield permit
         finally:
-            place.give_back_if_unused()
+            permit.give_back_if_unused()
 
     def queue(
         self, tenant: str, settle: Callable[[Waiter], None], *, size_bytes: int | None = None, comes_first: bool = False
@@ -91,16 +90,20 @@ class TurnExecutor:
         return self._places.refusal(waiter)
 
     def within(self, waiter: Waiter, act: Callable[[], Result]) -> Result:
-        """Return what the act returns, in which `place` gives the waiter's place; it is given back if it is not used.
+        """Return what the act returns, in which `permit` gives the waiter's; it is given back if it is not used.
 
         For an act that takes its place in this thread.
         """
-        self._of_request.place = place = self._taken_place(waiter.tenant)
+        self._of_request.permit = permit = Permit(self, waiter.tenant)
         try:
             return act()
         finally:
-            del self._of_request.place
-            place.give_back_if_unused()
+            del self._of_request.permit
+            permit.give_back_if_unused()
+
+    def give_back(self, tenant: str) -> None:
+        """Let another request have a place of the tenant's; for permits."""
+        self._places.give_back(tenant)
 
     def refuse_more(self) -> int:
         """Take no more turns, and refuse those that wait for a place; return how many run."""
@@ -114,10 +117,8 @@ class TurnExecutor:
             running = set(self._running)
         return not wait(running, timeout_s).not_done
 
-    def _taken_place(self, tenant: str) -> Place:
-        return Place(self._start, partial(self._places.give_back, tenant))
-
-    def _start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
+    def start(self, run: Callable[[], None], on_end: Callable[[BaseException | None], None]) -> None:
+        """Run in a thread, for a permit that counts; `on_end` is called with what the run raised, or None."""
         future = self._pool.submit(run)
         with self._lock:
             self._running.add(future)
@@ -129,16 +130,12 @@ class TurnExecutor:
         on_end(future.exception())
 
 
-class Place:
+class Permit:
     """A place in the executor, taken before the turn is stored so that no stored turn is left without one."""
 
-    def __init__(
-        self,
-        start: Callable[[Callable[[], None], Callable[[BaseException | None], None]], None],
-        give_back: Callable[[], None],
-    ) -> None:
-        self._start = start
-        self._give_back = give_back
+    def __init__(self, executor: TurnExecutor, tenant: str) -> None:
+        self._executor = executor
+        self._tenant = tenant
         self._lock = Lock()
         self._is_given_back = False
         self.is_used = False
@@ -152,7 +149,7 @@ class Place:
                 log.error("a turn crashed", exc_info=crash)
                 on_crash(crash)
 
-        self._start(run, ended)
+        self._executor.start(run, ended)
         self.is_used = True
 
     def give_back_if_unused(self) -> None:
@@ -165,4 +162,4 @@ class Place:
             is_first = not self._is_given_back
             self._is_given_back = True
         if is_first:
-            self._give_back()
+            self._executor.give_back(self._tenant)

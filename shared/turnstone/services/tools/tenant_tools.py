@@ -12,7 +12,7 @@ from turnstone.domain.registry.registry import BUILTIN, Toolgroup
 from turnstone.domain.tools.tool_runs import OfferedTool, ToolAsker
 from turnstone.domain.tools.tools import ToolDef
 from turnstone.ports.tools import Toolbox, ToolKinds
-from turnstone.services.tools.known_toolgroups import KnownToolgroups, builtin_toolgroup
+from turnstone.services.tools.lookup import ToolgroupLookup, builtin_toolgroup
 
 if TYPE_CHECKING:
     from turnstone.services.threads.daemon_threads import DaemonThreads
@@ -23,7 +23,7 @@ KNOWN_AS: Mapping[tuple[str, str], str] = {("builtin::websearch", "web_search"):
 
 
 def offered_at_creation(
-    known: KnownToolgroups, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
+    known: ToolgroupLookup, kinds: ToolKinds, toolgroups: Sequence[ToolGroup]
 ) -> tuple[OfferedTool, ...]:
     """Return the tools of groups that come with the server. Raises Unsupported for others: nobody is asked yet."""
     for toolgroup in toolgroups:
@@ -37,7 +37,7 @@ class TenantTools:
     """The tools of one tenant, on behalf of one caller."""
 
     def __init__(
-        self, known: KnownToolgroups, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
+        self, known: ToolgroupLookup, kinds: ToolKinds, asker: ToolAsker, threads: DaemonThreads | None = None
     ) -> None:
         """Take the threads in which several groups are looked up at the same time, if there are any."""
         self._known = known
@@ -75,9 +75,9 @@ class TenantTools:
         elsewhere = [name for name in names if self._known.builtin(name.partition("/")[0]) is None]
         if self._threads is None or len(elsewhere) < 2:
             return {name: self.chosen(name) for name in names}
-        from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
+        from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 
-        asked: dict[str, Awaited[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Awaited() for name in elsewhere}
+        asked: dict[str, Pending[tuple[Toolgroup, tuple[ToolDef, ...]]]] = {name: Pending() for name in elsewhere}
         with awaiting(list(asked.values()), None):
             for name, one in asked.items():
                 one.begin(self._threads, partial(self.chosen, name), self.asker.tenant)
@@ -85,7 +85,7 @@ class TenantTools:
             for name, one in asked.items():
                 try:
                     found[name] = one.answer(LISTING_S)
-                except GivenUp as problem:
+                except Unanswered as problem:
                     raise ToolgroupUnavailable(name, str(problem)) from problem
         return found
 
@@ -102,17 +102,13 @@ class TenantTools:
 
     def listed(self, group: Toolgroup) -> tuple[ToolDef, ...]:
         """Return the tools of the group. Raises Unsupported, InvalidRequest, ToolgroupUnavailable."""
-        return self.built(group).tools(self.asker)
-
-    def built(self, group: Toolgroup) -> Toolbox:
-        """Return the group's toolbox. Raises Unsupported, InvalidRequest."""
-        return self._kinds.build(group)
+        return self._kinds.build(group).tools(self.asker)
 
     def box(self, tool: OfferedTool) -> Toolbox:
         """Return what runs the tool. Raises Unsupported, InvalidRequest."""
         if tool.options.remote_execution is not None:
             return self._kinds.remote()
-        return self.built(self.group(tool.toolgroup))
+        return self._kinds.build(self.group(tool.toolgroup))
 
     def chosen(self, name: str) -> tuple[Toolgroup, tuple[ToolDef, ...]]:
         """Return the group and its tools, or the one tool of `group/tool`. Raises as `offered` does."""

@@ -6,17 +6,16 @@ import logging
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from turnstone.domain.agents.agents import ToolGroup
 from turnstone.domain.errors import InvalidRequest, ToolFailed
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.tools.tool_runs import OfferedTool, ProducedFile, ToolInvocation, ToolResult, ToolRun
 from turnstone.domain.tools.tool_schemas import input_schema_of
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import Attachment
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.domain.values.object_schemas import names_in
-from turnstone.domain.values.stopping import StopSignal
-from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.threads.daemon_threads import DaemonThreads
+from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 
@@ -27,17 +26,19 @@ class SessionTools:
     """The engine's way to the server's tools."""
 
     def __init__(
-        self, tools: TenantTools, ref: SessionRef, answers: ToolAnswers, working: tuple[DaemonThreads, float]
+        self,
+        tools: TenantTools,
+        ref: SessionRef,
+        answers: ToolAnswers,
+        threads: DaemonThreads,
+        timeout_s: float,
     ) -> None:
         """Take the threads that tools run in, and how long each may, in seconds."""
-        self._tools = tools
+        self.of_tenant = tools
         self._ref = ref
         self._answers = answers
         self.max_characters = answers.max_characters
-        self._threads, self._timeout_s = working
-
-    def offered(self, toolgroups: Sequence[ToolGroup]) -> tuple[OfferedTool, ...]:
-        return self._tools.offered(toolgroups)
+        self._threads, self._timeout_s = threads, timeout_s
 
     def run(self, runs: Sequence[ToolRun], stop: StopSignal) -> Generator[ToolResult, None, None]:
         """Yield the answer to each call, in this order, while all of them are run at the same time."""
@@ -52,10 +53,10 @@ class SessionTools:
         """Store the files of an answer, and it itself if it is too long; return what the turn keeps."""
         return self._answers.keep(self._ref, run.idempotency_key, response, files)
 
-    def _begun(self, run: ToolRun) -> Awaited[ToolResult]:
-        awaited: Awaited[ToolResult] = Awaited()
+    def _begun(self, run: ToolRun) -> Pending[ToolResult]:
+        awaited: Pending[ToolResult] = Pending()
         try:
-            box = self._tools.box(run.tool)
+            box = self.of_tenant.box(run.tool)
         except InvalidRequest as wrong:
             awaited.fail(ToolFailed(str(wrong)))
             return awaited
@@ -64,7 +65,7 @@ class SessionTools:
             arguments=with_session(run.arguments, run.tool, self._ref.session_id),
             idempotency_key=run.idempotency_key,
             session_id=self._ref.session_id,
-            asker=self._tools.asker,
+            asker=self.of_tenant.asker,
             timeout_s=self._timeout_s,
             options=run.tool.options,
             stop=awaited.stop,
@@ -72,12 +73,12 @@ class SessionTools:
         awaited.begin(self._threads, lambda: box.invoke(invocation), self._ref.tenant)
         return awaited
 
-    def _result(self, run: ToolRun, one: Awaited[ToolResult]) -> ToolResult:
+    def _result(self, run: ToolRun, one: Pending[ToolResult]) -> ToolResult:
         try:
             return one.answer(self._timeout_s)
         except ToolFailed as failed:
             return ToolResult(str(failed), {"error": True})
-        except GivenUp as why:
+        except Unanswered as why:
             log.warning("tool %r of %r gave no answer: %s", run.tool.runs_as, run.tool.toolgroup, why)
             said = f"This tool gave no answer within {self._timeout_s:g} s; it may have done its work, or part of it."
             return ToolResult(said, {"error": True, "timed_out": True})

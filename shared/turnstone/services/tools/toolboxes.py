@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from turnstone.domain.provider_data import ProviderData
 from turnstone.domain.refs import SessionRef
-from turnstone.domain.registry.registry import Toolgroup
 from turnstone.domain.tools.tool_runs import ToolAsker
 from turnstone.ports.tools import ToolKinds
 from turnstone.services.threads.daemon_threads import DaemonThreads
-from turnstone.services.tools.known_toolgroups import KnownToolgroups
+from turnstone.services.tools.lookup import ToolgroupLookup
 from turnstone.services.tools.tenant_tools import TenantTools
 from turnstone.services.tools.tool_answers import ToolAnswers
 from turnstone.services.tools.tool_running import SessionTools
 
-AT_ONCE = 256
-AT_ONCE_FOR_A_TENANT = 64
+MAX_PARALLEL_TOOLS = 256
+MAX_PARALLEL_TOOLS_OF_TENANT = 64
 
 
 class Toolboxes:
@@ -24,22 +23,18 @@ class Toolboxes:
         timeout_s: how long a tool may take.
     """
 
-    def __init__(self, known: KnownToolgroups, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
+    def __init__(self, known: ToolgroupLookup, kinds: ToolKinds, answers: ToolAnswers, timeout_s: float) -> None:
         self.known = known
-        self._kinds = kinds
+        self.kinds = kinds
         self._answers = answers
         self.timeout_s = timeout_s
-        self.threads = DaemonThreads(AT_ONCE, "tool", AT_ONCE_FOR_A_TENANT)
+        self.threads = DaemonThreads(MAX_PARALLEL_TOOLS, "tool", MAX_PARALLEL_TOOLS_OF_TENANT)
 
     def of(self, ref: SessionRef, provider_data: ProviderData) -> SessionTools:
         """Return what a turn of the session may use."""
         tools = self.of_tenant(ToolAsker(ref.tenant, provider_data))
-        return SessionTools(tools, ref, self._answers, (self.threads, self.timeout_s))
+        return SessionTools(tools, ref, self._answers, self.threads, self.timeout_s)
 
     def of_tenant(self, asker: ToolAsker) -> TenantTools:
         """Return what the tenant may name."""
-        return TenantTools(self.known, self._kinds, asker, self.threads)
-
-    def refuse_unbuildable(self, group: Toolgroup) -> None:
-        """Raise InvalidRequest, naming the field, if no toolbox can be made like this."""
-        self._kinds.build(group)
+        return TenantTools(self.known, self.kinds, asker, self.threads)

@@ -25,10 +25,10 @@ from turnstone.domain.registry.registry import BUILTIN, MCP, PROVIDERS_ELSEWHERE
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolCall, ToolDef
 from turnstone.domain.turns.attempts import Attempt
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
-from turnstone.services.threads.awaiting import Awaited, GivenUp, awaiting
 from turnstone.services.threads.executor import TurnExecutor
+from turnstone.services.threads.pending import Pending, Unanswered, awaiting
 from turnstone.services.tools.tenant_tools import KNOWN_AS, LISTING_S, TenantTools
 from turnstone.services.tools.toolboxes import Toolboxes
 from turnstone.store.registry.registry import RegistryStore
@@ -73,7 +73,7 @@ class Toolgroups:
                 raise InvalidRequest(said, ("toolgroup_id",))
             return  # it is there, whoever says so
         try:
-            self._boxes.refuse_unbuildable(group)
+            self._boxes.kinds.build(group)  # raises InvalidRequest for what can't be
         except Unsupported as problem:
             if may_be_off:
                 self._refuse_another(caller, group)
@@ -148,7 +148,7 @@ class Toolgroups:
             ToolgroupUnavailable: there may be, but who has it can't be asked, or wants other credentials.
             Overloaded: the server, or the tenant, has as many turns and questions running as it may.
         """
-        with self._executor.place(caller.tenant):
+        with self._executor.permit(caller.tenant):
             return self._invoked(caller, name, arguments, attempt, stop)
 
     def _invoked(
@@ -158,7 +158,7 @@ class Toolgroups:
         tools = self._boxes.of_tenant(asker)
         group, tool = self._found(tools, caller, name)
         key = _idempotency_key(caller, attempt)
-        awaited: Awaited[ToolResult] = Awaited()
+        awaited: Pending[ToolResult] = Pending()
         invocation = ToolInvocation(
             call=ToolCall(call_id=key, tool_name=tool.name, arguments=dict(arguments)),
             arguments={**arguments, **(group.args or {})},
@@ -168,7 +168,7 @@ class Toolgroups:
             timeout_s=self._boxes.timeout_s,
             stop=awaited.stop,
         )
-        box = tools.built(group)
+        box = self._boxes.kinds.build(group)
         with awaiting([awaited], stop):
             awaited.begin(self._boxes.threads, lambda: box.invoke(invocation), caller.tenant)
             try:
@@ -177,7 +177,7 @@ class Toolgroups:
                 if failed.refusal is not None:
                     raise failed.refusal from failed
                 return group, ToolResult(str(failed)), True
-            except GivenUp:
+            except Unanswered:
                 return group, ToolResult(f"This tool gave no answer within {invocation.timeout_s:g} s."), True
 
     def _found(self, tools: TenantTools, caller: Caller, name: str) -> tuple[Toolgroup, ToolDef]:
@@ -210,7 +210,7 @@ class Toolgroups:
         self, tools: TenantTools, groups: Sequence[Toolgroup]
     ) -> Iterator[tuple[Toolgroup, tuple[ToolDef, ...] | TurnstoneError]]:
         """Yield the groups with their tools, asked for all at once, or with why they can't be had."""
-        asked: list[Awaited[tuple[ToolDef, ...]]] = [Awaited() for _ in groups]
+        asked: list[Pending[tuple[ToolDef, ...]]] = [Pending() for _ in groups]
         with awaiting(asked, None):
             for group, one in zip(groups, asked, strict=True):
                 listing = partial(tools.listed, group)
@@ -220,7 +220,7 @@ class Toolgroups:
                     yield group, one.answer(LISTING_S)
                 except (ToolgroupUnavailable, InvalidRequest) as problem:
                     yield group, problem
-                except GivenUp as problem:
+                except Unanswered as problem:
                     yield group, ToolgroupUnavailable(group.identifier, str(problem))
 
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from turnstone.domain.access.caller import Caller
-from turnstone.domain.errors import Conflict, NotFound, StoreUnavailable, TurnEnded
+from turnstone.domain.errors import NotFound, TurnEnded
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import TurnState, TurnStatus
@@ -15,14 +15,14 @@ from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.streams.broadcast import Broadcasts
 from turnstone.services.streams.replay import numbered
-from turnstone.services.turns.attention import wake
 from turnstone.services.turns.leases import Lease, LeaseKeeper
+from turnstone.services.turns.supervision import wake
 from turnstone.services.turns.transitions import cancelled, closed
+from turnstone.store.layout.contention import TRIES_OF_TURNS, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered
 from turnstone.store.sessions.turns import SessionView, TurnStore
 
 log = logging.getLogger(__name__)
-ATTEMPTS_UNDER_CONTENTION = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,13 @@ class Cancelling:
         return self._settled(ref, attempt, lambda _: None)
 
     def _settled(self, ref: TurnRef, attempt: Attempt, check: Callable[[SessionView], None]) -> TurnState:
-        for _ in range(ATTEMPTS_UNDER_CONTENTION):
+        def act() -> TurnState:
             view = self._deps.turns.view(ref, 0, attempt, ref.turn_id)
             check(view)
             answer_in(view.remembered, attempt, self._deps.clock.now())
-            try:
-                return self._cancelled(ref, view, attempt)
-            except Conflict:
-                continue
-        raise StoreUnavailable("the turn changes too fast, try again")
+            return self._cancelled(ref, view, attempt)
+
+        return retried(act, "the turn changes too fast, try again", TRIES_OF_TURNS)
 
     def _cancelled(self, ref: TurnRef, view: SessionView, attempt: Attempt) -> TurnState:
         """End the turn as it is; raises Conflict if it has moved on since the view."""

@@ -8,7 +8,7 @@ from turnstone.domain.turns.events import TurnEvent
 from turnstone.domain.turns.turns import TurnStatus
 from turnstone.services.streams.broadcast import TurnBroadcast, tell_whole
 from turnstone.services.streams.replay import replayed, replayed_since_resume
-from turnstone.services.turns.launch import RunnerDeps
+from turnstone.services.turns.run_request import RunnerDeps
 
 
 class Joining:

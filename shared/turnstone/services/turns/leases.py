@@ -11,7 +11,7 @@ from typing import NamedTuple
 from turnstone.domain.errors import LeaseLost, StoreUnavailable
 from turnstone.domain.refs import TurnRef
 from turnstone.domain.sessions.sessions import LockState, SessionLock
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.system import Clock
 from turnstone.store.sessions.turns import TurnStore
 

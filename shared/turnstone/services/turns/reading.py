@@ -10,7 +10,7 @@ from turnstone.domain.values.content import Restore
 from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock
 from turnstone.services.access.access import AccessRules, check_session
-from turnstone.services.turns.attention import attend_if_due
+from turnstone.services.turns.supervision import attend_if_due
 from turnstone.store.sessions.turns import TurnStore
 
 
@@ -63,7 +63,7 @@ class TurnReader:
         Raises:
             NotFound: there is no such turn, as far as those sessions are there.
         """
-        session_id = self._turns.session_of(tenant, agent_id, turn_id)
+        session_id = self._turns.find_session(tenant, agent_id, turn_id)
         if session_id is None:
             raise NotFound("turn", turn_id)
         return TurnRef(tenant=tenant, agent_id=agent_id, session_id=session_id, turn_id=turn_id)

@@ -18,7 +18,7 @@ from turnstone.services.streams.replay import numbered, told_as_gone
 from turnstone.services.threads.daemon_threads import DaemonThreads
 from turnstone.services.threads.executor import TurnExecutor
 from turnstone.services.threads.places import Waiter
-from turnstone.services.turns.launch import Launch, RunnerDeps
+from turnstone.services.turns.run_request import RunnerDeps, RunRequest
 from turnstone.services.turns.running import TurnRunner
 from turnstone.services.turns.transitions import closed, ended_unanswered, taken_over
 from turnstone.services.turns.turn_failures import warn_of_failure
@@ -131,11 +131,11 @@ class Recovery:
     def _take_over(self, ref: TurnRef, session: Session, state: TurnState, now: datetime) -> Outlook:
         """Go on from the last stored step, in this process, under a fence that shuts out the old one."""
         view = self._deps.turns.view(ref, self._deps.read_tokens)
-        with self._executor.place(ref.tenant) as place:
+        with self._executor.permit(ref.tenant) as permit:
             change = taken_over(session, state, now + self._deps.leases.duration)
             committed = self._deps.turns.commit(ref, change)
             going_on = committed.turns[0]
-            launch = Launch(
+            launch = RunRequest(
                 ref=ref,
                 session=committed.session,
                 state=going_on,
@@ -143,7 +143,7 @@ class Recovery:
                 segments=view.segments,
                 told=numbered(going_on),
             )
-            run = self._runner.launch(launch, place)
+            run = self._runner.launch(launch, permit)
         return Outlook(going_on.status, committed.session.lock.lease_until, run)
 
     def _wait_for_place(self, ref: TurnRef) -> None:

@@ -25,8 +25,8 @@ from turnstone.domain.errors import (
     TurnTimeReached,
 )
 from turnstone.domain.refs import SessionRef, TurnRef
+from turnstone.domain.sessions.context_budget import budget_tokens
 from turnstone.domain.sessions.sessions import LockState, SessionLock
-from turnstone.domain.sessions.window import budget_tokens
 from turnstone.domain.turns.events import (
     Numbered,
     TurnAwaitsInput,
@@ -43,9 +43,9 @@ from turnstone.engine.tool_plan import build_offer
 from turnstone.engine.turn import advance
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import doubtful_after, numbered, told_as_failed, told_as_gone
-from turnstone.services.threads.executor import Place
-from turnstone.services.turns.launch import Launch, RunnerDeps
+from turnstone.services.threads.executor import Permit
 from turnstone.services.turns.leases import Lease
+from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
 from turnstone.services.turns.transitions import closed, paused
 from turnstone.services.turns.turn_failures import ids_of, warn_of_failure
 from turnstone.store.sessions.turns import Change
@@ -57,14 +57,14 @@ class TurnRunner:
     def __init__(self, deps: RunnerDeps) -> None:
         self._deps = deps
 
-    def launch(self, launch: Launch, place: Place) -> TurnBroadcast:
-        """Run the turn in its place, whether or not anybody listens, and return where its events are told."""
+    def launch(self, launch: RunRequest, permit: Permit) -> TurnBroadcast:
+        """Run the turn by its permit, whether or not anybody listens, and return where its events are told."""
         runs_for_s = self._deps.limits.runs_for_s(launch.state)
         lease = self._deps.leases.take(launch.ref, launch.session.lock.fence, runs_for_s)
         broadcast = self._deps.broadcasts.begin(launch.ref, launch.before, doubtful_after(launch.state))
         broadcast.publish(*launch.told)
         run = _Run(self._deps, launch, lease, broadcast)
-        place.start(lambda: self._run(run, place), partial(self._give_up_crashed, run))
+        permit.start(lambda: self._run(run, permit), partial(self._give_up_crashed, run))
         return broadcast
 
     def hand_over(self, ref: TurnRef, *, is_watched: bool) -> None:
@@ -78,12 +78,12 @@ class TurnRunner:
         lease = self._deps.leases.find(ref)
         if lease is not None:
             with lease.in_hand:
-                if self._is_left(lease, is_watched=is_watched):
+                if self._try_hand_off(lease, is_watched=is_watched):
                     self._tell_handed_over(broadcast)
         elif not broadcast.is_run:  # else the run has just ended, and is about to say so
             self._tell_handed_over(broadcast)
 
-    def _is_left(self, lease: Lease, *, is_watched: bool) -> bool:
+    def _try_hand_off(self, lease: Lease, *, is_watched: bool) -> bool:
         """Give the lease back and have the turn watched; tell whether another process is to go on with it."""
         lease_until = self._deps.clock.now()
         try:
@@ -105,7 +105,7 @@ class TurnRunner:
         failure = Failure(kind="handed_over", message=message)
         self._deps.broadcasts.end(broadcast, TurnFailed(turn_id=turn_id, failure=failure))
 
-    def _run(self, run: "_Run", place: Place) -> None:
+    def _run(self, run: "_Run", permit: Permit) -> None:
         launch = run.launch
         with self._deps.leases.hold(run.lease):
             try:
@@ -117,7 +117,7 @@ class TurnRunner:
                 last_events = _told(launch, "store_unavailable", "the turn can't be stored now; it will continue later")
                 self._leave_to_supervisor(launch.ref, launch.session.lock)
         # whoever hears the end may start the next turn at once
-        place.give_back()
+        permit.give_back()
         self._deps.broadcasts.end(run.broadcast, *last_events)
         run.tidy()
 
@@ -172,7 +172,7 @@ class TurnRunner:
 class _Run:
     """One run of one turn, from a taken lock to a released one."""
 
-    def __init__(self, deps: RunnerDeps, launch: Launch, lease: Lease, broadcast: TurnBroadcast) -> None:
+    def __init__(self, deps: RunnerDeps, launch: RunRequest, lease: Lease, broadcast: TurnBroadcast) -> None:
         self._deps = deps
         self.launch = launch
         self.lease = lease
@@ -216,10 +216,8 @@ class _Run:
         self._session = self._deps.turns.save_step(self.launch.ref, self._session, state)
 
     def _engine(self, state: TurnState) -> EngineDeps:
-        route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
+        route, tools, offer = self.launch.equipment or self._equipment()
         config = route.with_prompt_format(self._deps.limits.applied_to(self.launch.config))
-        tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
-        offer = self.launch.offer or build_offer(config, tools.offered(config.toolgroups))
         otherwise = self._deps.context_tokens
         self._budget_tokens = budget_tokens(route, config, otherwise, self._session.token_factor)
         left = self._budget_tokens - fixed_tokens(state, config, offer.definitions)
@@ -241,6 +239,12 @@ class _Run:
             provider_data=self.launch.provider_data,
             about=ids_of(self.launch.ref),
         )
+
+    def _equipment(self) -> Equipment:
+        route = self._deps.route(self.launch.ref.tenant, self.launch.config.model)
+        config = route.with_prompt_format(self.launch.config)
+        tools = self._deps.tools.of(self.launch.ref, self.launch.provider_data)
+        return Equipment(route, tools, build_offer(config, tools.of_tenant.offered(config.toolgroups)))
 
     def _out_of_time(self) -> TurnTimeReached:
         return TurnTimeReached(self._deps.limits.turn_seconds or 0.0)
@@ -331,6 +335,6 @@ def _kind_of(error: TurnstoneError) -> FailureKind:
     return "model_timed_out" if isinstance(error, ModelTimedOut) else "model_failed"
 
 
-def _told(launch: Launch, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
+def _told(launch: RunRequest, kind: FailureKind, message: str) -> tuple[TurnEvent, ...]:
     failure = Failure(kind=kind, message=message)
     return (told_as_failed(launch.state.model_copy(update={"failure": failure})),)

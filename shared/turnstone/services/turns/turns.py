@@ -9,7 +9,6 @@ from turnstone.domain.access.caller import Caller
 from turnstone.domain.agents.agents import AgentConfig
 from turnstone.domain.errors import (
     CallsMismatch,
-    Conflict,
     InvalidRequest,
     NotFound,
     Overloaded,
@@ -23,16 +22,15 @@ from turnstone.domain.sessions.sessions import LockState, Session, SessionLock
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.domain.turns.turns import NewTurn, Turn, TurnState, TurnStatus, silent_output
-from turnstone.engine.tool_plan import ToolOffer
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.agents.refusals import refuse_many_iterations, supported_offer
 from turnstone.services.streams.broadcast import TurnBroadcast
 from turnstone.services.streams.replay import numbered, told_before_resume
 from turnstone.services.threads.executor import TurnExecutor
-from turnstone.services.turns.attention import wake
 from turnstone.services.turns.joining import Joining
-from turnstone.services.turns.launch import Launch, RunnerDeps
+from turnstone.services.turns.run_request import Equipment, RunnerDeps, RunRequest
 from turnstone.services.turns.running import TurnRunner
+from turnstone.services.turns.supervision import wake
 from turnstone.services.turns.transitions import (
     Answered,
     answered_by_client,
@@ -46,11 +44,11 @@ from turnstone.services.turns.transitions import (
     superseding,
 )
 from turnstone.services.turns.turn_failures import warn_of_failure
+from turnstone.store.layout.contention import TRIES_OF_TURNS, ReadAgain, retried
 from turnstone.store.layout.idempotency import answer_in, put_remembered
 from turnstone.store.sessions.turns import SessionView
 
 log = logging.getLogger(__name__)
-ATTEMPTS_UNDER_CONTENTION = 8
 
 
 class Turns:
@@ -82,13 +80,14 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.read_tokens, attempt)
-            check_session(self._rules, caller, view.session, view.agent_owner, self._deps.clock.now())
-            if earlier := self._earlier(ref, view, attempt, is_resume=bool(responses)):
+            now = self._deps.clock.now()
+            check_session(self._rules, caller, view.session, view.agent_owner, now)
+            if earlier := self._earlier(ref, view, attempt, now, is_resume=bool(responses)):
                 return earlier
             if responses:
-                return self._resume_by_messages(ref, view, responses, attempt)
+                return self._resume_by_messages(ref, view, responses, attempt, now)
             try:
-                return self._open(ref, view, new, attempt)
+                return self._open(ref, view, new, attempt, now)
             except (TurnRunning, Overloaded, StoreUnavailable) as refused:
                 # Sent again by the client, a second equal message would be taken for a repetition of the first.
                 refused.may_be_repeated = view.session.last_request != attempt.fingerprint
@@ -115,10 +114,11 @@ class Turns:
 
         def act() -> TurnBroadcast:
             view = self._store.view(ref, self._deps.read_tokens, attempt, ref.turn_id)
-            check_session(self._rules, caller, view.session, view.agent_owner, self._deps.clock.now())
-            if earlier := self._earlier(ref, view, attempt, is_resume=True):
+            now = self._deps.clock.now()
+            check_session(self._rules, caller, view.session, view.agent_owner, now)
+            if earlier := self._earlier(ref, view, attempt, now, is_resume=True):
                 return earlier
-            return self._resume(ref, view, responses, attempt)
+            return self._resume(ref, view, responses, attempt, now)
 
         return _settled(act, attempt)
 
@@ -126,11 +126,10 @@ class Turns:
         """Leave the turn to another process, because this one will soon be ended; who listens here is told so."""
         self._runner.hand_over(ref, is_watched=False)
 
-    def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt) -> TurnBroadcast:
-        now = self._deps.clock.now()
+    def _open(self, ref: SessionRef, view: SessionView, new: NewTurn, attempt: Attempt, now: datetime) -> TurnBroadcast:
         refuse_many_iterations(new.overrides.max_infer_iters, self._deps.limits.infer_iters)
         config = new.overrides.applied_to(view.agent.agent_config)
-        offer = self._offer(ref, config, attempt)
+        equipment = self._equipment(ref, config, attempt)
         lock = view.session.lock
         if lock.order is not None and self._is_running(ref.turn(lock.order), lock, now):
             raise TurnRunning(lock.order)
@@ -146,9 +145,9 @@ class Turns:
             change = superseding(change, ended)
             segments = view.segments_with(*ended.segments)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        with self._executor.place(ref.tenant) as place:
+        with self._executor.permit(ref.tenant) as permit:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
-            launch = Launch(
+            launch = RunRequest(
                 ref=ref.turn(state.order),
                 session=committed.session,
                 state=committed.turns[-1],
@@ -156,22 +155,22 @@ class Turns:
                 segments=segments,
                 told=numbered(state),
                 provider_data=attempt.provider_data,
-                offer=offer,
+                equipment=equipment,
             )
-            broadcast = self._runner.launch(launch, place)
+            broadcast = self._runner.launch(launch, permit)
         if old is not None:
             warn_of_failure(ref.turn(old.order), old)
             wake(self._deps.supervisor, old.token)
         return broadcast
 
-    def _offer(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> ToolOffer:
-        """Return the tools of a turn of this configuration. Raises InvalidRequest for what it can't have."""
+    def _equipment(self, ref: SessionRef, config: AgentConfig, attempt: Attempt) -> Equipment:
+        """Return what a turn of this configuration works with. Raises InvalidRequest for what it can't have."""
         route = self._deps.route(ref.tenant, config.model)
         tools = self._deps.tools.of(ref, attempt.provider_data)
         capabilities = partial(self._deps.inference.capabilities, route.targets)
-        offer = supported_offer(route.with_prompt_format(config), tools.offered, capabilities)
+        offer = supported_offer(route.with_prompt_format(config), tools.of_tenant.offered, capabilities)
         self._deps.shields.refuse_unusable(ref.tenant, config)
-        return offer
+        return Equipment(route, tools, offer)
 
     def _is_running(self, ref: TurnRef, lock: SessionLock, now: datetime) -> bool:
         """Tell whether a process runs the turn: this one, or another one as far as its lease tells."""
@@ -179,19 +178,18 @@ class Turns:
         return is_live or self._deps.leases.is_held(ref, lock.fence)
 
     def _resume(
-        self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt
+        self, ref: TurnRef, view: SessionView, responses: Sequence[ToolResponse], attempt: Attempt, now: datetime
     ) -> TurnBroadcast:
-        now = self._deps.clock.now()
         state = view.state
         if state is None:
             raise NotFound("turn", ref.turn_id)
         state.check_content()
         config = state.overrides.applied_to(view.agent.agent_config)
-        offer: ToolOffer | None = None
+        equipment: Equipment | None = None
         if state.status is TurnStatus.COMPLETED:
             refuse_reopening(view.session, state, responses, self._deps.limits.infer_iters)
             step = answered_in_text(state, responses, self._deps.ids.new_id(), now)
-            offer = self._offer(ref, config, attempt)
+            equipment = self._equipment(ref, config, attempt)
             self._deps.limits.check_turn(state)
             self._deps.limits.of_day.check(ref.tenant)
         else:
@@ -204,9 +202,9 @@ class Turns:
         else:
             change = resumed(session, state, answered, lease_until)
         remembered = put_remembered(ref, attempt, {"turn_id": state.turn_id}, now, view.remembered)
-        with self._executor.place(ref.tenant, comes_first=True) as place:
+        with self._executor.permit(ref.tenant, comes_first=True) as permit:
             committed = self._store.commit(ref, change._replace(remembered=remembered))
-            launch = Launch(
+            launch = RunRequest(
                 ref=ref,
                 session=committed.session,
                 state=committed.turns[0],
@@ -215,9 +213,9 @@ class Turns:
                 told=numbered(committed.turns[0])[-1:],
                 before=told_before_resume(state),
                 provider_data=attempt.provider_data,
-                offer=offer,
+                equipment=equipment,
             )
-            broadcast = self._runner.launch(launch, place)
+            broadcast = self._runner.launch(launch, permit)
         wake(self._deps.supervisor, state.token)
         return broadcast
 
@@ -230,7 +228,12 @@ class Turns:
             raise TurnNotAwaiting(state.turn_id, TurnStatus.EXPIRED)
 
     def _resume_by_messages(
-        self, ref: SessionRef, view: SessionView, messages: Sequence[ToolResponseMessage], attempt: Attempt
+        self,
+        ref: SessionRef,
+        view: SessionView,
+        messages: Sequence[ToolResponseMessage],
+        attempt: Attempt,
+        now: datetime,
     ) -> TurnBroadcast:
         """Resume the waiting turn by a new turn's tool messages, as clients did before there was a resume."""
         lock = view.session.lock
@@ -242,20 +245,20 @@ class Turns:
             )
         waiting = ref.turn(lock.order)
         view = self._store.view(ref, self._deps.read_tokens, attempt, lock.order)
-        if earlier := self._earlier(waiting, view, attempt, is_resume=True):
+        if earlier := self._earlier(waiting, view, attempt, now, is_resume=True):
             return earlier
         pending = view.state.pending_calls if view.state else ()
         names = {call.call_id: call.tool_name for call in pending}
         responses = [
             ToolResponse(call_id=m.call_id, tool_name=names.get(m.call_id, ""), content=m.content) for m in messages
         ]
-        return self._resume(waiting, view, responses, attempt)
+        return self._resume(waiting, view, responses, attempt, now)
 
     def _earlier(
-        self, ref: SessionRef, view: SessionView, attempt: Attempt, *, is_resume: bool
+        self, ref: SessionRef, view: SessionView, attempt: Attempt, now: datetime, *, is_resume: bool
     ) -> TurnBroadcast | None:
         """Return the broadcast of the turn this very request opened or resumed before."""
-        answer = answer_in(view.remembered, attempt, self._deps.clock.now())
+        answer = answer_in(view.remembered, attempt, now)
         if answer is not None:
             return self._joining.join(ref.turn(answer["turn_id"]), is_resume=is_resume)
         session = view.session
@@ -281,21 +284,24 @@ class Turns:
             started_at=now,
         )
         shields = tuple(dict.fromkeys(config.input_shields))
-        return TurnState(turn=turn, order=order, overrides=new.overrides, input_shields=shields)
+        # its parts are validated already; overrides would be once more
+        return TurnState.model_construct(turn=turn, order=order, overrides=new.overrides, input_shields=shields)
 
 
 def _settled(act: Callable[[], TurnBroadcast], attempt: Attempt) -> TurnBroadcast:
-    """Return what the act returns, tried again while others are faster. Raises StoreUnavailable if they always are."""
+    """Return the act's result, repeated while other writers are faster. Raises StoreUnavailable if they always are."""
     was_refused = False
-    for _ in range(ATTEMPTS_UNDER_CONTENTION):
+
+    def act_on_both() -> TurnBroadcast:
+        nonlocal was_refused
         try:
             return act()
-        except Conflict:
-            continue
-        except (TurnRunning, TurnNotAwaiting):
+        except (TurnRunning, TurnNotAwaiting) as refused:
             # Header, turn and key are read at the same time, not at once. What refuses a repeated request may be the
             # effect of its first copy, which a second look will find.
             if was_refused or not (attempt.is_retry or attempt.key):
                 raise
             was_refused = True
-    raise StoreUnavailable("the session changes too fast, try again")
+            raise ReadAgain from refused
+
+    return retried(act_on_both, "the session changes too fast, try again", TRIES_OF_TURNS)

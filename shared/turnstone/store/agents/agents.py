@@ -20,7 +20,7 @@ from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import agent_key, agent_list, agent_list_key
-from turnstone.store.layout.listing import Entry, entries_of, put_entry
+from turnstone.store.layout.listing import ListEntry, entries_of, put_entry
 from turnstone.store.layout.lost_records import LostRecord
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class AgentStore:
         """Return the agent's owner and access list. Raises NotFound."""
         return owner_of_agent(self._store.get(agent_key(tenant, agent_id)), agent_id)
 
-    def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[Entry]:
+    def entries(self, tenant: str, after: str | None, limit: int | None) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list after that position."""
         return entries_of(self._store, agent_list(tenant), after, limit)
 

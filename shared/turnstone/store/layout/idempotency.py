@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from turnstone.domain.errors import Conflict, IdempotencyMismatch, StoreUnavailable
+from turnstone.domain.errors import Conflict, IdempotencyMismatch
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Absent, Get, Operation, Put, Record, RevIs
 from turnstone.ports.storage import RangeStore
+from turnstone.store.layout.contention import ReadAgain, retried
 from turnstone.store.layout.keys import idempotency_key
 
 KEPT = timedelta(hours=24)
-ATTEMPTS = 4
 
 
 def get_remembered(scope: str | SessionRef, attempt: Attempt) -> tuple[Get, ...]:
@@ -69,7 +69,9 @@ class Once(NamedTuple):
             Conflict: one of the writes conflicts.
         """
         found: Record | None = None
-        for _ in range(ATTEMPTS):
+
+        def write() -> dict[str, str]:
+            nonlocal found
             remembered = put_remembered(self.tenant, self.attempt, self.answer, self.now, found)
             try:
                 store.write([*writes, *remembered])
@@ -79,6 +81,7 @@ class Once(NamedTuple):
                 found = conflict.found
                 if before := answer_in(found, self.attempt, self.now):
                     return before
-            else:
-                return self.answer
-        raise StoreUnavailable("the same request is being made too often at once, try again")
+                raise ReadAgain from conflict
+            return self.answer
+
+        return retried(write, "the same request is being made too often at once, try again", on=(ReadAgain,))

@@ -14,7 +14,7 @@ from turnstone.store.layout.ranges import pages
 ENTRIES_AT_ONCE = 100
 
 
-class Entry(NamedTuple):
+class ListEntry(NamedTuple):
     """A list entry: its position, projection, owner, and whether its content is lost."""
 
     order: str
@@ -31,7 +31,7 @@ def put_entry(key: Key, fields: dict[str, Any], stamp: Ownership) -> Put:
 
 def entries_of(
     store: RangeStore, pk: str, after: str | None, limit: int | None, *, is_reverse: bool = False
-) -> Iterator[Entry]:
+) -> Iterator[ListEntry]:
     """Yield the entries of a list after that position, read lazily, little more than the limit at a time.
 
     Skips an entry whose content is lost.
@@ -44,7 +44,7 @@ def entries_of(
             yield entry_of(record)
 
 
-def entry_of(record: Record) -> Entry:
+def entry_of(record: Record) -> ListEntry:
     """Return the record's entry."""
     fields: dict[str, Any] = from_json(record.body)
-    return Entry(record.key.sk, fields, Ownership.model_validate(fields.pop("stamp", {})))
+    return ListEntry(record.key.sk, fields, Ownership.model_validate(fields.pop("stamp", {})))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
-from turnstone.ports.records import Get, Key, KeyPage, Operation, Page, Put, Range, Record, Scalar, Update
+from turnstone.ports.records import Get, Key, KeyPage, Operation, Put, Range, Record, RecordPage, Scalar, Update
 from turnstone.ports.storage import BlobStore, RangeStore
 from turnstone.store.layout.keys import kind_and_name
 from turnstone.store.layout.lost_records import LossLog, LostRecord
@@ -53,11 +53,11 @@ class OversizeStore:
         """Return the record, None if missing."""
         return self._decoded_or_none(self._store.get(key))
 
-    def range(self, query: Range) -> Page:
+    def range(self, query: Range) -> RecordPage:
         """Return the next page of a range; shorter than the store's own when its bodies are large."""
         return self._page(query, self._store.range(query))
 
-    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[Page]]:
+    def gather(self, gets: Sequence[Get], ranges: Sequence[Range]) -> tuple[list[Record | None], list[RecordPage]]:
         """Return the results of several reads, in parallel where the store supports that."""
         records, pages = self._store.gather(gets, ranges)
         return (
@@ -140,7 +140,7 @@ class OversizeStore:
     def _got(self, get: Get, record: Record | None) -> Record | None:
         return self._decoded_or_none(record) if record is None or get.held_bytes is None else self._in_pieces(record)
 
-    def _page(self, query: Range, page: Page) -> Page:
+    def _page(self, query: Range, page: RecordPage) -> RecordPage:
         if query.held_bytes is None:
             return self._decoded_page(page)
         return page._replace(records=tuple(map(self._in_pieces, page.records)))
@@ -198,18 +198,18 @@ class OversizeStore:
             raise _Lost(f"the payload {payload.name!r} is not the one that was stored")
         yield last
 
-    def _decoded_page(self, page: Page) -> Page:
+    def _decoded_page(self, page: RecordPage) -> RecordPage:
         # One answer of the store may reference hundreds of blobs: never hold more than a few at once.
         records: list[Record] = []
         size_bytes = 0
         for index, record in enumerate(page.records):
             if size_bytes >= PAGE_BYTES:
-                return Page(tuple(records), page.records[index - 1].key.sk)
+                return RecordPage(tuple(records), page.records[index - 1].key.sk)
             decoded = self._decoded(record)
             if decoded is not None:
                 records.append(decoded)
                 size_bytes += 0 if isinstance(decoded, LostRecord) else len(decoded.body)
-        return Page(tuple(records), page.after)
+        return RecordPage(tuple(records), page.after)
 
     def _decoded_or_none(self, record: Record | None) -> Record | None:
         return None if record is None else self._decoded(record)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from turnstone.ports.records import Page, Range, Record
+from turnstone.ports.records import Range, Record, RecordPage
 from turnstone.ports.storage import RangeStore
 
 
-def pages(store: RangeStore, query: Range, first: Page | None = None) -> Iterator[Page]:
+def pages(store: RangeStore, query: Range, first: RecordPage | None = None) -> Iterator[RecordPage]:
     """Yield the pages of a range one after the other, beginning with one already read."""
     page = first or store.range(query)
     yield page
@@ -20,7 +20,7 @@ def all_records(store: RangeStore, query: Range) -> tuple[Record, ...]:
     return tuple(record for page in pages(store, query) for record in page.records)
 
 
-def records_within(store: RangeStore, query: Range, first: Page) -> tuple[Record, ...]:
+def records_within(store: RangeStore, query: Range, first: RecordPage) -> tuple[Record, ...]:
     """Return as many records as the range's limit allows, continuing after short pages."""
     records, page = list(first.records), first
     while page.after is not None and query.limit is not None and len(records) < query.limit:

@@ -16,7 +16,7 @@ from turnstone.ports.records import Absent, Condition, Delete, Get, Operation, P
 from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
 from turnstone.store.layout.keys import completion_key, completion_list, completion_list_key
-from turnstone.store.layout.listing import Entry, entries_of, entry_of, put_entry
+from turnstone.store.layout.listing import ListEntry, entries_of, entry_of, put_entry
 from turnstone.store.sessions.long_texts import with_long_texts_left
 from turnstone.store.sessions.wire_turns import WireTurn, opened, wire_of
 
@@ -128,7 +128,7 @@ class StoredCompletionStore:
         record, entry = completion_key(job.tenant, job.order), completion_list_key(job.tenant, job.order)
         return self._store.clear(record.pk, limit) and self._store.clear(entry.pk, limit, entry.sk)
 
-    def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[Entry]:
+    def entries(self, tenant: str, after: str | None, limit: int, *, is_reverse: bool) -> Iterator[ListEntry]:
         """Yield the entries of the tenant's list after that position, read lazily."""
         return entries_of(self._store, completion_list(tenant), after, limit, is_reverse=is_reverse)
 
@@ -149,7 +149,7 @@ class StoredCompletionStore:
                 continue
 
 
-def completion_in(entry: Entry) -> StoredCompletion:
+def completion_in(entry: ListEntry) -> StoredCompletion:
     """Return the completion of a list entry."""
     return StoredCompletion.model_validate({**entry.fields, "stamp": entry.stamp})
 

@@ -4,16 +4,17 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound, StoreUnavailable
+from turnstone.domain.errors import AlreadyRegistered, Conflict, NotFound
 from turnstone.domain.registry.registry import Registered
 from turnstone.domain.turns.attempts import Attempt
 from turnstone.ports.records import Absent, AttributeIs, Delete, Get, Put, Range
 from turnstone.ports.storage import RangeStore
+from turnstone.store.layout.contention import retried
 from turnstone.store.layout.frames import frame, wire_part
-from turnstone.store.layout.idempotency import ATTEMPTS, Once, answer_in, get_remembered
+from turnstone.store.layout.idempotency import Once, answer_in, get_remembered
 from turnstone.store.layout.keys import directory_key, registered_key, registered_partition
 from turnstone.store.layout.ranges import all_records
-from turnstone.store.registry.directory import put_changed, rev_after
+from turnstone.store.registry.snapshot import put_changed, rev_after
 
 ACTIVE = {"status": "active"}
 Entry = TypeVar("Entry", bound=Registered)
@@ -47,24 +48,23 @@ class RegistryStore(Generic[Entry]):
         Raises AlreadyRegistered, IdempotencyMismatch, and InvalidRequest if the registry is full.
         """
         once = Once(tenant, attempt, {"identifier": entry.identifier}, now)
-        for _ in range(ATTEMPTS):
+
+        def write() -> None:
             writes = self._writes(tenant, entry, attempt, now)
             if not writes and not attempt.key:
                 return
-            try:
-                once.write(self._store, writes)
-                if writes:
-                    self._forget(tenant, rev_after(writes[-1]))
-            except Conflict:
-                continue  # another writer was faster; the next try evaluates its result
-            return
-        raise StoreUnavailable("this name is being registered too often at once, try again")
+            once.write(self._store, writes)
+            if writes:
+                self._forget(tenant, rev_after(writes[-1]))
+
+        retried(write, "this name is being registered too often at once, try again")
 
     def remove(self, tenant: str, identifier: str) -> None:
         """Remove the entry of the identifier. Raises NotFound."""
         is_there = AttributeIs("status", ACTIVE["status"])
         key = registered_key(tenant, self._kind, identifier)
-        for _ in range(ATTEMPTS):
+
+        def take_out() -> None:
             listed = self._store.get(directory_key(tenant))
             changed = put_changed(tenant, listed, self._kind, {identifier: None})
             try:
@@ -72,10 +72,10 @@ class RegistryStore(Generic[Entry]):
             except Conflict as conflict:
                 if conflict.key == key:
                     raise NotFound(f"registered {self._kind}", identifier) from conflict
-                continue  # another entry was registered in the meantime
+                raise
             self._forget(tenant, rev_after(changed))
-            return
-        raise StoreUnavailable("too much is being registered at once, try again")
+
+        retried(take_out, "too much is being registered at once, try again")
 
     def _writes(self, tenant: str, entry: Entry, attempt: Attempt, now: datetime) -> tuple[Put, ...]:
         """Return the required writes, none for an existing entry or a repeated request. Raises as `register` does."""

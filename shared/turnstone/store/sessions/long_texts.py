@@ -14,7 +14,7 @@ from turnstone.domain.errors import ContentLost, StoreUnavailable
 from turnstone.domain.values.content import Restore
 from turnstone.ports.records import Record
 from turnstone.store.layout.lost_records import LostRecord
-from turnstone.store.sessions.whole_turns import STATUS, is_terminal
+from turnstone.store.sessions.turn_records import STATUS, is_terminal
 
 LONG_BYTES = 64 * 1024  # of JSON, between its quotes
 IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)  # up to its end, or the part of it in a piece

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from turnstone.domain.access.access import Ownership
-from turnstone.domain.errors import Conflict, ContentLost, NotFound, StoreUnavailable
+from turnstone.domain.errors import Conflict, ContentLost, NotFound
 from turnstone.domain.jobs import Job, JobKind
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
@@ -19,7 +19,8 @@ from turnstone.ports.records import AttributeIs, Check, Delete, Get, Operation, 
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import ACTIVE, owner_of_agent
 from turnstone.store.cleanup.jobs import put_job
-from turnstone.store.layout.idempotency import ATTEMPTS, Once
+from turnstone.store.layout.contention import retried
+from turnstone.store.layout.idempotency import Once
 from turnstone.store.layout.keys import (
     agent_key,
     all_turns,
@@ -30,11 +31,11 @@ from turnstone.store.layout.keys import (
     turn_key,
     turn_ref_of,
 )
-from turnstone.store.layout.listing import ENTRIES_AT_ONCE, Entry, entries_of, put_entry
+from turnstone.store.layout.listing import ENTRIES_AT_ONCE, ListEntry, entries_of, put_entry
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages
 from turnstone.store.sessions.session_records import put_session, session_of
-from turnstone.store.sessions.whole_turns import is_terminal, whole_state
+from turnstone.store.sessions.turn_records import is_terminal, whole_state
 from turnstone.store.sessions.wire_turns import WireTurn, wire_turn
 
 HELD_BYTES = 128 * 1024  # per reader, of many
@@ -108,7 +109,9 @@ class SessionStore:
                 raise NotFound("agent", session.agent_id) from conflict
             raise
 
-    def entries(self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime) -> Iterator[Entry]:
+    def entries(
+        self, agent: tuple[str, str], after: str | None, limit: int | None, now: datetime
+    ) -> Iterator[ListEntry]:
         """Yield the list entries of an agent's sessions, given by tenant and id, after that position."""
         entries = entries_of(self._store, session_list(*agent), after, limit)
         at_once = ENTRIES_AT_ONCE if limit is None else min(limit + 1, ENTRIES_AT_ONCE)
@@ -145,16 +148,19 @@ class SessionStore:
             NotFound: it was deleted in the meantime.
             StoreUnavailable: concurrent changes exhausted the retries.
         """
-        for _ in range(ATTEMPTS):
+        newest = session
+
+        def remove() -> None:
+            nonlocal newest
             try:
-                self._store.write([*self.removal(ref, session), put_job(job)])
+                self._store.write([*self.removal(ref, newest), put_job(job)])
             except Conflict as conflict:
                 if conflict.found is None:
                     raise NotFound("session", ref.session_id) from conflict
-                session = session_of(conflict.found)
-            else:
-                return
-        raise StoreUnavailable("the session changes too fast, try again")
+                newest = session_of(conflict.found)
+                raise
+
+        retried(remove, "the session changes too fast, try again")
 
     def clear(self, job: Job, limit: int) -> bool:
         """Remove the rest of a deleted session; return whether nothing is left."""
@@ -199,7 +205,7 @@ class SessionStore:
             return session_of(header), stamp, SessionTurns(self._store, ref, chained)
         return session_of(header), stamp, SessionTurns(self._store, ref, iter(sorted(found, key=lambda r: r.key)))
 
-    def _with_expired(self, agent: tuple[str, str], entries: list[Entry], now: datetime) -> Iterator[Entry]:
+    def _with_expired(self, agent: tuple[str, str], entries: list[ListEntry], now: datetime) -> Iterator[ListEntry]:
         """Yield the entries, with `is_gone` set for expired sessions; reads only those with a past expiry."""
         tenant, agent_id = agent
         doubtful = {

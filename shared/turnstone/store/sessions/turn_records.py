@@ -6,14 +6,17 @@ from urllib.parse import unquote
 from pydantic import ConfigDict, TypeAdapter
 
 from turnstone.domain.agents.agents import TurnOverrides
-from turnstone.domain.errors import ContentLost
+from turnstone.domain.errors import ContentLost, NotFound
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.turns.turns import Step, StepTrace, Turn, TurnState, TurnStatus, lost_turn
 from turnstone.ports.records import Absent, Put, Record, RevIs, Scalar
+from turnstone.ports.storage import RangeStore
 from turnstone.store.layout.frames import frame, private_part, wire_part
-from turnstone.store.layout.keys import open_shard, step_key, turn_key, turn_ref_of
+from turnstone.store.layout.keys import open_shard, step_key, steps_of_turn, turn_key, turn_ref_of
+from turnstone.store.layout.ranges import all_records
 
 _STEP: TypeAdapter[Step] = TypeAdapter(Step, config=ConfigDict(defer_build=True))
+STATUS = "status"
 TOKEN = "token"  # noqa: S105 - the attribute's name; written by the state machine, dropped by our next write
 _NOT_PRIVATE = {"turn", "order", "status", "rev", "is_lost", "token", "overrides"}
 _DERIVED = {"failure"}  # of the turn: a stored failure is private, and readers see a part of it
@@ -80,3 +83,25 @@ def _set_overrides(overrides: TurnOverrides) -> dict[str, Any]:
     """Return the overrides that are set, complete: a default inside one, such as a strategy's type, is kept."""
     given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
     return overrides.model_dump(mode="json", include=given)
+
+
+def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState:
+    """Return the turn with every step it has.
+
+    While it is open its steps are read separately, and it may end in between; then it is looked at again, because the
+    steps beside an ended turn are removed.
+    """
+    while not is_terminal(record):
+        order = order_of(record)
+        steps = all_records(store, steps_of_turn(ref, order))
+        again = store.get(record.key)
+        if again is None:
+            raise NotFound("turn", order)
+        if again.rev == record.rev:
+            return turn_state_of(record, steps)
+        record = again
+    return turn_state_of(record)
+
+
+def is_terminal(record: Record) -> bool:
+    return TurnStatus(str(record.attributes[STATUS])).is_terminal

@@ -6,6 +6,7 @@ The header's revision guards taking the lock; its fence guards adding steps and 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from turnstone.domain.access.access import Ownership
@@ -41,18 +42,18 @@ from turnstone.store.layout.keys import (
     open_shards,
     segments_before,
     session_key,
+    session_list,
     steps_of_turn,
     turn_key,
     turn_ref_of,
 )
+from turnstone.store.layout.listing import ENTRIES_AT_ONCE, entries_of
 from turnstone.store.layout.lost_records import LostRecord
 from turnstone.store.layout.ranges import pages, records_within
-from turnstone.store.registry.directory import Directory
+from turnstone.store.registry.snapshot import RegistrySnapshot
 from turnstone.store.sessions.long_texts import LONG_BYTES, with_long_texts_left
 from turnstone.store.sessions.session_records import put_segment, put_session, segment_of, session_of
-from turnstone.store.sessions.turn_places import session_with_turn
-from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of
-from turnstone.store.sessions.whole_turns import whole_state
+from turnstone.store.sessions.turn_records import put_step, put_turn, turn_state_of, whole_state
 from turnstone.store.usage.usage import put_spent
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ class Visited(NamedTuple):
 
 class TurnStore:
     def __init__(
-        self, store: RangeStore, directory: Directory | None = None, *, leaves_long_texts: bool = False
+        self, store: RangeStore, directory: RegistrySnapshot | None = None, *, leaves_long_texts: bool = False
     ) -> None:
         """Take the directory to read along with a turn.
 
@@ -160,9 +161,16 @@ class TurnStore:
             turn_record=turn_record,
         )
 
-    def session_of(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
-        """Return the id of the agent's session that has the turn, None without one."""
-        return session_with_turn(self._store, (tenant, agent_id), turn_id)
+    def find_session(self, tenant: str, agent_id: str, turn_id: str) -> str | None:
+        """Return the id of the agent's session that has the turn, None without one; reads grow with its sessions."""
+        entries = entries_of(self._store, session_list(tenant, agent_id), None, None)
+        while some := [str(entry.fields["session_id"]) for entry in islice(entries, ENTRIES_AT_ONCE)]:
+            refs = [SessionRef(tenant=tenant, agent_id=agent_id, session_id=session_id) for session_id in some]
+            found, _ = self._store.gather([Get(turn_key(ref, turn_id)) for ref in refs], [])
+            for session_id, record in zip(some, found, strict=True):
+                if record is not None:
+                    return session_id
+        return None
 
     def load(self, ref: TurnRef) -> tuple[Session, TurnState]:
         """Return the session and the turn with all its steps, or a `lost_turn`. Raises NotFound for either."""
@@ -249,7 +257,8 @@ class TurnStore:
     def messages_of(self, ref: SessionRef, entries: Sequence[Entry]) -> list[tuple[Message, ...]]:
         """Return the messages of each turn in later context; those missing from the log are read."""
         by_reference = [entry for entry in entries if entry.messages is None]
-        records, _ = self._store.gather([Get(turn_key(ref, entry.order)) for entry in by_reference], [])
+        gets = [Get(turn_key(ref, entry.order)) for entry in by_reference]
+        records, _ = self._store.gather(gets, []) if gets else ([], [])
         messages_by_order = {entry.order: entry.messages or () for entry in entries}
         for entry, record in zip(by_reference, records, strict=True):
             if record is not None:

@@ -14,7 +14,7 @@ from turnstone.domain.access.access import Ownership
 from turnstone.domain.refs import SessionRef
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.usage.usage import Tokens
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 from turnstone.ports.records import Get, Put, Record
 from turnstone.ports.storage import RangeStore
 from turnstone.store.agents.agents import owner_of_agent

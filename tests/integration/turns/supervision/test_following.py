@@ -244,7 +244,7 @@ def test_who_comes_while_the_last_look_finds_nobody_is_followed_too(
 
     def find_and_stand_still(ref: TurnRef) -> TurnBroadcast | None:
         found = find(ref)
-        if found is None and threading.current_thread().name.startswith("look"):
+        if found is None and threading.current_thread().name == "following":
             nobody_found.pass_through()
         return found
 

@@ -7,16 +7,17 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from turnstone.adapters.aws.bedrock_errors import FAILURES, BedrockCall, Refusal, broken_off, refusal_of
+from turnstone.adapters.aws.bedrock_errors import FAILURES, BedrockCall, broken_off, refusal_of
 from turnstone.adapters.models.bedrock.bedrock_answer import ConverseAnswer, Event, events_of
 from turnstone.adapters.models.bedrock.bedrock_wire import BedrockOptions, ConverseRequest, converse_request
 from turnstone.adapters.models.openai.model_responses import jittered
 from turnstone.adapters.models.openai.openai_answer import call_ids_of
 from turnstone.adapters.outgoing.connections import Line, cuttable_by
+from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability
 
 RETRIES = 2
@@ -92,12 +93,12 @@ class BedrockInference:
                 return begun
             if begun.wait_s is None or not attempts_left:
                 raise begun.error from begun.cause
-            if line.is_cut_within(max(begun.wait_s, jittered(backoff_s))):
+            if line.wait_for_cut(max(begun.wait_s, jittered(backoff_s))):
                 raise begun.error from begun.cause
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, question: ConverseRequest, call: BedrockCall) -> Begun | Refusal:
+    def _attempt(self, question: ConverseRequest, call: BedrockCall) -> Begun | FailedAttempt:
         """Return the answer once its first content has arrived, or the refusal."""
         stream: Any = None
         try:

@@ -24,12 +24,12 @@ class CallSyntaxError(Exception):
         self.tool_name = tool_name
 
 
-class WrittenCall(NamedTuple):
+class ScriptedCall(NamedTuple):
     name: str
     arguments: dict[str, Any]
 
 
-def calls_in(text: str, tool_names: Sequence[str]) -> tuple[WrittenCall, ...]:
+def calls_in(text: str, tool_names: Sequence[str]) -> tuple[ScriptedCall, ...]:
     """Return the calls of these tools in textual order; other parentheses are plain text.
 
     Raises:
@@ -38,14 +38,14 @@ def calls_in(text: str, tool_names: Sequence[str]) -> tuple[WrittenCall, ...]:
     return tuple(_each_call(text, frozenset(tool_names))) if tool_names else ()
 
 
-def _each_call(text: str, tool_names: frozenset[str]) -> Iterator[WrittenCall]:
+def _each_call(text: str, tool_names: frozenset[str]) -> Iterator[ScriptedCall]:
     position = 0
     while start := CALL_START.search(text, position):
         position = start.end()
         name = start[1]
         if name in tool_names:
             arguments, position = _arguments_at(text, position, name)
-            yield WrittenCall(name, arguments)
+            yield ScriptedCall(name, arguments)
 
 
 def _arguments_at(text: str, position: int, tool_name: str) -> tuple[dict[str, Any], int]:

@@ -46,9 +46,9 @@ class PartialCall:
         if not fragment.name:
             return False
         has_other_id = "" not in (self.call_id, fragment.call_id) and self.call_id != fragment.call_id
-        return has_other_id or bool(fragment.arguments and self._is_whole())
+        return has_other_id or bool(fragment.arguments and self._try_parse())
 
-    def _is_whole(self) -> bool:
+    def _try_parse(self) -> bool:
         if not self._checks_left or not self.arguments[-1:] or not self.arguments[-1].rstrip().endswith("}"):
             return False
         self._checks_left -= 1

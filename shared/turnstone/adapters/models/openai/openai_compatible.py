@@ -40,6 +40,7 @@ from turnstone.adapters.models.openai.openai_completions import (
 )
 from turnstone.adapters.models.openai.openai_wire import GrammarServer, request_body
 from turnstone.adapters.outgoing.connections import Line, cuttable_by, patient_pools
+from turnstone.adapters.outgoing.failed_attempt import FailedAttempt
 from turnstone.adapters.outgoing.quoting import quoted, without_address
 from turnstone.adapters.outgoing.sse_reader import EventTooLarge, SseReader
 from turnstone.domain.errors import ModelBusy, ModelError, ModelFailed, ModelNotFound, ModelRefused, ModelTimedOut
@@ -47,7 +48,7 @@ from turnstone.domain.messages.messages import Message
 from turnstone.domain.models.requests import InferenceRequest, Inferred, TextChunk
 from turnstone.domain.models.routing import Target
 from turnstone.domain.provider_data import NO_PROVIDER_DATA
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.ports.models import Capability
 
 if TYPE_CHECKING:
@@ -68,16 +69,7 @@ Quote = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """A failed attempt. `wait_s` is the minimum wait before the next one, None for no further attempt."""
-
-    error: ModelError
-    wait_s: float | None = None
-    cause: Exception | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OngoingRequest:
+class ModelCall:
     """A request in progress: its key, its quoting of the server's text, and its cancellation."""
 
     model: str | None
@@ -168,12 +160,12 @@ class OpenAICompatibleInference:
         answer = AnswerReader(call_ids_of(request.messages), ongoing.quote, logprobs)
         yield from self._streamed(request_body(request, self._grammar_server), answer, ongoing, logprobs)
 
-    def _ongoing(self, request: InferenceRequest, line: Line) -> OngoingRequest:
+    def _ongoing(self, request: InferenceRequest, line: Line) -> ModelCall:
         key = self._access.key(request.provider_data)
-        return OngoingRequest(request.model, key, self._quote(key, request.messages), line)
+        return ModelCall(request.model, key, self._quote(key, request.messages), line)
 
     def _streamed(
-        self, body: Mapping[str, Any], answer: AnswerReader, ongoing: OngoingRequest, logprobs: "Logprobs | None" = None
+        self, body: Mapping[str, Any], answer: AnswerReader, ongoing: ModelCall, logprobs: "Logprobs | None" = None
     ) -> Iterator[TextChunk | Inferred]:
         response = self._opened(json.dumps(body).encode(), ongoing)
         try:
@@ -206,10 +198,10 @@ class OpenAICompatibleInference:
     def models(self) -> tuple[str, ...]:
         """Return the ids that the server lists. Raises ModelError."""
         key = self._access.key(NO_PROVIDER_DATA)
-        ongoing = OngoingRequest(None, key, self._quote(key), Line(), "/models")
+        ongoing = ModelCall(None, key, self._quote(key), Line(), "/models")
         with self._failures_logged(ongoing.line):
             answer = self._attempt(None, ongoing)
-            if isinstance(answer, Refusal):
+            if isinstance(answer, FailedAttempt):
                 raise answer.error from answer.cause
             try:
                 if answer.status != 200:
@@ -243,25 +235,25 @@ class OpenAICompatibleInference:
                 )
             raise
 
-    def _opened(self, body: bytes, ongoing: OngoingRequest) -> BaseHTTPResponse:
+    def _opened(self, body: bytes, ongoing: ModelCall) -> BaseHTTPResponse:
         """Return a response of status 200 with an unread body. Raises ModelError."""
         attempts_left = RETRIES
         backoff_s = FIRST_BACKOFF_S
         while True:
             answer = self._attempt(body, ongoing)
-            if not isinstance(answer, Refusal):
+            if not isinstance(answer, FailedAttempt):
                 if answer.status == 200:
                     return answer
                 answer = self._refused(answer, ongoing)
             if answer.wait_s is None or not attempts_left:
                 raise answer.error from answer.cause
-            if ongoing.line.is_cut_within(max(answer.wait_s, jittered(backoff_s))):
+            if ongoing.line.wait_for_cut(max(answer.wait_s, jittered(backoff_s))):
                 raise answer.error from answer.cause
             attempts_left -= 1
             backoff_s *= 2
 
-    def _attempt(self, body: bytes | None, ongoing: OngoingRequest) -> BaseHTTPResponse | Refusal:
-        """Return the response, of any status, or the refusal."""
+    def _attempt(self, body: bytes | None, ongoing: ModelCall) -> BaseHTTPResponse | FailedAttempt:
+        """Return the response, of any status, or the failed attempt."""
         method = "GET" if body is None else "POST"
         headers = self._access.headers(ongoing.key, method, self._base_url + ongoing.path, body)
         try:
@@ -276,28 +268,30 @@ class OpenAICompatibleInference:
                 redirect=False,
             )
         except ReadTimeoutError as exc:
-            return Refusal(ModelTimedOut("the model server did not answer in time"), None, exc)
+            return FailedAttempt(ModelTimedOut("the model server did not answer in time"), None, exc)
         except NewConnectionError as exc:
             where = f"is it running, and is {self._access.names.url} its address?"
             error_text = f"can't connect to the model server; {where}"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0, exc)
         except ConnectTimeoutError as exc:
             error = ModelTimedOut(f"no connection to the model server in {CONNECT_TIMEOUT_S:g} s")
-            return Refusal(error, None, exc)
+            return FailedAttempt(error, None, exc)
         except ProtocolError as exc:
             was_silent = isinstance(exc.args[-1], ConnectionError)
             error_text = "the model server hung up before it answered"
-            return Refusal(ModelFailed(error_text, is_outage=True), 0.0 if was_silent else None, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), 0.0 if was_silent else None, exc)
         except HTTPError as exc:
             error_text = f"can't talk to the model server ({type(exc).__name__})"
-            return Refusal(ModelFailed(error_text, is_outage=True), None, exc)
+            return FailedAttempt(ModelFailed(error_text, is_outage=True), None, exc)
 
-    def _refused(self, response: BaseHTTPResponse, ongoing: OngoingRequest) -> Refusal:
-        """Return the refusal for a status other than 200."""
+    def _refused(self, response: BaseHTTPResponse, ongoing: ModelCall) -> FailedAttempt:
+        """Return the failed attempt for a status other than 200."""
         status = response.status
         if ongoing.path == COMPLETIONS and status in MISSING_STATUSES:
             settle(response, may_be_kept=False)
-            return Refusal(NoCompletions(f"the model server has no completions with {ongoing.model!r} (HTTP {status})"))
+            return FailedAttempt(
+                NoCompletions(f"the model server has no completions with {ongoing.model!r} (HTTP {status})")
+            )
         wait_s, text = wait_before_retry(response), error_text_of(response)
         server_text = ongoing.quote(text)
         is_our_key = ongoing.key == self._access.key(NO_PROVIDER_DATA)
@@ -308,12 +302,12 @@ class OpenAICompatibleInference:
             retry_s = retry_after_s(response)
             whole_s = None if retry_s is None else min(ceil(retry_s), LONGEST_RETRY_AFTER_S)
             busy = ModelBusy(message, retry_after_s=whole_s, is_outage=is_outage, quote=server_text, status=status)
-            return Refusal(busy, wait_s)
+            return FailedAttempt(busy, wait_s)
         if status == 404 and ongoing.model is not None and ongoing.model in text:  # else its address may be wrong
-            return Refusal(ModelNotFound(message, quote=server_text, status=status))
+            return FailedAttempt(ModelNotFound(message, quote=server_text, status=status))
         is_invalid = ongoing.model is not None and status in (400, 413, 422)  # a list of models is our own request
         kind = ModelRefused if is_invalid else ModelFailed
-        return Refusal(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
+        return FailedAttempt(kind(message, is_outage=is_outage, quote=server_text, status=status), wait_s)
 
     def _events(self, response: BaseHTTPResponse) -> Iterator[str]:
         """Yield the data of each event, or the JSON text of a server without streaming. Raises ModelError."""

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from turnstone.adapters.models.prompted.cursor import Cursor, Unfinished, Unreadable
-from turnstone.domain.values.model import MAX_DEPTH, is_too_deep
+from turnstone.domain.values.frozen import MAX_DEPTH, is_too_deep
 
 CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 QUOTES = ('"""', "'''", '"', "'")

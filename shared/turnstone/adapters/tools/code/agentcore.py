@@ -25,7 +25,7 @@ from turnstone.domain.errors import StoreUnavailable, ToolFailed
 
 if TYPE_CHECKING:
     from turnstone.domain.tools.tool_runs import ProducedFile
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 FILES_TIMEOUT_S = 20  # added to the code's own time, before an abandoned session ends
 MAX_FILES = 16

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from turnstone.domain.errors import ToolFailed
 
 if TYPE_CHECKING:
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 
 class _Waiter:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from turnstone.domain.tools.tool_runs import ProducedFile
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 MAX_CHARACTERS = 1_000_000
 CUT = "\n[... the middle is left out ...]\n"

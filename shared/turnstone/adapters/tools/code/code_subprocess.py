@@ -30,7 +30,7 @@ from turnstone.adapters.tools.code.produced_files import produced_file
 from turnstone.domain.errors import ToolFailed
 
 if TYPE_CHECKING:
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 MACHINES = ("x86_64", "aarch64")
 # limit of a stream before its code is ended: a write cannot be prevented, only the next one

@@ -17,7 +17,7 @@ from turnstone.adapters.tools.images.bedrock_image_bodies import body_of
 from turnstone.adapters.tools.images.images import MAX_IMAGE_BYTES, ImageRequest, image_of
 from turnstone.domain.errors import ModelFailed
 from turnstone.domain.messages.messages import UserMessage
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 MAX_ANSWER_BYTES = 2 * MAX_IMAGE_BYTES
 

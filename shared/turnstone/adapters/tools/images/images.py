@@ -12,7 +12,7 @@ from turnstone.domain.provider_data import NO_PROVIDER_DATA, ProviderData
 from turnstone.domain.values.image_files import ImageKind, find_image_kind
 
 if TYPE_CHECKING:
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 MAX_IMAGE_BYTES = 16 * 1024 * 1024
 

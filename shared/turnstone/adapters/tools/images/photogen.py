@@ -8,11 +8,11 @@ from hashlib import sha256
 from threading import Timer
 
 from turnstone.adapters.tools.images.images import ImageModel, ImageRequest, kind_of
-from turnstone.adapters.tools.web.service import query_of
+from turnstone.adapters.tools.web.json_service import query_of
 from turnstone.domain.errors import ModelError, StoreUnavailable, ToolFailed, Unsupported
 from turnstone.domain.tools.tool_runs import ProducedFile, ToolAsker, ToolInvocation, ToolResult
 from turnstone.domain.tools.tools import ToolDef, ToolParameter
-from turnstone.domain.values.stopping import StopSignal
+from turnstone.domain.values.cancellation import StopSignal
 
 SEEDS = 2**29  # accepted by every model with seeds
 PHOTOGEN = ToolDef(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult
 from turnstone.domain.values.content import Content, ContentItem, Image, ImageItem, TextItem
-from turnstone.domain.values.model import is_too_deep
+from turnstone.domain.values.frozen import is_too_deep
 
 if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, CallToolResult, ContentBlock

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from turnstone.adapters.tools.mcp.mcp_peer import McpPeer
     from turnstone.adapters.tools.mcp.mcp_pool import McpPool
     from turnstone.adapters.tools.mcp.mcp_tools import McpListing
-    from turnstone.domain.values.stopping import StopSignal
+    from turnstone.domain.values.cancellation import StopSignal
 
 Answer = TypeVar("Answer")
 CLOSE_S = 4.0

@@ -76,11 +76,11 @@ class McpPool:
         while True:
             connection = self._connection(peer)
             with connection.in_use():
-                if await self._is_opened(connection, peer.uri):
+                if await self._try_open(connection, peer.uri):
                     yield connection
                     return
 
-    async def _is_opened(self, connection: McpConnection, uri: str) -> bool:
+    async def _try_open(self, connection: McpConnection, uri: str) -> bool:
         """Wait until the connection is ready; return False to try another transport. Raises McpTrouble."""
         try:
             await connection.opened()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from turnstone.adapters.fetching.exchange import FetchRequest
+from turnstone.adapters.fetching.messages import FetchRequest
 from turnstone.adapters.outgoing.quoting import quoted
 from turnstone.adapters.tools.remote.remote_answers import result_of, text_in
 from turnstone.adapters.tools.remote.url_templates import filled, with_query
@@ -15,7 +15,7 @@ from turnstone.domain.errors import ToolFailed
 from turnstone.domain.provider_data import is_sendable
 
 if TYPE_CHECKING:
-    from turnstone.adapters.tools.web.service import Fetcher
+    from turnstone.adapters.tools.web.json_service import Fetcher
     from turnstone.domain.tools.agent_tools import RemoteExecution
     from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult
     from turnstone.domain.tools.tools import ToolDef

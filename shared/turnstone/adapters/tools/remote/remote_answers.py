@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from turnstone.domain.tools.tool_runs import ProducedFile, ToolResult
 
 if TYPE_CHECKING:
-    from turnstone.adapters.fetching.exchange import Fetched
+    from turnstone.adapters.fetching.messages import Fetched
 
 MAX_TEXT_CHARACTERS = 8_000_000
 TEXTS = re.compile(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from turnstone.adapters.tools.web.service import Json, Question, entries_in, picked
+from turnstone.adapters.tools.web.json_service import Json, ServiceRequest, entries_in, picked
 
 TOP_K = 3
 MAX_BRAVE_WORDS, MAX_BRAVE_CHARACTERS = 50, 400  # longer queries are refused
@@ -50,7 +50,7 @@ class SearchEngine:
     title: str
     url: str
     caller_key: str
-    question: Callable[[str, str], Question]
+    question: Callable[[str, str], ServiceRequest]
     results: Callable[[Json], list[Any]]
 
 
@@ -87,18 +87,18 @@ def _each_of(results: Iterable[Any], fields: tuple[str, ...]) -> list[dict[str, 
     return list(islice(filter(None, (picked(result, fields) for result in results)), TOP_K))
 
 
-def _brave_request(query: str, key: str) -> Question:
+def _brave_request(query: str, key: str) -> ServiceRequest:
     cut_query = " ".join(query.split()[:MAX_BRAVE_WORDS])[:MAX_BRAVE_CHARACTERS]
-    return Question(params={"q": cut_query, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
+    return ServiceRequest(params={"q": cut_query, "text_decorations": "false"}, headers={"X-Subscription-Token": key})
 
 
-def _bing_request(query: str, key: str) -> Question:
+def _bing_request(query: str, key: str) -> ServiceRequest:
     query_params = {"q": query, "count": str(TOP_K), "textFormat": "Raw"}
-    return Question(params=query_params, headers={"Ocp-Apim-Subscription-Key": key})
+    return ServiceRequest(params=query_params, headers={"Ocp-Apim-Subscription-Key": key})
 
 
-def _tavily_request(query: str, key: str) -> Question:
-    return Question(posted={"query": query, "max_results": TOP_K}, headers={"Authorization": f"Bearer {key}"})
+def _tavily_request(query: str, key: str) -> ServiceRequest:
+    return ServiceRequest(posted={"query": query, "max_results": TOP_K}, headers={"Authorization": f"Bearer {key}"})
 
 
 ENGINES = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from turnstone.adapters.tools.web.search_engines import ENGINES, SearchEngine
-from turnstone.adapters.tools.web.service import (
+from turnstone.adapters.tools.web.json_service import (
     Fetcher,
     Keys,
     ServerKey,
@@ -15,6 +14,7 @@ from turnstone.adapters.tools.web.service import (
     query_of,
     without_key,
 )
+from turnstone.adapters.tools.web.search_engines import ENGINES, SearchEngine
 from turnstone.domain.errors import ToolFailed
 from turnstone.domain.registry.tool_settings import WebSearchSettings
 from turnstone.domain.tools.tool_runs import ToolAsker, ToolInvocation, ToolResult

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from turnstone.adapters.outgoing.quoting import quoted
-from turnstone.adapters.tools.web.service import (
+from turnstone.adapters.tools.web.json_service import (
     Fetcher,
     Json,
     Keys,
-    Question,
     ServerKey,
     Service,
+    ServiceRequest,
     as_text,
     caller_key,
     entries_in,
@@ -64,7 +64,7 @@ class WolframToolbox:
             raise without_key("Wolfram|Alpha", CALLER_KEY, "tools.wolfram_alpha")
         json_value = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
         service = Service("Wolfram|Alpha", self._url or URL, self._fetcher(self._url))
-        answer = service.query_service(Question(json_value), key, invocation)
+        answer = service.query_service(ServiceRequest(json_value), key, invocation)
         return ToolResult(as_text(cleaned(answer, key)))
 
 

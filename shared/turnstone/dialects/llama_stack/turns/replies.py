@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from turnstone.domain.sessions.sessions import Session
 from turnstone.domain.turns.turns import Step, Turn
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 LostTurns = Annotated[
     tuple[str, ...],

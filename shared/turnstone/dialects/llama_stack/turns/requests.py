@@ -12,7 +12,7 @@ from turnstone.domain.errors import Unsupported
 from turnstone.domain.messages.messages import InputMessage
 from turnstone.domain.tools.tools import ToolResponse
 from turnstone.domain.turns.turns import NewTurn
-from turnstone.domain.values.model import Many, NullMeansDefault
+from turnstone.domain.values.frozen import Many, NullMeansDefault
 from turnstone.domain.values.numbers import Flag
 
 
@@ -26,7 +26,8 @@ class CreateTurn(TurnOverrides):
         if self.documents:
             raise Unsupported("documents: this server takes no documents yet; leave the list empty", ("documents",))
         given = {name: getattr(self, name) for name in TurnOverrides.model_fields}
-        return NewTurn(messages=self.messages, overrides=TurnOverrides.model_construct(**given))
+        # validated already, as parts of this body
+        return NewTurn.model_construct(messages=self.messages, overrides=TurnOverrides.model_construct(**given))
 
 
 class ResumeTurn(NullMeansDefault):

@@ -17,7 +17,7 @@ from turnstone.domain.messages.messages import CompletionMessage
 from turnstone.domain.models.requests import Inferred, TokenLikelihood
 from turnstone.domain.tools.tools import ToolCall
 from turnstone.domain.values.content import text_of
-from turnstone.domain.values.model import Frozen
+from turnstone.domain.values.frozen import Frozen
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 RATED = {

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from turnstone.dialects.openai.chat.messages import AnyChatMessage, NamedTool, Tool
 from turnstone.dialects.openai.chat.stored_completions import Metadata
-from turnstone.dialects.openai.strict import OpenBody, Strict, refuse
+from turnstone.dialects.openai.strict import OpenBody, StrictRequest, refuse
 from turnstone.domain.agents.agents import (
     MAX_TOOLS,
     AgentConfig,
@@ -25,7 +25,7 @@ from turnstone.domain.agents.agents import (
     TopP,
 )
 from turnstone.domain.models.inference import Question
-from turnstone.domain.values.model import JsonObject, Many
+from turnstone.domain.values.frozen import JsonObject, Many
 from turnstone.domain.values.numbers import Count, Flag
 
 ANY_OBJECT = {"type": "object"}
@@ -62,7 +62,7 @@ EXTRAS = (
 NEEDED = ("frequency_penalty", "logit_bias", "logprobs", "presence_penalty", "seed")
 
 
-class StreamOptions(Strict):
+class StreamOptions(StrictRequest):
     include_usage: Flag = False
     include_obfuscation: Flag = False
 
@@ -72,18 +72,18 @@ class StreamOptions(Strict):
         return value and refuse(value, field, FORBIDDEN_FLAGS)
 
 
-class PlainFormat(Strict):
+class PlainFormat(StrictRequest):
     type: Literal["text", "json_object"]
 
 
-class NamedSchema(Strict):
+class NamedSchema(StrictRequest):
     name: str
     description: str | None = None
     schema_: JsonObject | None = Field(default=None, alias="schema")
     strict: Flag | None = None
 
 
-class SchemaFormat(Strict):
+class SchemaFormat(StrictRequest):
     type: Literal["json_schema"] = "json_schema"
     json_schema: NamedSchema
 

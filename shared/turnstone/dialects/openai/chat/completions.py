@@ -20,7 +20,7 @@ from turnstone.domain.errors.codes import ErrorCode
 from turnstone.domain.models.inference import Continuations, Continued, TextsToContinue
 from turnstone.domain.models.requests import Inferred, TokenLikelihood
 from turnstone.domain.values.content import text_of
-from turnstone.domain.values.model import Frozen, Many
+from turnstone.domain.values.frozen import Frozen, Many
 from turnstone.domain.values.numbers import Count, Flag
 
 MAX_PROMPTS = 100

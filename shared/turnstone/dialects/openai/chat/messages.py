@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from turnstone.dialects.openai.strict import Open, Strict, refuse
+from turnstone.dialects.openai.strict import Open, StrictRequest, refuse
 from turnstone.domain.messages.messages import (
     CompletionMessage,
     Message,
@@ -18,7 +18,7 @@ from turnstone.domain.messages.messages import (
 )
 from turnstone.domain.tools.tools import ToolDef, call_from_json
 from turnstone.domain.values.content import Content, Image, ImageItem, TextItem, Url
-from turnstone.domain.values.model import Many
+from turnstone.domain.values.frozen import Many
 from turnstone.domain.values.numbers import Flag
 from turnstone.domain.values.object_schemas import ObjectSchema
 
@@ -152,11 +152,11 @@ class Tool(Open):
         return {**self.further, **({"function": function} if function else {})}
 
 
-class NamedFunction(Strict):
+class NamedFunction(StrictRequest):
     name: str
 
 
-class NamedTool(Strict):
+class NamedTool(StrictRequest):
     type: Literal["function"]
     function: NamedFunction
 

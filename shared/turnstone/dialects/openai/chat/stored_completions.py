@@ -14,8 +14,8 @@ from pydantic_core import from_json, to_json
 from turnstone.dialects.openai.chat.chat_replies import ChatCompletion
 from turnstone.domain.errors import InvalidRequest, NotFound
 from turnstone.domain.models.stored_completions import MOST_IN_A_LIST, CompletionsQuery, StoredCompletion
+from turnstone.domain.values.frozen import Frozen
 from turnstone.domain.values.ids import uuid7, uuid7_milliseconds
-from turnstone.domain.values.model import Frozen
 
 EXAMPLE_ID = "chatcmpl-01990000-0000-7000-8000-000000000000"
 WIRE_PREFIX = "chatcmpl-"

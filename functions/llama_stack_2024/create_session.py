@@ -1,0 +1,26 @@
+"""POST /agents/session/create: open a session of an agent, as clients of September 2024 do."""
+
+from turnstone.dialects.llama_stack.replies import SessionCreated
+from turnstone.dialects.llama_stack_2024.requests import CreateSession2024
+from turnstone.domain.errors import NotFound
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, parse, reply
+
+
+def create_session(request: Request) -> Reply:
+    body = parse(request, CreateSession2024)
+    sessions = request.use_cases.sessions
+    session_id = sessions.create(request.caller, body.agent_id, body.session_name, request.attempt)
+    return reply(SessionCreated(session_id=session_id))
+
+
+ROUTE = Route(
+    "POST",
+    "/agents/session/create",
+    create_session,
+    SessionCreated,
+    CreateSession2024,
+    raises=(NotFound,),
+    dialect="llama_stack_2024",
+)
+handler = LambdaHandler(__name__, ROUTE, loads="sessions")

@@ -1,0 +1,33 @@
+"""POST /agents/session/get: a session with its turns, or some of them; the ids may stand in the query, too."""
+
+from turnstone.dialects.llama_stack.turns.replies import session_head, session_tail
+from turnstone.dialects.llama_stack_2024.replies import Session2024, wire_2024
+from turnstone.dialects.llama_stack_2024.requests import SessionWanted, named_in_query, query_of
+from turnstone.domain.errors import NotFound
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import PiecesReply, Request, Route, checked, joined, json_of
+
+
+def get_session(request: Request) -> PiecesReply:
+    body = json_of(request.body or b"{}")
+    in_query = named_in_query(request.query, *QUERY)
+    wanted = checked({**in_query, **body} if isinstance(body, dict) else body, SessionWanted)
+    ref = wanted.ref(request.caller.tenant)
+    session, turns = request.use_cases.sessions.read(request.caller, ref, wanted.turn_ids)
+    wires = map(wire_2024, turns)
+    return PiecesReply(joined(session_head(session), wires, lambda: session_tail(session, turns.lost)))
+
+
+QUERY = query_of(optional=("agent_id", "session_id"))
+ROUTE = Route(
+    "POST",
+    "/agents/session/get",
+    get_session,
+    Session2024,
+    SessionWanted,
+    query=QUERY,
+    raises=(NotFound,),
+    stores=False,
+    dialect="llama_stack_2024",
+)
+handler = LambdaHandler(__name__, ROUTE, loads="sessions")

@@ -1,0 +1,29 @@
+"""GET /agents/step/get: one finished step of a turn, whose ids stand in the query."""
+
+from turnstone.dialects.llama_stack_2024.read_requests import StepNamed
+from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
+from turnstone.dialects.llama_stack_2024.requests import named_in_query, query_of
+from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, checked, reply, restored
+
+
+def get_step(request: Request) -> Reply:
+    asked = checked(named_in_query(request.query, *QUERY), StepNamed)
+    reader = request.use_cases.reader
+    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    read = reader.read(request.caller, ref)
+    return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
+
+
+QUERY = query_of("agent_id", "turn_id", "step_id", optional=("session_id",))
+ROUTE = Route(
+    "GET",
+    "/agents/step/get",
+    get_step,
+    StepReply2024,
+    query=QUERY,
+    raises=(NotFound, StoreUnavailable),
+    dialect="llama_stack_2024",
+)
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -1,0 +1,32 @@
+"""GET /agents/turn/get: a turn with every step that has finished, whose ids stand in the query."""
+
+from turnstone.dialects.llama_stack_2024.read_requests import TurnNamed
+from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
+from turnstone.dialects.llama_stack_2024.requests import named_in_query, query_of
+from turnstone.domain.errors import NotFound, StoreUnavailable
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, checked, restored
+
+
+def get_turn(request: Request) -> Reply:
+    asked = checked(named_in_query(request.query, *QUERY), TurnNamed)
+    reader = request.use_cases.reader
+    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    read = reader.read(request.caller, ref)
+    reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
+    return restored(reply, read.restore)
+
+
+QUERY = query_of("agent_id", "turn_id", optional=("session_id",))
+ROUTE = Route(
+    "GET",
+    "/agents/turn/get",
+    get_turn,
+    Turn2024,
+    query=QUERY,
+    headers={"x-turn-status": TurnStatus},
+    raises=(NotFound, StoreUnavailable),
+    dialect="llama_stack_2024",
+)
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -1,0 +1,28 @@
+"""POST /agents/step/get: one finished step of a turn, as clients of September 2024 ask for it."""
+
+from turnstone.dialects.llama_stack_2024.read_requests import StepNamed
+from turnstone.dialects.llama_stack_2024.replies import StepReply2024, step_2024
+from turnstone.domain.errors import NotFound
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, parse, reply, restored
+
+
+def read_step(request: Request) -> Reply:
+    asked = parse(request, StepNamed)
+    reader = request.use_cases.reader
+    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    read = reader.read(request.caller, ref)
+    return restored(reply(StepReply2024(step=step_2024(read.step(asked.step_id)))), read.restore)
+
+
+ROUTE = Route(
+    "POST",
+    "/agents/step/get",
+    read_step,
+    StepReply2024,
+    StepNamed,
+    raises=(NotFound,),
+    stores=False,
+    dialect="llama_stack_2024",
+)
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

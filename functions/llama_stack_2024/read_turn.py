@@ -1,0 +1,31 @@
+"""POST /agents/turn/get: a turn with every step that has finished, as clients of September 2024 ask for it."""
+
+from turnstone.dialects.llama_stack_2024.read_requests import TurnNamed
+from turnstone.dialects.llama_stack_2024.replies import Turn2024, turn_wire
+from turnstone.domain.errors import NotFound
+from turnstone.domain.turns.turns import TurnStatus
+from turnstone.edge.gateway import LambdaHandler
+from turnstone.http.routes import Reply, Request, Route, parse, restored
+
+
+def read_turn(request: Request) -> Reply:
+    asked = parse(request, TurnNamed)
+    reader = request.use_cases.reader
+    ref = asked.ref(request.caller.tenant) or reader.locate(request.caller.tenant, asked.agent_id, asked.turn_id)
+    read = reader.read(request.caller, ref)
+    reply = Reply(turn_wire(read.turn), headers={"x-turn-status": read.state.status.value})
+    return restored(reply, read.restore)
+
+
+ROUTE = Route(
+    "POST",
+    "/agents/turn/get",
+    read_turn,
+    Turn2024,
+    TurnNamed,
+    headers={"x-turn-status": TurnStatus},
+    raises=(NotFound,),
+    stores=False,
+    dialect="llama_stack_2024",
+)
+handler = LambdaHandler(__name__, ROUTE, loads="reader")

@@ -1,0 +1,36 @@
+"""Every route of the API, for a process that serves them all: the lists of the families, one after another."""
+
+from ..agents import routes as agents
+from ..attachments import routes as attachments
+from ..inference import family as inference
+from ..llama_stack_2024 import changes, reads, streams
+from ..models import family as models
+from ..server import family as server
+from ..sessions import routes as sessions
+from ..shields import family as shields
+from ..steps import routes as steps
+from ..stored_completions import family as stored_completions
+from ..tools import family as tools
+from ..turns import routes as turns
+from ..unserved import methods
+from ..usage import family as usage
+
+FAMILIES = (
+    agents,
+    sessions,
+    attachments,
+    turns,
+    steps,
+    server,
+    models,
+    tools,
+    shields,
+    usage,
+    inference,
+    stored_completions,
+    changes,
+    streams,
+    reads,
+)
+ROUTES = tuple(route for family in FAMILIES for route in family.ROUTES)
+UNSERVED = methods.ROUTES

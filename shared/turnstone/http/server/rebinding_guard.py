@@ -1,0 +1,52 @@
+"""Who may talk to a server without authentication: programs of this machine, not pages that its browser shows.
+
+A page of another site can send requests to 127.0.0.1, and, by letting its own name point there, even read the answers.
+Both give themselves away: by the `Origin` of the page, or by the page's name as `Host`.
+"""
+
+from urllib.parse import urlsplit
+
+from starlette.types import Receive, Scope, Send
+
+from turnstone.domain.errors.codes import ErrorCode
+from turnstone.http.errors import refusal_reply
+from turnstone.http.server.app import RoutedApp
+from turnstone.http.server.request_lines import RequestLine
+
+LOCAL_NAMES = {"127.0.0.1", "localhost", "::1"}
+REFUSAL = (
+    "this server has no authentication and answers programs of its own machine only, by the name localhost; for other "
+    "names its operator sets TURNSTONE_AUTH, or TURNSTONE_ALLOW_OPEN=true to serve everyone who can reach it"
+)
+
+
+class RebindingGuard:
+    """Refuses requests that a page of another site made, before anything of them is read."""
+
+    def __init__(self, app: RoutedApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or _is_local(dict(scope["headers"])):
+            await self._app(scope, receive, send)
+            return
+        reply = refusal_reply(ErrorCode.NOT_LOCAL, REFUSAL, None, self._app.envelope_of(scope))
+        headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+        with RequestLine(scope["method"], None, None, {"path": scope["path"], "error": "NotLocal"}) as line:
+            line.status = reply.status
+            await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+            await send({"type": "http.response.body", "body": reply.body})
+
+
+def _is_local(headers: dict[bytes, bytes]) -> bool:
+    origin = headers.get(b"origin")
+    host = headers.get(b"host")
+    is_page_local = origin is None or _name(origin.decode("latin-1")) in LOCAL_NAMES
+    return is_page_local and (host is None or _name("//" + host.decode("latin-1")) in LOCAL_NAMES)
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

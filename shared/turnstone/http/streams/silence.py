@@ -1,0 +1,37 @@
+"""Silences of a stream: when to send a comment, so that no proxy takes the connection for dead."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable
+
+PING = b": ping\n\n"
+PING_AFTER_S = 15.0
+
+
+class Silence:
+    """Wakes a stream after a time without events: one timer for all of its waits, of which there may be thousands."""
+
+    def __init__(self, loop: AbstractEventLoop, timeout_s: float, wake: Callable[[], object]) -> None:
+        self._loop = loop
+        self._timeout_s = timeout_s
+        self._wake = wake
+        self._since = loop.time()
+        self._timer = loop.call_at(self._since + timeout_s, self._ring)
+        self.is_long = False
+
+    def ends(self) -> None:
+        """Restart the timer: something was sent."""
+        self._since = self._loop.time()
+        self.is_long = False
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _ring(self) -> None:
+        now = self._loop.time()
+        if now >= self._since + self._timeout_s:
+            self._since = now
+            self.is_long = True
+            self._wake()
+        self._timer = self._loop.call_at(self._since + self._timeout_s, self._ring)

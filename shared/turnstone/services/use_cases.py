@@ -1,0 +1,86 @@
+"""All use cases of the server, as the edge gets them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:  # a function loads the services that its route uses, and no others
+    from turnstone.services.agents.agents import Agents
+    from turnstone.services.cleanup.deleting import Deleting
+    from turnstone.services.files.attachments import Attachments
+    from turnstone.services.models.inferring import Inferring
+    from turnstone.services.models.registry import Models, Providers
+    from turnstone.services.models.stored_completions import StoredCompletions
+    from turnstone.services.sessions.session_context import SessionContexts
+    from turnstone.services.sessions.sessions import Sessions
+    from turnstone.services.shields.shields import Shields
+    from turnstone.services.threads.executor import TurnExecutor
+    from turnstone.services.tools.toolgroups import Toolgroups
+    from turnstone.services.turns.cancelling import Cancelling
+    from turnstone.services.turns.reading import TurnReader
+    from turnstone.services.turns.turn_events import TurnEvents
+    from turnstone.services.turns.turns import Turns
+    from turnstone.services.usage.usage import Usage
+
+
+class UseCases(Protocol):
+    """Every use case of a server.
+
+    Attributes:
+        max_infer_iters: bound of what an agent or a turn may ask for under this name.
+        executor: where turns and direct questions have their places, and requests wait for one.
+    """
+
+    @property
+    def max_infer_iters(self) -> int: ...
+
+    @property
+    def executor(self) -> TurnExecutor: ...
+
+    @property
+    def agents(self) -> Agents: ...
+
+    @property
+    def sessions(self) -> Sessions: ...
+
+    @property
+    def deleting(self) -> Deleting: ...
+
+    @property
+    def turns(self) -> Turns: ...
+
+    @property
+    def events(self) -> TurnEvents: ...
+
+    @property
+    def cancelling(self) -> Cancelling: ...
+
+    @property
+    def reader(self) -> TurnReader: ...
+
+    @property
+    def models(self) -> Models: ...
+
+    @property
+    def providers(self) -> Providers: ...
+
+    @property
+    def toolgroups(self) -> Toolgroups: ...
+
+    @property
+    def shields(self) -> Shields: ...
+
+    @property
+    def usage(self) -> Usage: ...
+
+    @property
+    def contexts(self) -> SessionContexts: ...
+
+    @property
+    def attachments(self) -> Attachments: ...
+
+    @property
+    def inferring(self) -> Inferring: ...
+
+    @property
+    def stored_completions(self) -> StoredCompletions: ...

@@ -1,0 +1,118 @@
+"""Turns beside a floor: the least that a server can do that calls a model, streams and commits twice to SQLite.
+
+Both servers get the same batches in turns, so that the load of the machine falls on both; the median of the ratios of
+the pairs counts. Processor time comes first: it depends less on other load than the time to an answer.
+"""
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from statistics import median
+
+from tests.benchmarks.clients import Failed, Operation, ask, quantile
+from tests.benchmarks.figures import Figure
+from tests.benchmarks.http_client import HOST
+from tests.benchmarks.processes import REPOSITORY, Program, Server, free_port, model_server, started, turnstone
+from tests.benchmarks.turns import Asker, encoded_turn
+
+FLOOR = Path(__file__).with_name("floor_server.py")
+MODEL = "m"  # the floor's server requests no other; it answers as the model that the user names
+PAIRS = 11
+# deltas of an answer, and how many turns make a batch
+BATCHES = {1: 96, 1_000: 16}
+CLIENTS = (1, 8)
+FOREVER_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one batch took: processor time of the server for each turn, and the median time to its end."""
+
+    cpu_ms: float
+    p50_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A server, and how a session is opened there."""
+
+    server: Server
+    agent_id: str
+    is_floor: bool
+
+    def batch(self, deltas: int, clients: int, turns: int) -> Batch:
+        """Run turns in a new session of each client. Raises AssertionError if one fails."""
+        sessions = deque(self._new_session(number) for number in range(clients))
+        operations = (self._turn(sessions, deltas) for _ in repeat(None, turns))
+        before_s = self.server.cpu_s()
+        asked = ask(self.server.port, operations, clients, FOREVER_S)
+        cpu_s = self.server.cpu_s() - before_s
+        assert not asked.failures, asked.failures[:3]
+        return Batch(cpu_s / turns * 1_000, quantile(asked.times_s, 0.5) * 1_000)
+
+    def _new_session(self, number: int) -> str:
+        if self.is_floor:
+            return f"{os.urandom(8).hex()}-{number}"
+        with self.server.connect() as connection:
+            return Asker(connection).new_session(self.agent_id)
+
+    def _turn(self, sessions: deque[str], deltas: int) -> Operation:
+        session_id = sessions.popleft()
+        answer = yield encoded_turn(self.agent_id, session_id, "instant" if deltas == 1 else f"words-{deltas}")
+        sessions.append(session_id)
+        if b"turn_complete" not in answer:
+            raise Failed("the turn did not complete")
+
+
+def turns_beside_the_floor(folder: Path) -> Iterator[Figure]:
+    """Yield how many times the floor's processor time and median time our turns take."""
+    with model_server(MODEL) as model, floor_server(folder, model.port) as floor, ours(folder, model.port) as mine:
+        for deltas, turns in BATCHES.items():
+            for clients in CLIENTS:
+                pairs = compared(floor, mine, deltas, clients, turns)
+                yield from figures(pairs, deltas, clients)
+
+
+def compared(first: Party, second: Party, deltas: int, clients: int, turns: int) -> list[tuple[Batch, Batch]]:
+    """Return pairs of batches of both servers, each of which begins every second pair; one before them warms up."""
+    pairs = []
+    for number in range(PAIRS + 1):
+        order = (first, second) if number % 2 else (second, first)
+        batches = {id(party): party.batch(deltas, clients, turns) for party in order}
+        pairs.append((batches[id(first)], batches[id(second)]))
+    return pairs[1:]
+
+
+def figures(pairs: list[tuple[Batch, Batch]], deltas: int, clients: int) -> Iterator[Figure]:
+    """Yield the medians of the ratios, with the medians of both servers."""
+    several = f"{clients} client{'s' if clients > 1 else ''}"
+    where = f"floor: turn of {deltas:,} delta{'s' if deltas > 1 else ''}, {several}"
+    for what, name in (("processor time", "cpu_ms"), ("p50", "p50_ms")):
+        values = [(getattr(floor, name), getattr(mine, name)) for floor, mine in pairs]
+        floor_ms, mine_ms = (median(column) for column in zip(*values, strict=True))
+        ratio = median(mine / floor for floor, mine in values)
+        spread = (("floor ms", floor_ms), ("ours ms", mine_ms), ("pairs", len(values)))
+        yield Figure(f"{where}, {what}", ratio, "×", spread=spread)
+
+
+@contextmanager
+def floor_server(folder: Path, model_port: int) -> Iterator[Party]:
+    """Run the floor's server over a database in the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    arguments = (str(port), str(folder / "floor.db"), f"http://{HOST}:{model_port}/v1")
+    command = [sys.executable, str(FLOOR), *arguments]
+    with started(Program(command, os.environ, REPOSITORY, folder / "floor.log", port)) as server:
+        yield Party(server, "a", is_floor=True)
+
+
+@contextmanager
+def ours(folder: Path, model_port: int) -> Iterator[Party]:
+    """Run Turnstone over a database in the folder."""
+    with turnstone(folder / "ours", model_port) as server, server.connect() as connection:
+        yield Party(server, Asker(connection).new_agent(MODEL), is_floor=False)
