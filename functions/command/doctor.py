@@ -68,14 +68,14 @@ def _address(settings: "LocalSettings") -> "Finding":
     try:
         listen(settings.host, settings.port).close()
     except OSError as problem:
-        if problem.errno == errno.EADDRINUSE and _is_turnstone(settings):
+        if problem.errno == errno.EADDRINUSE and _answers_as_turnstone(settings):
             return Finding("address", "ok", f"{address}: a Turnstone server answers")
         remedy = f"end the program that uses it, or change {variables}"
         return Finding("address", "failed", f"{address}: {problem.strerror}", remedy)
     return Finding("address", "ok", f"{address}: free")
 
 
-def _is_turnstone(settings: "LocalSettings") -> bool:
+def _answers_as_turnstone(settings: "LocalSettings") -> bool:
     """Return whether the answer to a health check, with or without authentication, is one of this API."""
     host = settings.host
     if host.is_unspecified:

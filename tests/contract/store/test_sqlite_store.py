@@ -1,7 +1,7 @@
 """SqliteRangeStore, composed as it is served, does what every RangeStore does, and stands what can happen to a file.
 
 Covers: adapters/sqlite/sqlite, adapters/sqlite/sqlite_file, adapters/sqlite/sqlite_rows,
-adapters/sqlite/sqlite_writes, adapters/sqlite/reserve, adapters/sqlite/folder_lock
+  adapters/sqlite/sqlite_writes, adapters/sqlite/reserve, adapters/sqlite/folder_lock
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A client that leaves in the midst of an answer ends the request to the model.
 
-Covers: services/models/answering, functions/inference
+Covers: services/models/answer_stream, functions/inference
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The official clients, unmodified, read a session of which a turn's content is lost.
 
-Covers: store/sessions/whole_turns
+Covers: store/sessions/turn_records
 """
 
 from __future__ import annotations

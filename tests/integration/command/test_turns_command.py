@@ -1,6 +1,6 @@
 """`turnstone turns`: what is open, and an end to it, beside the server that runs it. On either store.
 
-Covers: functions/command, services/operations/operating, store/sessions/turn_places
+Covers: functions/command, services/operations/open_turns, store/sessions/turns
 """
 
 from __future__ import annotations

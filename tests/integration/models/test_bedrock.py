@@ -1,7 +1,7 @@
 """BedrockInference against a loopback Bedrock, through botocore's own reading of event streams.
 
 Covers: adapters/models/bedrock/bedrock, adapters/models/bedrock/bedrock_client, adapters/models/bedrock/bedrock_wire,
-adapters/models/bedrock/bedrock_answer
+  adapters/models/bedrock/bedrock_answer
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Texts continued over HTTP, and answers stored: what models are sent, what goes wrong, who breaks it off.
 
-Covers: services/models/inferring, services/models/answering, adapters/models/openai/openai_completions
+Covers: services/models/inferring, services/models/answer_stream, adapters/models/openai/openai_completions
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Models asked directly: what they are sent, what goes wrong as a status or an event, and who breaks an answer off.
 
-Covers: services/models/inferring, services/models/answering, adapters/models/openai/openai_logprobs
+Covers: services/models/inferring, services/models/answer_stream, adapters/models/openai/openai_logprobs
 """
 
 from __future__ import annotations

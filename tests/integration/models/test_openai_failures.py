@@ -1,7 +1,7 @@
 """How OpenAICompatibleInference fails: what it says, what it repeats, and what it keeps to itself.
 
-Covers: adapters/models/openai/openai_compatible, adapters/models/openai/model_access,
-adapters/models/openai/model_responses, adapters/outgoing/quoting
+Covers: adapters/outgoing/failed_attempt, adapters/models/openai/openai_compatible, adapters/models/openai/model_access,
+  adapters/models/openai/model_responses, adapters/outgoing/quoting
 """
 
 import json

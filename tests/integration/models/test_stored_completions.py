@@ -1,6 +1,7 @@
 """Stored chat completions, over both stores: kept for a time, seen by whom they are for, listed page by page.
 
-Covers: services/models/stored_completions, store/models, functions/stored_completions, store/models/stored_completions
+Covers: services/models/stored_completions, store/models, functions/stored_completions,
+  store/models/stored_completions
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is registered is there once, as it was defined, for its tenant; on both stores.
 
 Covers: services/models/registry, services/shields/shields, services/tools/toolgroups, store/registry/registry,
-services/tools/known_toolgroups, services/tools/tool_answers
+  services/tools/lookup, services/tools/tool_answers
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Turns, files and agents whose payloads are lost: what is left of their sessions goes on, on either store.
 
-Covers: store/layout/oversize, store/layout/lost_records, store/files/attachments, store/sessions/whole_turns
+Covers: store/layout/oversize, store/layout/lost_records, store/files/attachments, store/sessions/turn_records
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a model is sent of a long session: what its window holds by its own counts, and a summary of the rest.
 
-Covers: services/sessions/session_context, services/turns/summarizing, engine/summary, domain/sessions/window
+Covers: services/sessions/session_context, services/turns/summarizing, engine/summary, domain/sessions/context_budget
 """
 
 from __future__ import annotations

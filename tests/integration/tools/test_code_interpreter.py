@@ -1,7 +1,7 @@
 """The tool `code_interpreter`: what honest code gets, and what the model reads of it.
 
 Covers: adapters/tools/code/code_interpreter, adapters/tools/code/code_runs, adapters/tools/code/code_subprocess,
-adapters/tools/code/call_limit, adapters/tools/code/produced_files
+  adapters/tools/code/call_limit, adapters/tools/code/produced_files
 """
 
 from __future__ import annotations

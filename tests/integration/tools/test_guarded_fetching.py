@@ -1,7 +1,7 @@
 """Fetching over real connections: nobody is asked who may not be, and no answer takes more time or room than it may.
 
-Covers: adapters/fetching/asking, adapters/fetching/exchange, adapters/fetching/fetcher, adapters/fetching/headers,
-adapters/fetching/pinned, adapters/fetching/redirects
+Covers: adapters/fetching/deadline, adapters/fetching/messages, adapters/fetching/fetcher, adapters/fetching/headers,
+  adapters/fetching/pinned, adapters/fetching/redirects
 """
 
 from __future__ import annotations

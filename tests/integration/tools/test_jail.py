@@ -1,8 +1,8 @@
 """Code that a model wrote for somebody else gets nothing but what it may have, and leaves nothing behind.
 
 Covers: adapters/tools/code/code_subprocess, adapters/tools/code/jail/entry, adapters/tools/code/jail/filesystem,
-adapters/tools/code/jail/kernel, adapters/tools/code/jail/leftovers, adapters/tools/code/jail/program,
-adapters/tools/code/jail/syscall_filter, adapters/tools/code/jail/visible
+  adapters/tools/code/jail/kernel, adapters/tools/code/jail/leftovers, adapters/tools/code/jail/program,
+  adapters/tools/code/jail/syscall_filter, adapters/tools/code/jail/visible
 """
 
 from __future__ import annotations

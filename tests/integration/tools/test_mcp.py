@@ -1,8 +1,8 @@
 """Tools of MCP servers, by every way to speak with one: listed, called, told of, and never shared between callers.
 
 Covers: adapters/tools/mcp/mcp, adapters/tools/mcp/mcp_answers, adapters/tools/mcp/mcp_connection,
-adapters/tools/mcp/mcp_connections, adapters/tools/mcp/mcp_peer, adapters/tools/mcp/mcp_pool,
-adapters/tools/mcp/mcp_tools
+  adapters/tools/mcp/mcp_connections, adapters/tools/mcp/mcp_peer, adapters/tools/mcp/mcp_pool,
+  adapters/tools/mcp/mcp_tools
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Making images, over loopback models that are asked and answer as the real ones are.
 
 Covers: adapters/aws/aws_clients, adapters/models/bedrock/bedrock_client, adapters/models/openai/model_access,
-adapters/tools/images/bedrock_image_bodies, adapters/tools/images/bedrock_images, adapters/tools/images/images,
-adapters/tools/images/openai_images, adapters/tools/images/photogen
+  adapters/tools/images/bedrock_image_bodies, adapters/tools/images/bedrock_images, adapters/tools/images/images,
+  adapters/tools/images/openai_images, adapters/tools/images/photogen
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Searching the web and asking Wolfram|Alpha, over loopback services that speak as the real ones do.
 
 Covers: adapters/tools/web/search_engines, adapters/tools/web/websearch, adapters/tools/web/wolfram,
-adapters/tools/web/service
+  adapters/tools/web/json_service
 """
 
 from __future__ import annotations

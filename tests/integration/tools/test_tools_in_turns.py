@@ -1,7 +1,7 @@
 """Server tools in turns over a real store: at the same time, within their time, and what they leave behind.
 
 Covers: services/tools/tool_running, services/tools/tenant_tools, services/files/attachments, store/files/attachments,
-services/tools/toolboxes
+  services/tools/toolboxes
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everyone who listens to a turn hears all of it, in order, once, however late they come and however slow they are.
 
-Covers: services/streams/broadcast, services/streams/excerpt, http/streams/sse
+Covers: services/streams/broadcast, services/streams/event_cursor, http/streams/sse
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The life of a turn over a real database: what is told, what is stored, and what the model is shown of it later.
 
-Covers: services/turns/turns, services/turns/running, services/turns/launch, services/turns/reading,
-store/sessions/turn_records
+Covers: services/turns/turns, services/turns/running, services/turns/run_request, services/turns/reading,
+  store/sessions/turn_records
 """
 
 import random

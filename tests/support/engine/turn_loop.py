@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
 
-from turnstone.domain.values.stopping import StopSignal
-
 from tests.fakes.models.scripted import USAGE, Scripted, ScriptedInference, ScriptedTools, call
 from tests.fakes.shields import InOrder, Judges
 from turnstone.domain.agents.agents import AgentConfig
@@ -31,6 +29,7 @@ from turnstone.domain.turns.turns import (
     silent_output,
 )
 from turnstone.domain.usage.usage import TokenUsage
+from turnstone.domain.values.cancellation import StopSignal
 from turnstone.engine.measuring import prompt_tokens_of
 from turnstone.engine.steps import AwaitClientTools, Blocked, EngineDeps, Finish, NextStep, RunAgain
 from turnstone.engine.tool_plan import build_offer

@@ -1,6 +1,6 @@
 """Who a request is from: whom the gateway names, and nobody whom the client names.
 
-Covers: adapters/machine/system, http/server/surroundings, services/access/authentication
+Covers: adapters/machine/system, http/server/hosting, services/access/authentication
 """
 
 from __future__ import annotations

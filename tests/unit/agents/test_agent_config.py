@@ -1,6 +1,6 @@
 """An agent's configuration: its defaults, what it refuses, and what a turn may override of it.
 
-Covers: domain/agents/agents, domain/tools/tools, domain/values/model
+Covers: domain/agents/agents, domain/tools/tools, domain/values/frozen
 """
 
 import json

@@ -1,7 +1,7 @@
 """What agents define as tools in the words of September 2024 means in today's.
 
 Covers: domain/agents/agents, domain/agents/defined_tools, domain/tools/agent_tools, domain/tools/tool_runs,
-domain/tools/tool_schemas, domain/tools/tool_secrets, domain/tools/tools
+  domain/tools/tool_schemas, domain/tools/tool_secrets, domain/tools/tools
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A chat's requests: what they carry, what is said of answers that are none, and how a lost stream is taken up.
 
 Covers: functions/command/chat/client, functions/command/chat/session, functions/command/chat/wire,
-settings/client_settings
+  settings/client_settings
 """
 
 from __future__ import annotations

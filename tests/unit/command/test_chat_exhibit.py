@@ -1,6 +1,6 @@
 """Calls as rows of a terminal: whole, and with no character that is not what it looks like.
 
-Covers: functions/command/chat/exhibit
+Covers: functions/command/chat/call_rows
 """
 
 from __future__ import annotations

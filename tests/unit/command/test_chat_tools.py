@@ -1,7 +1,7 @@
 """Functions of a Python file as tools: how a model is told of them, and what calling them comes to.
 
 Covers: functions/command/chat/answering, functions/command/chat/client, functions/command/chat/docstrings,
-functions/command/chat/screen, functions/command/chat/tools
+  functions/command/chat/screen, functions/command/chat/tools
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is held of a model's answer for a client that does not take it, and what ends the wait for one.
 
 Covers: dialects/openai/chat/chat_replies, dialects/openai/chat/completions, http/envelopes, http/routes,
-http/streams/model_answers, http/streams/pieces, services/models/answering
+  http/streams/model_answers, http/streams/pieces, services/models/answer_stream
 """
 
 from __future__ import annotations

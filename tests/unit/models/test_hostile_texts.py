@@ -3,7 +3,7 @@
 Times are those of this thread's processor, with bounds of many times what it takes.
 
 Covers: adapters/models/offline/call_text, adapters/models/openai/openai_answer, adapters/models/prompted/answers,
-adapters/shields/pattern, adapters/shields/word_search
+  adapters/shields/pattern, adapters/shields/word_search
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which provider a model's name leads to, before and after somebody registers it.
 
-Covers: adapters/sqlite/sqlite, services/models/registry, services/models/routing, store/registry/directory,
-store/registry/registry
+Covers: adapters/sqlite/sqlite, services/models/registry, services/models/routing, store/registry/snapshot,
+  store/registry/registry
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The operator's file: what it may say, and what of it a start refuses, each time naming the place.
 
 Covers: adapters/aws/aws_clients, bootstrap/catalogue, bootstrap/models, bootstrap/places/local_models,
-settings/config, settings/local_settings
+  settings/config, settings/local_settings
 """
 
 from __future__ import annotations

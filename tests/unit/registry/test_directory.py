@@ -1,6 +1,6 @@
 """What a tenant registered is known for a while, and never as it was before a change that was made here.
 
-Covers: adapters/sqlite/sqlite, store/layout/keys, store/registry/directory, store/registry/registry
+Covers: adapters/sqlite/sqlite, store/layout/keys, store/registry/snapshot, store/registry/registry
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How the edge sends what is long.
 
-Covers: http/routes, http/server/app, http/server/surroundings, http/streams/pieces, services/application
+Covers: http/routes, http/server/app, http/server/hosting, http/streams/pieces, services/use_cases
 """
 
 import asyncio

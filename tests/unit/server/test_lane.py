@@ -1,6 +1,6 @@
 """Blocking work of requests: one piece after the other while each is quick, past each that is slow.
 
-Covers: http/server/lane
+Covers: http/server/route_threads
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What a process keeps until its end is not looked through for garbage.
 
-Covers: edge/loading
+Covers: edge/cold_start
 """
 
 import gc

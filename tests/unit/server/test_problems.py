@@ -1,7 +1,7 @@
 """What is wrong with a body is told once, and in words of JSON.
 
 Covers: dialects/llama_stack/requests, dialects/llama_stack/turns/requests, dialects/openai/chat/chat_requests,
-http/routes
+  http/routes
 """
 
 import re

@@ -1,6 +1,6 @@
 """How much of a model's window is for what it is sent, and which turns a summary shall stand for.
 
-Covers: services/turns/summarizing, domain/sessions/window
+Covers: services/turns/summarizing, domain/sessions/context_budget
 """
 
 import pytest

@@ -1,7 +1,7 @@
 """What a shield can be told when it is registered, and which shield is made of it.
 
 Covers: adapters/models/offline/offline, adapters/shields/bedrock_guardrail, adapters/shields/kinds,
-adapters/shields/llama_guard, adapters/shields/pattern
+  adapters/shields/llama_guard, adapters/shields/pattern
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Several shields at work: at the same time, in order, each within its time; one that fails does as it was told.
 
-Covers: adapters/sqlite/sqlite, services/shields/shielding, services/shields/known_shields, services/shields/shields,
-services/threads/awaiting, services/threads/daemon_threads, services/threads/executor, store/registry/directory,
-store/registry/registry
+Covers: adapters/sqlite/sqlite, services/shields/shielding, services/shields/lookup, services/shields/shields,
+  services/threads/pending, services/threads/daemon_threads, services/threads/executor, store/registry/snapshot,
+  store/registry/registry
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rules of fetching: which addresses are public, in whatever spelling, and what an operator's allowing covers.
 
-Covers: adapters/fetching/addresses, adapters/fetching/allowing, adapters/fetching/bodies, adapters/fetching/exchange,
-adapters/fetching/hosts, adapters/fetching/rules, adapters/fetching/targets, adapters/fetching/headers
+Covers: adapters/fetching/addresses, adapters/fetching/allowing, adapters/fetching/bodies, adapters/fetching/messages,
+  adapters/fetching/hosts, adapters/fetching/rules, adapters/fetching/targets, adapters/fetching/headers
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Background threads survive what their acts raise, and retries under contention end."""
+"""Background threads survive what their acts raise, and retries under contention end.
+
+Covers: services/threads/daemon_threads, store/layout/contention
+"""
 
 from __future__ import annotations
 

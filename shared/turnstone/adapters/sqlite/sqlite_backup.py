@@ -20,7 +20,7 @@ _WITH_VALUE = """SELECT pk, sk, rev, attributes, body FROM items
 
 
 def check_database(database: Path, wait_s: float) -> None:
-    """Read the whole database, which servers may use meanwhile.
+    """Read the whole database, even while servers use it.
 
     Raises:
         StoreUnavailable: it is missing, empty or damaged, or can't be read.

@@ -20,7 +20,7 @@ class Returned(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The act raised, perhaps an error that nobody expected."""
+    """The act raised an error of any type."""
 
     error: BaseException
 

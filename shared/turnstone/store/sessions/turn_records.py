@@ -88,7 +88,7 @@ def _set_overrides(overrides: TurnOverrides) -> dict[str, Any]:
 def whole_state(store: RangeStore, ref: SessionRef, record: Record) -> TurnState:
     """Return the turn with every step it has.
 
-    While it is open its steps are read separately, and it may end in between; then it is looked at again, because the
+    While it is open its steps are read separately, and it may end in between; then it is read again, because the
     steps beside an ended turn are removed.
     """
     while not is_terminal(record):

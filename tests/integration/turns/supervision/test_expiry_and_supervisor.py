@@ -1,6 +1,6 @@
 """Turns that nobody's request looks after: those whose client does not come back, and those whose process died.
 
-Covers: adapters/machine/local_supervisor, services/turns/attention, services/turns/recovery
+Covers: adapters/machine/local_supervisor, services/turns/supervision, services/turns/recovery
 """
 
 import threading

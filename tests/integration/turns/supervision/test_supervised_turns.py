@@ -1,6 +1,6 @@
 """A turn that waits for its client while the state machine waits with it: whoever comes when, the turn stays one.
 
-Covers: functions/turn_supervisor, edge/worker, services/turns/attention, services/turns/recovery
+Covers: functions/turn_supervisor, edge/worker, services/turns/supervision, services/turns/recovery
 """
 
 from __future__ import annotations

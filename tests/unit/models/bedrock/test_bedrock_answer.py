@@ -154,7 +154,7 @@ def test_a_call_that_the_provider_runs_itself_is_not_ours() -> None:
 
 def test_a_tool_is_meant_by_the_name_that_it_was_told_by() -> None:
     names = Aliases()
-    names.told("look.up")
+    names.alias_of("look.up")
     answer = ConverseAnswer(names)
     for event in (begun("look_up"), begun("invented", 1, "t2"), stop("tool_use")):
         answer.read(event)

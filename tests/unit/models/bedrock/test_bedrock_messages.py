@@ -40,7 +40,7 @@ TAKEN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def told(*messages: Message) -> list[dict[str, Any]]:
-    return Conversation(Aliases()).told(messages)
+    return Conversation(Aliases()).converted(messages)
 
 
 def said(text: str, *calls: tuple[str, Any]) -> CompletionMessage:

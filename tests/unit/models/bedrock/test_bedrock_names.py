@@ -19,27 +19,27 @@ NAMES = st.lists(st.text("ab_.:/ü ", max_size=4) | st.text(max_size=80) | st.sa
 @given(NAMES)
 def test_every_name_is_told_by_one_that_bedrock_takes_and_is_found_again(names: list[str]) -> None:
     aliases = Aliases()
-    told = {name: aliases.told(name) for name in names}
+    told = {name: aliases.alias_of(name) for name in names}
     assert all(TAKEN.fullmatch(alias) for alias in told.values())
-    assert {aliases.meant(alias): alias for alias in told.values()} == told
-    assert {name: aliases.told(name) for name in reversed(names)} == told
+    assert {aliases.name_of(alias): alias for alias in told.values()} == told
+    assert {name: aliases.alias_of(name) for name in reversed(names)} == told
 
 
 @given(NAMES, NAMES)
 def test_a_name_is_told_alike_whatever_comes_after_it(names: list[str], later: list[str]) -> None:
     short, long = Aliases(), Aliases()
-    told = [short.told(name) for name in names]
-    assert [long.told(name) for name in (*names, *later)][: len(names)] == told
+    told = [short.alias_of(name) for name in names]
+    assert [long.alias_of(name) for name in (*names, *later)][: len(names)] == told
 
 
 @given(st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=64))
 def test_a_name_that_bedrock_takes_keeps_itself(name: str) -> None:
-    assert Aliases().told(name) == name
+    assert Aliases().alias_of(name) == name
 
 
 def test_names_that_look_alike_are_told_apart_and_stay_readable() -> None:
     aliases = Aliases()
-    first, second, third = (aliases.told(name) for name in ("mcp/find", "mcp.find", "mcp_find"))
+    first, second, third = (aliases.alias_of(name) for name in ("mcp/find", "mcp.find", "mcp_find"))
     assert first == "mcp_find"
     assert second.startswith("mcp_find_")
     assert third.startswith("mcp_find_")
@@ -48,10 +48,10 @@ def test_names_that_look_alike_are_told_apart_and_stay_readable() -> None:
 
 def test_a_name_that_is_written_like_anothers_alias_is_told_apart_from_it() -> None:
     earlier = Aliases()
-    alike = [earlier.told(name) for name in ("a.b", "a/b")][1]
+    alike = [earlier.alias_of(name) for name in ("a.b", "a/b")][1]
     aliases = Aliases()
-    assert len({aliases.told(name) for name in ("a.b", alike, "a/b")}) == 3
+    assert len({aliases.alias_of(name) for name in ("a.b", alike, "a/b")}) == 3
 
 
 def test_what_was_never_told_is_meant_as_it_is() -> None:
-    assert Aliases().meant("invented") == "invented"
+    assert Aliases().name_of("invented") == "invented"

@@ -104,7 +104,7 @@ def test_a_tool_is_told_by_its_schema_under_a_name_that_bedrock_takes() -> None:
     }
     look_up = {"toolSpec": {"name": "look_up", "inputSchema": {"json": schema}}}
     assert told.arguments["toolConfig"] == {"tools": [look_up, FIND_SPEC]}
-    assert told.tool_names.meant("look_up") == "look.up"
+    assert told.tool_names.name_of("look_up") == "look.up"
     assert told.may_call
 
 

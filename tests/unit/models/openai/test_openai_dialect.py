@@ -1,7 +1,8 @@
 """OpenAI's chat completions and embeddings in our words, and back.
 
-Covers: adapters/models/openai/openai_wire, adapters/models/prompted/prompted_tools, dialects/openai/chat/chat_replies,
-dialects/openai/chat/chat_requests, dialects/openai/chat/completions, dialects/openai/embeddings
+Covers: adapters/models/openai/openai_wire, adapters/models/prompted/prompted_tools,
+  dialects/openai/chat/chat_replies, dialects/openai/chat/chat_requests, dialects/openai/chat/completions,
+  dialects/openai/embeddings
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tools told in words: what a model without tools of its own is asked, and what is made of its answer.
 
-Covers: adapters/models/prompted/prompted_tools, adapters/models/prompted/calls, adapters/models/prompted/conversation,
-adapters/models/prompted/instructions
+Covers: adapters/models/prompted/prompted_tools, adapters/models/prompted/calls,
+  adapters/models/prompted/conversation, adapters/models/prompted/instructions
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What models without native tools really answer, well-formed and broken, and what is made of it.
 
 Covers: adapters/models/prompted/answers, adapters/models/prompted/arguments, adapters/models/prompted/formats,
-adapters/models/prompted/cursor, adapters/models/prompted/function_tags, adapters/models/prompted/json_objects,
-adapters/models/prompted/literals, adapters/models/prompted/python_lists
+  adapters/models/prompted/cursor, adapters/models/prompted/function_tags, adapters/models/prompted/json_objects,
+  adapters/models/prompted/literals, adapters/models/prompted/python_lists
 """
 
 from __future__ import annotations

@@ -128,9 +128,9 @@ def events_of(response: Mapping[str, Any]) -> Iterator[Event]:
             yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": {"text": text}}}
         if "toolUse" in block:
             use = block["toolUse"]
-            alias_of = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
+            tool_use = {"toolUse": {"input": json.dumps(use.get("input") or {})}}
             yield {"contentBlockStart": {"contentBlockIndex": index, "start": {"toolUse": use}}}
-            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": alias_of}}
+            yield {"contentBlockDelta": {"contentBlockIndex": index, "delta": tool_use}}
     if "stopReason" in response:
         yield {"messageStop": {"stopReason": response["stopReason"]}}
     yield {"metadata": {"usage": response.get("usage")}}

@@ -37,7 +37,7 @@ class Conversation:
         self._uses: dict[str, int] = {}
         self._messages: list[dict[str, Any]] = []
 
-    def alias_of(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+    def converted(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return all messages except the system's.
 
         Tool results come first in the user's message after the calls, whatever the user wrote between them.
@@ -57,8 +57,8 @@ class Conversation:
                 case UserMessage():
                     blocks = list(_user_content(message, must_show=index == len(messages) - 1))
                     self._add("user", blocks or [{"text": EMPTY}])
-        for alias_of in self._messages:
-            alias_of["content"].sort(key=lambda block: "toolResult" not in block)
+        for sent in self._messages:
+            sent["content"].sort(key=lambda block: "toolResult" not in block)
         return self._messages
 
     def _add(self, role: str, blocks: list[Block]) -> None:
@@ -118,10 +118,10 @@ def _blocks(content: Content, *, must_show: bool) -> Iterator[Block]:
 
 def _image(image: Image) -> Block:
     """Return the image. Raises InvalidRequest for an image without data, or of an unsupported format."""
-    alias_of = image.data or (image.url.uri if image.url is not None else "")
-    if image.data is None and not alias_of.startswith("data:"):
+    source = image.data or (image.url.uri if image.url is not None else "")
+    if image.data is None and not source.startswith("data:"):
         raise InvalidRequest("Bedrock takes images as data, not by URL; send the image's data", ("messages",))
-    encoded = alias_of.partition(",")[2] if alias_of.startswith("data:") else alias_of
+    encoded = source.partition(",")[2] if source.startswith("data:") else source
     try:
         data = base64.b64decode(encoded)
     except ValueError as exc:

@@ -74,7 +74,7 @@ def converse_request(request: InferenceRequest, options: BedrockOptions) -> Conv
         arguments["toolConfig"] = {"tools": [*tools, *cache_point]}
         if may_call and request.tool_choice != "auto":
             arguments["toolConfig"]["toolChoice"] = _tool_choice(request.tool_choice, tool_names)
-    arguments["messages"] = Conversation(tool_names).alias_of(request.messages)
+    arguments["messages"] = Conversation(tool_names).converted(request.messages)
     arguments.update(_sampling(request.sampling or SamplingParams(), request.model))
     if request.response_format is not None:
         arguments["outputConfig"] = {"textFormat": _text_format(request.response_format)}

@@ -1,4 +1,7 @@
-"""What a turn decides on is looked up, validated and timed once, and travels with it."""
+"""What a turn decides on is looked up, validated and timed once, and travels with it.
+
+Covers: dialects/llama_stack/turns/requests
+"""
 
 from __future__ import annotations
 
