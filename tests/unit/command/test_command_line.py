@@ -40,12 +40,14 @@ PARSERS = dict(parsers(build_parser()))
 
 
 @pytest.fixture(autouse=True)
-def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    umask = os.umask(0o022)
     for name in [name for name in os.environ if name.startswith("TURNSTONE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("TURNSTONE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "data"
+    yield tmp_path / "data"
+    os.umask(umask)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
