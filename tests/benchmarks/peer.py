@@ -46,8 +46,8 @@ def main() -> None:
         after = state_of_machine(folder)
     finally:
         shutil.rmtree(folder)
-    summary_message = {OURS: f"{processes[OURS]} serving", PEER: f"{processes[PEER]}, all that it offers"}
-    print("\nprocesses: " + "; ".join(f"{name} {number}" for name, number in summary_message.items()))
+    servers = {OURS: f"{processes[OURS]} serving", PEER: f"{processes[PEER]}, all that it offers"}
+    print("\nprocesses: " + "; ".join(f"{name} {number}" for name, number in servers.items()))
     print(f"\n{table_of_rates(comparisons)}\n\n{table_of_times(comparisons)}\n")
     for name, held in memory.items():
         print(f"memory of {name}: " + ", ".join(f"{when} {mb:,.0f} MB" for when, mb in held.items()))

@@ -45,11 +45,11 @@ def summarized(
 
 
 def _line(message: Message) -> str:
-    summary_text = _text(message.content)
+    text = _text(message.content)
     if isinstance(message, CompletionMessage):
         calls = (f"{call.tool_name}({call.arguments_json or call.arguments})" for call in message.tool_calls)
-        summary_text = "\n".join(filter(None, (summary_text, *(f"[calls {call}]" for call in calls))))
-    return f"{message.role}: {summary_text}"
+        text = "\n".join(filter(None, (text, *(f"[calls {call}]" for call in calls))))
+    return f"{message.role}: {text}"
 
 
 def _text(content: Content) -> str:

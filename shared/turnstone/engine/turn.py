@@ -53,13 +53,15 @@ def advance(state: TurnState, deps: EngineDeps) -> Move:
 
 def ending_of(state: TurnState, deps: EngineDeps) -> Ending | None:
     """Return the turn's outcome, None if there is more to infer or to run. All its steps are stored."""
-    judged_steps = [step for step in state.turn.steps if isinstance(step, InferenceStep | ToolExecutionStep)]
-    answer = next((step.model_response for step in reversed(judged_steps) if isinstance(step, InferenceStep)), None)
+    model_and_tool_steps = [step for step in state.turn.steps if isinstance(step, InferenceStep | ToolExecutionStep)]
+    answer = next(
+        (step.model_response for step in reversed(model_and_tool_steps) if isinstance(step, InferenceStep)), None
+    )
     if answer is None:
         return None
     is_cut_off = answer.stop_reason == "out_of_tokens"
     is_last = state.inference_count >= deps.config.max_infer_iters
-    if isinstance(judged_steps[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
+    if isinstance(model_and_tool_steps[-1], InferenceStep) and (not answer.tool_calls or is_cut_off or is_last):
         stop_reason = "out_of_tokens" if is_cut_off else "end_of_turn"
         output = answer.model_copy(update={"tool_calls": (), "stop_reason": stop_reason})
         return Finish(state, output, unsaved=None)

@@ -114,7 +114,7 @@ def reason_of(problem: BaseException) -> str:
     return "the server stops" if isinstance(problem, CancelledError) else type(problem).__name__
 
 
-def summary_message(error: BaseException) -> dict[str, Any]:
+def log_fields_of(error: BaseException) -> dict[str, Any]:
     """Return what the log tells of an error: its class, and who provides the model, never what was said."""
     told: dict[str, Any] = {"error": type(error).__name__}
     return {**told, **error.log_fields} if isinstance(error, errors.ModelError) else told
@@ -143,7 +143,7 @@ def outcome_of(call: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 def error_reply(error: BaseException, envelope: ErrorEnvelope = DETAIL) -> Reply:
     """Return the reply for an error: a true status, and what a person can do about it."""
-    return _reply_to(error, envelope)._replace(about=summary_message(error))
+    return _reply_to(error, envelope)._replace(about=log_fields_of(error))
 
 
 def _reply_to(error: BaseException, envelope: ErrorEnvelope) -> Reply:

@@ -108,8 +108,8 @@ class Settings(BaseModel):
     def contradictions(self) -> list[str]:
         """Return the problems of settings that are valid one by one, each naming a variable."""
         if self.max_tenant_turns is not None and self.max_tenant_turns > self.max_running_turns:
-            slots = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
-            return [f"{variable_of('max_tenant_turns')}: must not be above {slots}", *self._wrong_model_url()]
+            limit = f"{variable_of('max_running_turns')}, which is {self.max_running_turns}"
+            return [f"{variable_of('max_tenant_turns')}: must not be above {limit}", *self._wrong_model_url()]
         return self._wrong_model_url()
 
     @property

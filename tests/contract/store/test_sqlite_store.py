@@ -334,7 +334,7 @@ def test_a_write_takes_over_the_place_in_the_queue_of_one_that_gave_up(path: Pat
                 store.write([Put(A, b"")])
             store._file._wait_s = 10.0
             late = pool.submit(store.write, [Put(A, b"")])
-            wait_until(lambda: store._file._queue._place._is_wanted, 10, "the write does not wait")
+            wait_until(lambda: store._file._queue._waiter._is_awaited, 10, "the write does not wait")
         late.result(10)
         assert store.get(A) is not None
 
@@ -343,7 +343,7 @@ def test_a_lock_that_comes_when_nobody_waits_any_more_is_given_back(path: Path) 
     with closing(SqliteRangeStore(path, wait_s=0.05)) as store, closing(SqliteRangeStore(path)) as other:
         with queued(path), pytest.raises(StoreUnavailable):
             store.write([Put(A, b"")])
-        wait_until(lambda: not store._file._queue._place._is_waiting, 10, "the lock does not come")
+        wait_until(lambda: not store._file._queue._waiter._is_waiting, 10, "the lock does not come")
         other.write([Put(B, b"")])
         store._file._wait_s = 10.0
         store.write([Put(A, b"")])

@@ -163,7 +163,7 @@ def test_the_address_of_a_server_that_is_not_there_is_logged_and_not_shown(caplo
         ]
         assert line.levelname == "INFO"
         assert line.getMessage().startswith(f"the model server at http://127.0.0.1:{port}/v1 failed: can't connect")
-        assert caught.value.told["model_server"] == f"http://127.0.0.1:{port}/v1"
+        assert caught.value.log_fields["model_server"] == f"http://127.0.0.1:{port}/v1"
         assert "password" not in caplog.text
 
 

@@ -336,5 +336,5 @@ def test_filters_look_at_all_that_is_named(query: dict[str, Any], is_wanted: boo
     completion = StoredCompletion(
         completion_id="c", model="m", created_at=at, ends_at=at, metadata={"a": "1", "b": "2"}
     )
-    assert CompletionsQuery(limit=1, **query).wants(completion) is is_wanted
-    assert not CompletionsQuery(limit=1, model="x", **query).wants(completion)
+    assert CompletionsQuery(limit=1, **query).matches(completion) is is_wanted
+    assert not CompletionsQuery(limit=1, model="x", **query).matches(completion)

@@ -456,7 +456,7 @@ def test_an_abandoned_turn_that_is_followed_is_attended_to(make: Make) -> None:
     _, broadcast = crashed(make, SEARCHING, WORDY, words=5)
     heir = make()
     watched: list[TurnRef] = []
-    heir.core.events._attending[0].watch = lambda turn, lock: watched.append(turn)  # type: ignore[method-assign]
+    heir.core.events._supervisor.watch = lambda turn, lock: watched.append(turn)  # type: ignore[method-assign]
     follower = follow(heir, broadcast.ref)
     assert watched == []
     heir.clock.advance(LEASE_S + 1)  # type: ignore[attr-defined]

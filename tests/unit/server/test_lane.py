@@ -154,9 +154,9 @@ def test_work_of_several_tenants_is_done_in_turns() -> None:
 def test_a_request_that_is_given_up_leaves_the_lane_to_others() -> None:
     async def test(threads: RouteThreads) -> None:
         may_end = Event()
-        ended_unanswered = asyncio.ensure_future(threads.do(may_end.wait))
+        abandoned = asyncio.ensure_future(threads.do(may_end.wait))
         await asyncio.sleep(0)
-        ended_unanswered.cancel()
+        abandoned.cancel()
         may_end.set()
         assert await threads.do(get_ident)
 

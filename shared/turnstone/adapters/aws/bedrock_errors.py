@@ -145,5 +145,5 @@ def _meaning(code: str, status: int, call: BedrockCall) -> str:
 def _retry_after_s(failure: ClientError) -> float:
     """Return the requested delay in seconds, 0 without one."""
     headers = failure.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    error_fields = str(headers.get("retry-after", ""))
-    return min(float(error_fields), LONGEST_RETRY_AFTER_S) if error_fields.isdecimal() else 0.0
+    seconds = str(headers.get("retry-after", ""))
+    return min(float(seconds), LONGEST_RETRY_AFTER_S) if seconds.isdecimal() else 0.0

@@ -29,7 +29,7 @@ def note_failure(
         breaker: the circuit breaker.
         target: the provider and model of the request.
         error: the failure.
-        is_wanted: False for an answer that the caller cancelled, which looks like one aborted by the provider.
+        is_active: False for an answer that the caller cancelled, which looks like one aborted by the provider.
         about: ids of the turn, if any.
     """
     error.provider_id = target.provider_id

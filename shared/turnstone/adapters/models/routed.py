@@ -55,7 +55,7 @@ class RoutedInference:
                         raise
                     warn_of_fallback(target, error, request.about)
                     continue
-                yield from self._fields(target, chain((first,), answer), request)
+                yield from self._observed(target, chain((first,), answer), request)
             return
 
     def provider(self, provider_id: str) -> Inference:
@@ -80,7 +80,7 @@ class RoutedInference:
     def _requested(self, target: Target, request: InferenceRequest) -> Answer:
         yield from self._provider(target).stream(request._replace(model=target.model, targets=()))
 
-    def _fields(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
+    def _observed(self, target: Target, answer: Iterator[TextChunk | Inferred], request: InferenceRequest) -> Answer:
         try:
             for item in answer:
                 if isinstance(item, Inferred):

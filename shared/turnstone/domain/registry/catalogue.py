@@ -183,8 +183,8 @@ class Catalogue(Strict):
 
     def _find(self, provider_id: str, where: str) -> None:
         if provider_id not in (*self.providers, DEFAULT_PROVIDER):
-            configured_models = ", ".join(sorted(self.providers)) or "none"
-            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {configured_models}")
+            names = ", ".join(sorted(self.providers)) or "none"
+            raise ValueError(f"{where}: there is no provider {provider_id!r}; the file has: {names}")
 
     def configured_shields(self) -> dict[str, Shield]:
         """Return the shields by name, as registered ones."""
@@ -205,16 +205,16 @@ class Catalogue(Strict):
     def configured_models(self) -> ConfiguredModels:
         """Return the models' configuration for turns."""
         routes = {
-            agents_name: _route(agents_name, entry, tuple(entry.targets(name)))
+            model_id: _route(model_id, entry, tuple(entry.targets(name)))
             for name, entry in self.models.items()
-            for agents_name in (name, *entry.aliases)
+            for model_id in (name, *entry.aliases)
         }
         default = (self.default_provider or DEFAULT_PROVIDER) if self.registry == "open" else None
         return ConfiguredModels({name: entry.type for name, entry in self.providers.items()}, default, routes)
 
 
-def _route(agents_name: str, spec: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
-    return ModelRoute(agents_name, targets, spec.context_tokens, spec.prices, spec.embedding_dimension, spec.tools)
+def _route(model_id: str, spec: ModelEntry | ModelDetails, targets: tuple[Target, ...]) -> ModelRoute:
+    return ModelRoute(model_id, targets, spec.context_tokens, spec.prices, spec.embedding_dimension, spec.tools)
 
 
 def listed_model(route: ModelRoute) -> Model:
@@ -222,7 +222,7 @@ def listed_model(route: ModelRoute) -> Model:
     own, *others = route.targets
     fallbacks = [{"provider": target.provider_id, "model": target.model} for target in others]
     prices = route.prices.model_dump() if route.prices else None
-    spec = {
+    metadata = {
         "context_tokens": route.context_tokens,
         "prices": prices,
         "fallbacks": fallbacks,
@@ -234,7 +234,7 @@ def listed_model(route: ModelRoute) -> Model:
         provider_resource_id=own.model,
         provider_id=own.provider_id,
         model_type="embedding" if route.embedding_dimension else "llm",
-        metadata={name: value for name, value in spec.items() if value},
+        metadata={name: value for name, value in metadata.items() if value},
     )
 
 

@@ -93,7 +93,7 @@ class PatternParams(ShieldParams):
     words: Annotated[Many[Word], Field(max_length=MOST_WORDS)] = ()
 
     @model_validator(mode="after")
-    def require_a_check(self) -> Self:
+    def require_a_pattern_or_word(self) -> Self:
         if not (self.patterns or self.words):
             raise ValueError("name at least one pattern or word")
         return self

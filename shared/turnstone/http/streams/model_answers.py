@@ -14,7 +14,7 @@ from turnstone.domain.errors.codes import ErrorCode, code_of
 from turnstone.domain.models.inference import Continuations
 from turnstone.domain.models.requests import Inferred, TextChunk
 from turnstone.http.envelopes import ErrorEnvelope
-from turnstone.http.errors import RETRY_SOON, error_reply, message_of, refusal_reply, summary_message
+from turnstone.http.errors import RETRY_SOON, error_reply, log_fields_of, message_of, refusal_reply
 from turnstone.http.routes import AnswerEncoder, ModelReply, ModelStreamReply, Reply
 from turnstone.http.streams.departure import Departure
 from turnstone.http.streams.pieces import cut
@@ -79,7 +79,7 @@ def _encoded(encoder: AnswerEncoder, told: Told, about: dict[str, Any]) -> Itera
         else:
             yield encoder.encoded(part)
     if told.error is not None:
-        about.update(summary_message(told.error))
+        about.update(log_fields_of(told.error))
         yield encoder.failed(message_of(told.error), code_of(told.error))
 
 

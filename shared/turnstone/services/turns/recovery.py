@@ -34,7 +34,7 @@ class Outlook:
 
     Attributes:
         status: where its life stands, None if it is gone.
-        look_again_at: when somebody has to attend to it again, None when it has ended.
+        check_at: when somebody has to attend to it again, None when it has ended.
         run: where the run that takes it over here tells its events, if one was begun.
     """
 

@@ -28,7 +28,7 @@ def put_turn(ref: SessionRef, state: TurnState) -> Put:
     if not state.status.is_terminal:
         attributes["open"] = open_shard(ref)
     private = state.model_dump(mode="json", exclude=_NOT_PRIVATE, exclude_defaults=True)
-    if overrides := _set_overrides(state.overrides):
+    if overrides := _chosen_overrides(state.overrides):
         private["overrides"] = overrides
     return Put(
         key=turn_key(ref, state.order),
@@ -79,7 +79,7 @@ def order_of(record: Record) -> str:
     return unquote(record.key.sk.removeprefix("turn:"))
 
 
-def _set_overrides(overrides: TurnOverrides) -> dict[str, Any]:
+def _chosen_overrides(overrides: TurnOverrides) -> dict[str, Any]:
     """Return the overrides that are set, complete: a default inside one, such as a strategy's type, is kept."""
     given = {name for name in TurnOverrides.model_fields if getattr(overrides, name) is not None}
     return overrides.model_dump(mode="json", include=given)

@@ -32,22 +32,22 @@ class OpenAICompatibleEmbeddings:
         if request.dimensions is not None:
             body["dimensions"] = request.dimensions
         # as messages, so that the server's error text cannot show the input
-        quoted = tuple(UserMessage(content=text) for text in request.texts)
-        wrapped = InferenceRequest(request.model, quoted, provider_data=request.provider_data)
+        messages = tuple(UserMessage(content=text) for text in request.texts)
+        wrapped = InferenceRequest(request.model, messages, provider_data=request.provider_data)
         return embedded_in(self._server.posted("/embeddings", {**body, **request.extras}, wrapped), len(request.texts))
 
 
 def embedded_in(answer: bytes, count: int) -> Embedded:
     """Return the vectors of the answer. Raises ModelFailed unless there is one per text."""
     try:
-        quoted = mapping_of(json.loads(answer))
-        listed = {int(entry["index"]): entry["embedding"] for entry in quoted["data"]}
-        if set(listed) != set(range(count)) or len(quoted["data"]) != count:
-            raise ModelFailed(f"the model server answered with {len(quoted['data'])} embeddings for {count} texts")
+        parsed = mapping_of(json.loads(answer))
+        listed = {int(entry["index"]): entry["embedding"] for entry in parsed["data"]}
+        if set(listed) != set(range(count)) or len(parsed["data"]) != count:
+            raise ModelFailed(f"the model server answered with {len(parsed['data'])} embeddings for {count} texts")
         vectors = tuple(_vector(listed[index]) for index in range(count))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
         raise ModelFailed("the model server answered with something that holds no embeddings") from exc
-    usage = mapping_of(quoted.get("usage"))
+    usage = mapping_of(parsed.get("usage"))
     tokens = reported_count(usage.get("prompt_tokens")) or reported_count(usage.get("total_tokens"))
     return Embedded(vectors, tokens or None)
 

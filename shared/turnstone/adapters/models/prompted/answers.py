@@ -44,8 +44,8 @@ class AnswerText:
     """The text of one answer, read piece by piece.
 
     A call may be written in another format than the requested one, if it names a tool. In the requested format, with no
-    text before it, it may name an unregistered tool. The search for calls ends after `MOST_STEPS` positions without a
-    call, or values.
+    text before it, it may name a tool that is not offered. The search for calls ends after `MOST_STEPS` positions
+    without a call, or values.
 
     Attributes:
         calls: the calls read so far.
@@ -54,7 +54,7 @@ class AnswerText:
     def __init__(self, requested: ToolPromptFormat, tool_names: Iterable[str]) -> None:
         self.calls: list[WrittenCall] = []
         self._formats = [FORMATS[requested], *(form for name, form in FORMATS.items() if name != requested)]
-        self._registered = tuple(sorted(tool_names, key=len, reverse=True))
+        self._offered = tuple(sorted(tool_names, key=len, reverse=True))
         is_bare = FORMATS[requested].is_bare
         self._first_may_open = FIRST_OF_LINE_MAY_OPEN if is_bare else FIRST_MAY_OPEN
         self._may_open = LINE_MAY_OPEN if is_bare else MAY_OPEN
@@ -164,12 +164,12 @@ class AnswerText:
             is_requested = form is self._formats[0]
             cursor.position = introduced_at
             names = Names(
-                self._registered,
+                self._offered,
                 takes_unknown=is_requested and not self._has_emitted,
                 takes_bare=introduced_at > at or (is_requested and form.is_bare),
             )
             try:
-                cursor.effort.spend(TRY_STEPS + len(self._registered) // 4)
+                cursor.effort.spend(TRY_STEPS + len(self._offered) // 4)
                 return form.read(cursor, names), cursor.position, is_in_fence
             except Unreadable:
                 continue

@@ -27,27 +27,27 @@ class Names:
     """The names that can be called at a position.
 
     Attributes:
-        registered: the names of the offered tools, the longest first.
+        offered: the names of the offered tools, the longest first.
         takes_unknown: whether a call of another tool counts, too.
         takes_bare: whether a call may stand without brackets or tags.
     """
 
-    registered: tuple[str, ...]
+    offered: tuple[str, ...]
     takes_unknown: bool = False
     takes_bare: bool = False
 
     def check(self, name: str) -> None:
         """Raise Unreadable unless the name can be called here."""
-        if not name or not (self.takes_unknown or name in self.registered):
+        if not name or not (self.takes_unknown or name in self.offered):
             raise Unreadable
 
     def read(self, cursor: Cursor, pattern: re.Pattern[str], behind: str) -> str:
         """Return the name at the cursor, empty without one. Raises Unfinished."""
-        return self.read_registered(cursor, behind) or cursor.take_match(pattern)
+        return self.read_offered(cursor, behind) or cursor.take_match(pattern)
 
-    def read_registered(self, cursor: Cursor, behind: str) -> str:
-        """Return the registered name at the cursor, followed by the given text, empty if none. Raises Unfinished."""
-        for name in self.registered:
+    def read_offered(self, cursor: Cursor, behind: str) -> str:
+        """Return the offered name at the cursor, followed by the given text, empty if none. Raises Unfinished."""
+        for name in self.offered:
             if cursor.take(name + behind):
                 cursor.position -= len(behind)
                 return name
@@ -57,9 +57,9 @@ class Names:
         """Return the call of a tool whose arguments, from that position on, cannot be read.
 
         Raises:
-            Unreadable: the name is no registered tool, so it was no call.
+            Unreadable: the name is no offered tool, so it was no call.
         """
-        if call.name not in self.registered:
+        if call.name not in self.offered:
             raise Unreadable
         cursor.position = arguments_at
         return replace(call, arguments=None)

@@ -55,9 +55,9 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
 def _name(cursor: Cursor, names: Names) -> str:
     """Return the name in the tag. Raises Unfinished, or Unreadable for another tag."""
     if cursor.take("="):
-        registered = names.read_registered(cursor, ">")
-        if registered:
-            return registered
+        offered = names.read_offered(cursor, ">")
+        if offered:
+            return offered
     elif not (cursor.take_any(BEFORE_NAME) or _takes_attribute(cursor)):
         raise Unreadable
     cursor.take_match(QUOTE)

@@ -91,7 +91,7 @@ def _call_in(members: Mapping[str, Any], names: Names) -> WrittenCall:
     key = next((key for key in ARGUMENT_KEYS if members.get(key) is not None), None)
     if key is None:
         has_other_keys = any(other not in KEYS for other in members)
-        if has_other_keys or name not in names.registered:
+        if has_other_keys or name not in names.offered:
             raise Unreadable
         return WrittenCall(name, {})
     return WrittenCall(name, _arguments_of(members[key]))

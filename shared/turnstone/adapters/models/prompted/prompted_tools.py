@@ -71,7 +71,7 @@ def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest
     assert request.tool_prompt_format is not None  # noqa: S101 - as its one caller ensures
     tools = {tool.name: tool for tool in request.tools}
     answer = AnswerText(request.tool_prompt_format, tools)
-    head: list[str] = []
+    emitted: list[str] = []
     for item in parts:
         if isinstance(item, TextChunk):
             text = answer.feed(item.text)
@@ -80,13 +80,13 @@ def _with_calls(parts: Iterator[TextChunk | Inferred], request: InferenceRequest
             text = answer.end(is_cut_off=item.message.stop_reason == "out_of_tokens")
             logprobs = ()
         if text:
-            head.append(text)
+            emitted.append(text)
         if text or logprobs:
             yield TextChunk(text, logprobs)
         if isinstance(item, Inferred):
             written = (call_of(new_call_id(), call, tools.get(call.name)) for call in answer.calls)
             native = with_other_ids(item.message.tool_calls, call_ids_of(request.messages))
-            changes = {"content": "".join(head), "tool_calls": (*native, *written)}
+            changes = {"content": "".join(emitted), "tool_calls": (*native, *written)}
             yield item._replace(message=item.message.model_copy(update=changes))
 
 

@@ -33,7 +33,7 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
     if not cursor.take("["):
         if not names.takes_bare:
             raise Unreadable
-        return (_call(cursor, Names(names.registered)),)
+        return (_call(cursor, Names(names.offered)),)
     calls: list[WrittenCall] = []
     while True:
         cursor.skip_spaces()
@@ -51,7 +51,7 @@ def read(cursor: Cursor, names: Names) -> tuple[WrittenCall, ...]:
 
 def _call(cursor: Cursor, names: Names) -> WrittenCall:
     name = names.read(cursor, NAME, "(")
-    if name not in names.registered:
+    if name not in names.offered:
         name = name.removesuffix(CALL_METHOD)
     names.check(name)
     cursor.expect("(")

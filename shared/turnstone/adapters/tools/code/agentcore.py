@@ -106,8 +106,8 @@ class AgentCoreCode:
         run = _run_of(list(invoked("executeCode", code=code, language="python")))
         try:
             made = sorted(frozenset(_names(invoked("listFiles", path=""))) - before)
-            fetched = made[: MAX_FILES - len(run.files)]
-            read = tuple(_files(invoked("readFiles", paths=fetched))) if fetched else ()
+            requested = made[: MAX_FILES - len(run.files)]
+            read = tuple(_files(invoked("readFiles", paths=requested))) if requested else ()
         except FAILURES as failure:  # the code's output is useful nevertheless
             return replace(run, note=f"the files it made can't be listed: {type(failure).__name__}")
         return _with_files(run, read, len(made) - len(read))

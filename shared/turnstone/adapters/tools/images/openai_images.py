@@ -37,8 +37,8 @@ class OpenAICompatibleImages:
         if not self._model.rpartition("/")[2].startswith(BY_VALUE_ONLY):
             body["response_format"] = "b64_json"
         # as a message, so that the server's error text cannot show it
-        quoted = (UserMessage(content=request.prompt),)
-        wrapped = InferenceRequest(self._model, quoted, provider_data=request.provider_data, stop=request.stop)
+        messages = (UserMessage(content=request.prompt),)
+        wrapped = InferenceRequest(self._model, messages, provider_data=request.provider_data, stop=request.stop)
         return _image_in(self._server.posted("/images/generations", body, wrapped))
 
 

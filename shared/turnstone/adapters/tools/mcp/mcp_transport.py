@@ -214,7 +214,7 @@ def _expects_answer(request: httpx2.Request) -> bool:
 
 def _is_rpc_error(body: bytes) -> bool:
     try:
-        error_data = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    return isinstance(error_data, dict) and "jsonrpc" in error_data and isinstance(error_data.get("error"), dict)
+    return isinstance(parsed, dict) and "jsonrpc" in parsed and isinstance(parsed.get("error"), dict)

@@ -62,9 +62,9 @@ class WolframToolbox:
         key = caller_key(invocation, CALLER_KEY) or self._key.text()
         if key is None:
             raise without_key("Wolfram|Alpha", CALLER_KEY, "tools.wolfram_alpha")
-        json_value = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
+        query_params = {"input": query, "appid": key, "format": "plaintext", "output": "json"}
         service = Service("Wolfram|Alpha", self._url or URL, self._fetcher(self._url))
-        answer = service.query_service(ServiceRequest(json_value), key, invocation)
+        answer = service.query_service(ServiceRequest(query_params), key, invocation)
         return ToolResult(as_text(cleaned(answer, key)))
 
 

@@ -136,11 +136,11 @@ class ChatCompletionEncoder:
         return str(self._named["id"])
 
     def whole(self, answer: Inferred) -> bytes:
-        encoded = answer.message
-        calls = tuple(MadeCall(**_called(call)) for call in encoded.tool_calls) or None
-        text = text_of(encoded.content)
+        answered = answer.message
+        calls = tuple(MadeCall(**_called(call)) for call in answered.tool_calls) or None
+        text = text_of(answered.content)
         message = AssistantMessage(content=text or None if calls else text, tool_calls=calls)
-        choice = Choice(message=message, logprobs=_logprobs(answer.logprobs), finish_reason=_finish_reason(encoded))
+        choice = Choice(message=message, logprobs=_logprobs(answer.logprobs), finish_reason=_finish_reason(answered))
         return ChatCompletion(**self._named, choices=(choice,), usage=_usage(answer)).model_dump_json().encode()
 
     def begun(self) -> bytes:
@@ -156,11 +156,11 @@ class ChatCompletionEncoder:
         return b"data: " + to_json(openai_error(500, message, code)) + b"\n\n"
 
     def _ending(self, answer: Inferred) -> Iterator[bytes]:
-        encoded = answer.message
-        if encoded.tool_calls:
-            calls = (StreamedCall(index=index, **_called(call)) for index, call in enumerate(encoded.tool_calls))
+        answered = answer.message
+        if answered.tool_calls:
+            calls = (StreamedCall(index=index, **_called(call)) for index, call in enumerate(answered.tool_calls))
             yield self._chunk(Delta(tool_calls=tuple(calls)))
-        yield self._chunk(Delta(), _finish_reason(encoded))
+        yield self._chunk(Delta(), _finish_reason(answered))
         if self._includes_usage:
             yield _data(ChatCompletionChunk(**self._named, choices=(), usage=_usage(answer)))
         if self._ends_with_done:
@@ -189,10 +189,10 @@ def _logprobs(logprobs: tuple[TokenLikelihood, ...]) -> ChoiceLogprobs | None:
     return ChoiceLogprobs(content=logprobs) if logprobs else None
 
 
-def _finish_reason(encoded: CompletionMessage) -> FinishReason:
-    if encoded.stop_reason == "out_of_tokens":
+def _finish_reason(message: CompletionMessage) -> FinishReason:
+    if message.stop_reason == "out_of_tokens":
         return "length"
-    return "tool_calls" if encoded.tool_calls else "stop"
+    return "tool_calls" if message.tool_calls else "stop"
 
 
 def _usage(answer: Inferred) -> CompletionUsage | None:

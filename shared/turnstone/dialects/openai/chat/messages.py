@@ -143,8 +143,8 @@ class Tool(Open):
     function: Function
 
     def to_tool(self) -> ToolDef:
-        called = self.function
-        return ToolDef(name=called.name, description=called.description, input_schema=called.parameters)
+        function = self.function
+        return ToolDef(name=function.name, description=function.description, input_schema=function.parameters)
 
     def to_extras(self) -> dict[str, Any]:
         """Return the fields of OpenAI's tool that the domain value lacks."""

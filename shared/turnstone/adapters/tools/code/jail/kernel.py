@@ -89,14 +89,14 @@ def drop_rights() -> None:
 
 
 def _prctl(option: int, *arguments: int) -> int:
-    encoded = [ctypes.c_ulong(given) for given in arguments]
-    result: int = _libc.prctl(ctypes.c_int(option), *encoded, *[ctypes.c_ulong(0)] * (4 - len(encoded)))
+    c_arguments = [ctypes.c_ulong(given) for given in arguments]
+    result: int = _libc.prctl(ctypes.c_int(option), *c_arguments, *[ctypes.c_ulong(0)] * (4 - len(c_arguments)))
     return result
 
 
 def _call(number: int, *arguments: int | bytes) -> int:
-    encoded = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
-    result: int = _libc.syscall(ctypes.c_long(number), *encoded)
+    c_arguments = [ctypes.c_long(given) if isinstance(given, int) else ctypes.c_char_p(given) for given in arguments]
+    result: int = _libc.syscall(ctypes.c_long(number), *c_arguments)
     return result
 
 
