@@ -386,10 +386,10 @@ def test_a_hand_over_at_any_call_of_the_store(tmp_path: Path, said: str, moment:
             was_made, heard = handed_over_at(server, said, moment, number)
             outlines |= heard
     assert number > 3
-    assert {word for word in LAST_WORDS if any(heard.endswith(word) for heard in outlines)} >= {
-        "complete",
-        "failed:handed_over",
-    }
+    # a run of one inference makes no store call between the turn's opening and its end: nothing comes after one
+    is_interrupted = moment == "before" or said in ("roll", "roll and look")
+    expected = {"complete", "failed:handed_over"} if is_interrupted else {"complete"}
+    assert {word for word in LAST_WORDS if any(heard.endswith(word) for heard in outlines)} >= expected
 
 
 def handed_over_at(server: Harness, said: str, moment: str, number: int) -> tuple[bool, set[str]]:
