@@ -26,7 +26,7 @@ RECORDS_AT_ONCE = 500
 SESSIONS_AT_ONCE = MAX_OPERATIONS // 3
 # what a process may take from storing a payload to finding out that it can't store its record
 LATE_PAYLOADS = timedelta(minutes=2)
-LOOK_AGAIN_AFTER = timedelta(minutes=5)
+RECHECK_AFTER = timedelta(minutes=5)
 SENT_AGAIN_AFTER = timedelta(minutes=5)
 SENT_ONCE_IN = timedelta(hours=1)
 DUE_AT_ONCE = 1_000
@@ -135,7 +135,7 @@ class Cleaning:
             self._store.settle(job)
             return
         if not session.is_over(now):
-            self._go_on(job, session.ends_at if now < session.ends_at else now + LOOK_AGAIN_AFTER)
+            self._go_on(job, session.ends_at if now < session.ends_at else now + RECHECK_AFTER)
             return
         cleaning = job_of("clean_session", ref, session, now)
         try:

@@ -12,7 +12,7 @@ from turnstone.ports.supervision import Supervisor
 from turnstone.ports.system import Clock, IdGenerator
 from turnstone.services.access.access import AccessRules, check_session
 from turnstone.services.access.listing import Listing
-from turnstone.services.turns.supervision import attend_if_due
+from turnstone.services.turns.supervision import watch_if_due
 from turnstone.store.agents.agents import AgentStore
 from turnstone.store.sessions.sessions import SessionStore, SessionTurns
 
@@ -58,7 +58,7 @@ class Sessions:
         """Return the session and its turns as wire JSON, oldest first. Raises NotFound, ContentLost."""
         session, agent_owner, turns = self._store.read(ref, turn_ids)
         check_session(self._rules, caller, session, agent_owner, self._clock.now())
-        attend_if_due(self._deps.supervisor, self._clock, ref, session)
+        watch_if_due(self._deps.supervisor, self._clock, ref, session)
         return session, turns
 
     def list(self, caller: Caller, agent_id: str, wanted: ListQuery) -> Listing:

@@ -11,7 +11,7 @@ from turnstone.domain.values.moments import Moment
 from turnstone.ports.system import Clock
 from turnstone.store.usage.usage import UsageStore
 
-LOOK_EVERY = timedelta(seconds=10)
+READ_EVERY = timedelta(seconds=10)
 MOST_TENANTS = 1_000
 
 
@@ -50,7 +50,7 @@ class DayLimit:
         moment = Moment(now, self._clock.monotonic_s())
         with self._lock:
             known = self._known.get(tenant)
-        if known is not None and known.day == now.date() and known.at.is_within(LOOK_EVERY, moment):
+        if known is not None and known.day == now.date() and known.at.is_within(READ_EVERY, moment):
             return known.tokens
         tokens = sum(spent.total_tokens for spent in self._store.of_tenant(tenant, now.date()))
         with self._lock:
