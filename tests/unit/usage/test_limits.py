@@ -87,7 +87,7 @@ def test_tenants_without_number_take_no_memory_without_end() -> None:
     limit, _, _ = limited(tokens=0)
     for number in range(MOST_TENANTS + 1):
         limit.check(f"t{number}")
-    assert len(limit._known) == 1
+    assert len(limit._readings) == 1
 
 
 def test_without_a_limit_nothing_is_looked_up() -> None:

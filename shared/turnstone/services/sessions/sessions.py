@@ -19,7 +19,7 @@ from turnstone.store.sessions.sessions import SessionStore, SessionTurns
 
 @dataclass(frozen=True, slots=True)
 class SessionDeps:
-    """What sessions take. `ephemeral_for_s` is how long one lives on after its last use whose agent keeps none."""
+    """Dependencies of sessions. `ephemeral_for_s` is the lifetime after the last use if the agent keeps none."""
 
     store: SessionStore
     agents: AgentStore
@@ -61,9 +61,9 @@ class Sessions:
         watch_if_due(self._deps.supervisor, self._clock, ref, session)
         return session, turns
 
-    def list(self, caller: Caller, agent_id: str, wanted: ListQuery) -> Listing:
-        """Return the part of the list of the agent's sessions. Raises NotFound for the agent."""
+    def list(self, caller: Caller, agent_id: str, query: ListQuery) -> Listing:
+        """Return a page of the agent's sessions. Raises NotFound for the agent."""
         stamp = self._agents.stamp(caller.tenant, agent_id)
         self._rules.check_sight(caller, stamp, "agent", agent_id)
-        entries = self._store.entries((caller.tenant, agent_id), wanted.cursor, wanted.limit, self._clock.now())
-        return Listing(entries, wanted, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))
+        entries = self._store.entries((caller.tenant, agent_id), query.cursor, query.limit, self._clock.now())
+        return Listing(entries, query, lambda entry: not entry.is_gone and self._rules.may_see(caller, entry.stamp))
