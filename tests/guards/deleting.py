@@ -122,8 +122,7 @@ CLEAN_UPS = (
         (
             ours(
                 "services/cleanup/cleaning.py",
-                "        if not self._store.is_open(job):\n"
-                "            return  # done, or going on under another time\n",
+                "        if not self._store.is_open(job):\n            return  # done, or rescheduled\n",
             ),
         ),
         (f"{DELETION}test_a_job_that_is_sent_twice_is_done_once_and_goes_on_once",),

@@ -47,7 +47,7 @@ class Following:
     def follow(self, ref: TurnRef) -> None:
         """Publish the turn's end or pause to the requests that wait for it here, once it is stored."""
         self._keep_polling(
-            ref, Followed(ref, partial(self._has_more, ref), partial(self.broadcasts.notify_waiting, ref))
+            ref, Followed(ref, partial(self._poll_turn, ref), partial(self.broadcasts.notify_waiting, ref))
         )
 
     def poll(self, ref: TurnRef, poll: Poll, end: End) -> None:
@@ -81,7 +81,7 @@ class Following:
             if self._followed.get(name) is followed:
                 del self._followed[name]
 
-    def _has_more(self, ref: TurnRef) -> bool:
+    def _poll_turn(self, ref: TurnRef) -> bool:
         """Read the turn and publish its end; return whether it is still running and a request waits for it."""
         broadcast = self.broadcasts.find(ref)
         if broadcast is None or broadcast.is_run:

@@ -47,7 +47,7 @@ class TurnEvents:
         excerpt = EventCursor(ref, after)
         excerpt.broadcast.restore = restore
         if not self._try_attach(excerpt) and excerpt.publish_state(state):
-            self._following.poll(ref, partial(self._has_more, excerpt), excerpt.broadcast.close)
+            self._following.poll(ref, partial(self._poll, excerpt), excerpt.broadcast.close)
         return excerpt.broadcast
 
     def _try_attach(self, excerpt: EventCursor) -> bool:
@@ -57,7 +57,7 @@ class TurnEvents:
         excerpt.attach(running)
         return True
 
-    def _has_more(self, excerpt: EventCursor) -> bool:
+    def _poll(self, excerpt: EventCursor) -> bool:
         """Publish the turn's stored news; return whether to poll again: it still runs and its client still reads."""
         ref = excerpt.broadcast.ref
         if excerpt.broadcast.is_left or excerpt.broadcast.is_over or self._try_attach(excerpt):
